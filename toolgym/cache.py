@@ -1,7 +1,4 @@
-"""Where built data goes, for every family: one folder that may be deleted at any time.
-
-Whatever lies in it can be made again from what is installed, so nothing there needs a backup.
-"""
+"""The folder for built data of all families. It may be deleted at any time and is built again."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
-    """`TOOLGYM_CACHE`, or the platform's place for a user's caches.
+    """The folder in `TOOLGYM_CACHE`, else the platform's folder for caches. It is not created.
 
-    That is `~/.cache/toolgym` on Linux (`XDG_CACHE_HOME` counts), `~/Library/Caches/toolgym` on
-    macOS, `%LOCALAPPDATA%\\toolgym\\Cache` on Windows. Nothing is created here.
+    The platform's is `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`),
+    `~/Library/Caches/toolgym` on macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """
     chosen = os.environ.get("TOOLGYM_CACHE")
     if chosen:

@@ -1,7 +1,7 @@
-"""An episode: its turns, its ledger, and the `info` it shows.
+"""An episode: its turns, its ledger, and its `info`.
 
-All that an episode changes is one `Episode` object, made anew by `reset`, so that two environments,
-or two episodes of one, can never meet.
+All mutable state of an episode is in one `Episode` object, made anew by `reset`, so two episodes
+share nothing.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Info(TypedDict):
     repairs: tuple[str, ...]
     """The codes of all repairs that the action needed."""
     error: ToolError | None
-    """The first thing in the action that went wrong."""
+    """The first error in the action."""
     reward_parts: dict[str, float]
-    """The running score taken apart; the values sum to it."""
+    """The parts of the running score; the values sum to it."""
     score: float
     """The running score, 0 at reset; nan only where a fault left the episode unscored."""
     correct: bool
@@ -45,18 +45,18 @@ class Info(TypedDict):
     steps_left: int
     """Calls that the budget still allows."""
     mistake: NotRequired[str]
-    """Only where questions may have no answer: "refused_answerable", "answered_unanswerable", or
-    empty for neither."""
+    """Only in environments where questions may have no answer: "refused_answerable",
+    "answered_unanswerable", or empty for neither."""
     unjudged: NotRequired[bool]
     """Only where answers are also judged on other data (`sqlgym/TextToSQL-v0`): the answer is
-    right, and no other data could have shown otherwise."""
+    right, and no other data can tell it from a wrong one."""
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
 
 
 def budget_notice(steps_left: int) -> str:
-    """The last line of an observation that tells how many calls are left, with its line break.
+    """The last line of an observation, with the number of calls left, after its line break.
 
     >>> budget_notice(3), budget_notice(1)
     ('\\n(3 calls left)', '\\n(1 call left)')
@@ -87,9 +87,9 @@ def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Outcome(NamedTuple):
-    """The outcome of an episode, which tells rollouts of a group apart whatever a call costs.
+    """The outcome of an episode, without the costs of its calls.
 
-    A group all of whose members have the same outcome is dead: it has nothing to teach.
+    A group of rollouts that all have the same outcome is dead: their differences teach nothing.
     """
 
     correct: bool
@@ -97,15 +97,15 @@ class Outcome(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One action and what came back.
+    """One action and its results.
 
     Attributes:
-        action: The action as it was given; half a character in a text is replaced.
+        action: The action as it was given; lone surrogates in a text are replaced.
         calls: The calls found in it.
-        results: What each call returned, as the agent reads it; one text where there was no call.
+        results: The result of each call, as the agent reads it; one text if there was no call.
         observation: The whole observation.
-        reward: What the turn changed of the score.
-        errors: What went wrong, by call; None where nothing did.
+        reward: The change of the score.
+        errors: The error of each call, or None.
     """
 
     action: Any
@@ -173,8 +173,8 @@ class Episode:
         """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time.
 
         Args:
-            errors: What went wrong, by call.
-            score: The running score, where it is known already.
+            errors: The error of each call, or None.
+            score: The running score, if it is known already.
         """
         repairs = [code for call in calls for code in call.repairs]
         mistakes = [error for error in errors if error is not None]

@@ -1,9 +1,9 @@
-"""Fork safety: locks, connections and threads that a child must not take over.
+"""Fork safety: renews locks, connections and threads in a forked child.
 
 A fork copies the memory and one thread. A lock that another thread held at that moment stays locked
-in the child for ever, what it guarded may be half done, and a file, a server or a pool of threads
-behind an object is still the parent's. So whoever owns such things has a method `renew` that makes
-them afresh, and says so with `renew_in_child`: it is then called in the child before anything else.
+in the child forever, the data that it guarded may be incomplete, and a file, a server or a pool of
+threads behind an object still belongs to the parent. So an object that owns such things has a
+method `renew` that makes new ones; after `renew_in_child(owner)` it is called first in every child.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from weakref import WeakSet
 
 
 class Renewable(Protocol):
-    """Has something that a forked child makes afresh."""
+    """An object with locks, connections or threads that a forked child must make anew."""
 
     def renew(self) -> None:
-        """Make it, the first time or in a child; must neither wait nor touch what the parent has.
+        """Make them, the first time or in a child; must neither wait nor use the parent's.
 
         Other threads of the parent may have been anywhere in a method; they are not in the child.
         """
@@ -33,10 +33,10 @@ def renew_in_child(owner: Renewable) -> None:
 
 
 def leave_to_parent(*things: Any) -> None:
-    """Keep, unused, what belongs to the parent: to close it here could harm it there.
+    """Keep things of the parent alive and unused, since closing them here could harm the parent.
 
     Args:
-        things: What is None or empty is not kept.
+        things: Connections, threads etc.; those that are None or empty are not kept.
     """
     _inherited.extend(filter(None, things))
 

@@ -1,4 +1,4 @@
-"""Plug-ins: what installed packages add to toolgym by entry points.
+"""Plug-ins: additions of installed packages to toolgym, by entry points.
 
 There are six groups: commands, environments, policies, spreads, dashboards and names of models.
 Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded, and
@@ -27,18 +27,18 @@ class PluginError(ToolgymError):
 
 @dataclass(frozen=True)
 class Plugin:
-    """Something that an installed package adds to toolgym."""
+    """One entry point of an installed package."""
 
     point: EntryPoint
 
     @property
     def origin(self) -> str:
-        """The distribution that brings it, with its version."""
+        """Its distribution, with the version."""
         dist = self.point.dist
         return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
 
     def load(self) -> Any:
-        """Import it and return what its value names.
+        """Import it and return the object that its value names.
 
         Raises:
             PluginError: Its import or the look-up failed.

@@ -1,8 +1,8 @@
 """Text as a Gymnasium space: any Unicode string up to a length.
 
-Gymnasium's own `Text` lists its alphabet, which is either too small for a database's contents or
-takes seconds to build, and shared-memory vector environments return it as `"000..."` without a
-word. This space is no subclass of `Text`, so such a vector environment refuses it loudly; pass
+Gymnasium's own `Text` lists its alphabet, which is either too small for the contents of a database
+or takes seconds to build, and vector environments with shared memory silently return it as
+`"000..."`. This space is no subclass of `Text`, so such a vector environment raises an error; pass
 `vector_kwargs={"shared_memory": False}` to `gym.make_vec(..., vectorization_mode="async")`.
 """
 
@@ -29,7 +29,7 @@ class UnicodeText(Space[str]):
         super().__init__(shape=None, dtype=str, seed=seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A short random string: printable ASCII with some letters from far away."""
+        """A short random string of printable ASCII and some other letters."""
         alphabet = list(string.printable + "äßñøλЖ漢字🎤")
         length = int(self.np_random.integers(0, min(self._SAMPLED_LENGTH, self.max_length) + 1))
         return "".join(self.np_random.choice(alphabet, size=length))
