@@ -16,6 +16,7 @@ import random
 import zlib
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from toolgym.errors import ConfigurationError, TaskRefused
@@ -251,13 +252,8 @@ class TaskSet(Sequence[T], Generic[T]):
 
     def first_playable(self, n: int) -> TaskSet[T]:
         """The first `n` tasks of this view that are not refused; verifies no more than it needs."""
-        order: list[int] = []
-        for index in self._order:
-            if len(order) == n:
-                break
-            if self.refusal_of(self._tasks[index]) is None:
-                order.append(index)
-        return self._view(order)
+        playable = (i for i in self._order if self.refusal_of(self._tasks[i]) is None)
+        return self._view(list(islice(playable, n)))
 
     def __repr__(self) -> str:
         return f"TaskSet({self.name!r}, {len(self)} tasks)"
