@@ -10,6 +10,8 @@ from aflowgym.backends import Recorder, ScriptedBackend, SimulatedBackend
 from aflowgym.envs.texts import solution_in
 from aflowgym.execution.errors import parses
 from toolgym import ConfigurationError, EnvironmentFault, policies, registration, rollout
+from toolgym.records import EpisodeRecord
+from toolgym.sanitize import escape_control_tokens
 
 COMPOSE = "aflowgym/Compose-v0"
 
@@ -215,3 +217,25 @@ def test_every_layout_of_the_loaders_is_played(tmp_path):
         env.step(run("Programmer"))
         env.step(ANSWER)
         assert env.episode.terminated
+
+
+TAGGED = {
+    "kind": "code",
+    "question": "Write tag(text), which puts a text between <s> and </s>.",
+    "entry_point": "tag",
+    "tests": ["assert tag('a') == '<s>a</s>'", "assert tag('') == '<s></s>'"],
+    "solution": "def tag(text):\n    return '<s>' + text + '</s>'",
+}
+
+
+def test_a_program_with_control_tokens_is_right_as_it_is_shown_and_as_it_is():
+    program = TAGGED["solution"]
+    shown = escape_control_tokens(program)
+    assert shown != program
+    env = registration.make(COMPOSE, dataset=[TAGGED], free_answer=True)
+    for value, right in [(program, True), (shown, True), (shown.replace("\\", r"\\"), False)]:
+        env.reset(seed=0)
+        *_, info = env.step({"name": "answer", "arguments": {"value": value}})
+        assert info["correct"] is right, value
+        record = EpisodeRecord.of(env.episode, COMPOSE)
+        assert env.family.recheck(env, env.task, record.turns) in (right, None)
