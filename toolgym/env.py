@@ -330,9 +330,13 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """
         episode = self.episode
         before, steps_before = episode.ledger.score(), episode.steps_left
-        made = calls or (
-            ToolCall("", {"text": _action_text(action)}, (), errors.no_call(self.tools)),
-        )
+        recorded = action
+        if isinstance(action, str) and not (type(action) is str and action.isascii()):
+            recorded = encodable(str.__str__(action))
+        made = calls
+        if not calls:
+            words = recorded if isinstance(recorded, str) else type(action).__name__
+            made = (ToolCall("", {"text": words}, (), errors.no_call(self.tools)),)
         outcomes = [self._run_call(call) for call in made]
         results = tuple(safe_text(text) for text, _ in outcomes)
         mistakes = tuple(error for _, error in outcomes)
@@ -340,7 +344,6 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         score = episode.ledger.score()
         gained = score - before
         reward = 0.0 if math.isnan(gained) else gained
-        recorded = encodable(str.__str__(action)) if isinstance(action, str) else action
         episode.turns.append(Turn(recorded, calls, results, observation, reward, mistakes))
         info = episode.info(calls, mistakes, score)
         return observation, reward, episode.terminated, episode.truncated, info
@@ -458,6 +461,8 @@ def _fingerprint(call: ToolCall) -> Hashable:
 
 def safe_text(text: str) -> str:
     """Text that can be encoded and holds nothing that a chat template takes for a control token."""
+    if text.isascii() and "<" not in text and "[" not in text:  # like most results
+        return text
     return escape_control_tokens(encodable(text))
 
 

@@ -92,9 +92,6 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    # Nearly every result has none of these, and the pattern is far slower.
-    if "<" not in text and "[" not in text and text.isascii():
-        return text
     return _CONTROL.compiled.sub(lambda found: found.group() + "\\", text)
 
 
