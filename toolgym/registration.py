@@ -9,6 +9,7 @@ imported first, from the installed packages or from the current folder.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import re
 import sys
