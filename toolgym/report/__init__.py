@@ -1,8 +1,6 @@
-"""A run, or several, as one HTML page with plots.
+"""One HTML page about one or several runs: results, learning curves, transcripts and settings.
 
-The page holds everything it shows: it can be mailed, printed, and opened in ten years without a
-network. It says first what was trained on what and what came of it, then how the training went,
-then what the model does now that it did not do before; settings come last. What is missing is said.
+The page is one file that loads nothing, so it can be mailed and opened offline.
 """
 
 from toolgym.report.page import write_report

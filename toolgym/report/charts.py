@@ -1,371 +1,351 @@
-"""The plots of a report, each with its title, legend and note, out of the runs' numbers.
+"""The plots of a report as Vega-Lite specifications, JSON objects that hold their data.
 
-Which there are and what they mean stands in `catalogue`. Several runs are laid over each other, one
-plot for each metric; a single run's plot may hold several that are read together. A metric that no
-run has is named in one sentence rather than shown as an empty frame, and so is one that never
-changes where a change is what would matter.
+Vega draws legends, tooltips and zoom. Text from outside is in the data and in lists of values only,
+never in an expression or a field name, so Vega gives it no meaning. Colors are variables of the
+style sheet, which decides over light and dark.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
-from toolgym.report.catalogue import ACTIONS, SECTIONS, SEVERITY, Plot, Section, Series
-from toolgym.report.numbers import Unit, is_drawable, number_text
-from toolgym.report.plots.categories import Bars, Point, Points, bar_plot, point_plot
-from toolgym.report.plots.lines import Level, Line, line_plot
-from toolgym.report.plots.points import Incidents, guard_plot
-from toolgym.report.plots.vega import Chart, Values
-from toolgym.report.view import Record, RunView, interval, limits
+from toolgym.report.view import STEP_NAMES, RunView, interval, is_drawable
+from toolgym.runs.metrics import METRICS
 
-# What a run's metrics are as curves: one value a step, smoothed, with the spread around it.
-#
-# A metric that is missing, null or no number in some step leaves a gap there. A step that was
-# logged twice counts as it was logged last, since that is what a resumed run went on from.
+COLORS: Final = 6
+"""Number of series colors, which the style sheet calls `--s0` to `--s5`."""
+POINTS: Final = 250
+"""Most points of a curve; longer runs are drawn as the means of equal numbers of steps."""
+CROWDED: Final = 3
+"""With more curves than this, a plot has neither bands nor unsmoothed curves."""
+BANDS: Final = {"held_out_accuracy": ("held_out_low", "held_out_high"), "reward": ("reward_std",)}
+"""The band around a metric: the metrics of its two ends, or of half its width."""
+
+Json = dict[str, Any]
+Plot = tuple[str, str, tuple[str, ...]]
+"""Title, phase, and keys of the metrics."""
+Series = tuple[str, str, dict[int, Json]]
+"""Name in the legend, key of the metric, and the records by step."""
+SECTIONS: Final[dict[str, tuple[Plot, ...]]] = {
+    "Success": (
+        ("Reward", "grpo", ("reward", "reward_max")),
+        ("Accuracy on training tasks", "grpo", ("accuracy",)),
+        ("Answered", "grpo", ("answered",)),
+        ("Unanswerable questions", "grpo", ("refused_answerable", "answered_unanswerable")),
+        ("Completion length", "grpo", ("completion_length",)),
+    ),
+    "Held-out evaluation": (
+        ("Held-out accuracy", "selection", ("held_out_accuracy",)),
+        ("Held-out accuracy, warm-up", "warmup-selection", ("held_out_accuracy",)),
+        ("Held-out calls", "selection", ("held_out_answered", "held_out_validity")),
+        ("Evaluation time", "selection", ("evaluation_seconds",)),
+    ),
+    "Groups": (
+        ("Groups without signal", "grpo", ("dead_groups", "zero_variance_groups")),
+        (
+            "Dynamic sampling",
+            "grpo",
+            ("drawn_groups", "dropped_groups", "surplus_groups", "masked_groups"),
+        ),
+        ("Sampling rounds", "grpo", ("sampling_rounds",)),
+    ),
+    "Policy and updates": (
+        ("Entropy", "grpo", ("entropy",)),
+        ("KL divergence", "grpo", ("kl",)),
+        ("Gradient norm", "grpo", ("grad_norm",)),
+        ("Clipping", "grpo", ("clip_low", "clip_high", "clip_dual", "log_ratio_limited")),
+        ("Importance ratio", "grpo", ("ratio",)),
+        ("Loss", "grpo", ("loss", "policy_loss")),
+        ("Learning rate", "grpo", ("learning_rate",)),
+        ("Non-finite parameters", "grpo", ("nonfinite_gradients", "nonfinite_weights")),
+    ),
+    "Guards": (
+        ("Guard actions", "grpo", ("guard_severity",)),
+        ("Rejected updates", "grpo", ("skipped_updates", "roll_backs")),
+        ("Updates followed by a collapse", "grpo", ("collapse_share",)),
+        ("Learning rate scale", "grpo", ("learning_rate_scale",)),
+    ),
+    "Tool calls": (
+        ("Valid turns", "grpo", ("validity",)),
+        ("Failed calls", "grpo", ("tool_failures",)),
+        ("Repairs per call", "grpo", ("repairs_per_call",)),
+        ("Rollouts cut off", "grpo", ("clipped", "unfinished")),
+        ("Environment faults", "grpo", ("faults", "deadlines")),
+    ),
+    "Cost and warm-up": (
+        ("Time per step", "grpo", ("rollout_seconds", "update_seconds")),
+        ("Tokens in the loss", "grpo", ("learnt_tokens",)),
+        ("Peak memory", "grpo", ("peak_memory",)),
+        ("Warm-up loss", "warmup", ("loss",)),
+    ),
+}
+CONFIG: Final[Json] = {
+    "background": None,
+    "font": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
+    "view": {"stroke": None},
+    "axis": {
+        **dict.fromkeys(("labelColor", "titleColor", "domainColor", "tickColor"), "var(--soft)"),
+        "gridColor": "var(--line)",
+        "titleFontWeight": "normal",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+    },
+    "axisX": {"grid": False},
+    "axisY": {"domain": False, "ticks": False, "tickCount": 5},
+    "legend": {"labelColor": "var(--ink)", "labelFontSize": 11, "symbolOpacity": 1},
+}
+PICK: Final = {
+    "name": "pick",
+    "select": {"type": "point", "fields": ["series"], "toggle": "true"},
+    "bind": "legend",
+}
+"""A click on a legend entry shows that series alone; a click on another one adds it."""
+ZOOM: Final = {
+    "name": "zoom",
+    "bind": "scales",
+    "select": {
+        "type": "interval",
+        "encodings": ["x"],
+        "zoom": "wheel![event.ctrlKey || event.metaKey]",  # a bare wheel scrolls the page
+        "translate": "[pointerdown[event.pointerType !== 'touch'], window:pointerup]"
+        " > window:pointermove!",
+    },
+}
+HOVER: Final = {
+    "name": "hover",
+    "select": {
+        "type": "point",
+        "fields": ["step"],
+        "nearest": True,
+        "on": "pointerover",
+        "clear": "pointerout",
+    },
+}
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One metric of one run; all sequences are as long as `steps`."""
-
-    steps: tuple[int, ...]
-    values: tuple[float | None, ...]
-
-    @property
-    def known(self) -> list[float]:
-        """The values that exist, in order."""
-        return [value for value in self.values if value is not None]
-
-
-def curve(records: Sequence[dict[str, Any]], key: str) -> Curve | None:
-    """One metric over the steps of one phase; None where no step has it."""
-    by_step = {record["step"]: record.get(key) for record in records}
-    steps = tuple(sorted(by_step))
-    column = (by_step[step] for step in steps)
-    values = tuple(float(value) if is_drawable(value) else None for value in column)
-    return Curve(steps, values) if any(value is not None for value in values) else None
-
-
-def window(steps: int) -> int:
-    """Over how many steps a curve is smoothed: a tenth of them, 1 to 25.
-
-    >>> window(60), window(5)
-    (6, 1)
-    """
-    return min(25, max(1, steps // 10))
-
-
-def running_mean(values: Values, width: int) -> list[float | None]:
-    """Mean of the last `width` values that exist among the last `width`; None where there is none.
-
-    >>> running_mean([1.0, 3.0, None, 5.0], 2)
-    [1.0, 2.0, 3.0, 5.0]
-    """
-    latest: deque[float | None] = deque(maxlen=width)
-    means: list[float | None] = []
-    for value in values:
-        latest.append(value)
-        present = [item for item in latest if item is not None]
-        means.append(math.fsum(present) / len(present) if present else None)
-    return means
-
-
-def band(middle: Values, spread: Values) -> tuple[list[float | None], list[float | None]]:
-    """Lower and upper edge of middle plus and minus spread; None in both where one is missing."""
-    pairs = [
-        (None, None) if m is None or s is None else (m - s, m + s)
-        for m, s in zip(middle, spread, strict=True)
-    ]
-    return [low for low, _ in pairs], [high for _, high in pairs]
-
-
-STEP_NAMES = {
-    "grpo": "GRPO step",
-    "warmup": "warm-up step",
-    "selection": "GRPO step",
-    "warmup-selection": "warm-up step",
-}
-AXES = {
-    "grpo": "grpo",
-    "warmup": "warmup",
-    "selection": "grpo",
-    "warmup-selection": "warmup",
-}
-"""Which plots count the same steps, and so are zoomed together."""
-CROWDED = 3
-"""More runs than this hide each other behind bands and thin lines, which are left out then."""
-FAR = 2.0
-"""A limit further up than this many times the highest value would press the curve flat."""
-
-
-@dataclass
-class Charts:
-    """All plots over steps.
+class Chart:
+    """A plot with its title and the text under it.
 
     Attributes:
-        sections: Title and plots of each section that has any.
-        missing: Titles of the plots that no run has numbers for.
-        constant: The quiet series that never change, each with its value.
+        words: The first and the last value of each series, for readers who cannot see the plot.
+        spec: The Vega-Lite specification.
     """
 
-    sections: list[tuple[str, list[Chart]]] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    constant: list[str] = field(default_factory=list)
+    title: str
+    note: str
+    words: str
+    spec: Json
 
 
-def metric_charts(runs: Sequence[RunView]) -> Charts:
-    """The plots over steps that the runs have numbers for, and what is not drawn."""
-    result = Charts()
-    for section in SECTIONS:
-        charts = _section(section, runs, result)
-        if section.title == "Guards":
-            charts = [*_guards(runs, result), *charts]
-        if charts:
-            result.sections.append((section.title, charts))
-    return result
+@dataclass(frozen=True)
+class Curves:
+    """The learning curves of a report.
+
+    Attributes:
+        sections: The plots by section.
+        constant: Each metric that has one value in all steps of all runs, with that value.
+    """
+
+    sections: dict[str, list[Chart]]
+    constant: list[str]
 
 
-def _section(section: Section, runs: Sequence[RunView], result: Charts) -> list[Chart]:
-    drawn: list[Chart] = []
-    for plot in section.plots:
-        curves = {
-            series.key: [curve(run.metrics(plot.phase), series.key) for run in runs]
-            for series in plot.series
-        }
-        if plot.is_usual and not any(one for each in curves.values() for one in each):
-            result.missing.append(plot.title)
-        present = tuple(s for s in plot.series if any(curves[s.key]))
-        still = {
-            s.key: value for s in present if (value := _constant(s, curves[s.key])) is not None
-        }
-        for series in present:
-            if series.key in still:
-                text = _value_text(still[series.key], plot.unit)
-                result.constant.append(f"{series.name} ({text})")
-        present = tuple(series for series in present if series.key not in still)
-        for part in _parts(plot, present, len(runs)):
-            drawn.append(_chart(plot, part, curves, runs))
-    return drawn
+def curves(runs: Sequence[RunView]) -> Curves:
+    """The metrics of the runs over steps.
+
+    A plot of one run may have several metrics; a plot of several runs has one.
+    """
+    logged = [_by_phase(run) for run in runs]
+    found = Curves({section: [] for section in SECTIONS}, [])
+    for section, plots in SECTIONS.items():
+        for title, phase, keys in plots:
+            drawn: list[Series] = []
+            for key in keys:
+                steps = [each.get(phase, {}) for each in logged]
+                values = [record.get(key) for each in steps for record in each.values()]
+                same = values.count(values[0]) == len(values) > 1 if values else False
+                if same and is_drawable(values[0]):
+                    found.constant.append(f"{key} {_text(key, values[0])}")
+                elif len(runs) == 1 and any(map(is_drawable, values)):
+                    drawn.append((key, key, steps[0]))
+                elif any(map(is_drawable, values)):
+                    name = title if len(keys) == 1 else f"{title}: {key}"
+                    lines = [(run.label, key, each) for run, each in zip(runs, steps, strict=True)]
+                    names = [run.label for run in runs]
+                    found.sections[section].append(_line_chart(name, phase, lines, names))
+            if drawn:
+                found.sections[section].append(
+                    _line_chart(title, phase, drawn, [name for name, _, _ in drawn])
+                )
+    return Curves({name: each for name, each in found.sections.items() if each}, found.constant)
 
 
-def _constant(series: Series, curves: Sequence[Curve | None]) -> float | None:
-    """The one value that a quiet series has at every step of every run; None where it changes."""
-    values = {value for one in curves if one for value in one.known}
-    return values.pop() if series.is_quiet and len(values) == 1 else None
+def _by_phase(run: RunView) -> dict[str, dict[int, Json]]:
+    """The records by phase and step; a step that was logged twice has its last record."""
+    found: dict[str, dict[int, Json]] = {}
+    for record in run.records:
+        if record["step"] < 10**9:
+            found.setdefault(record["phase"], {})[record["step"]] = record
+    return {phase: dict(sorted(steps.items())) for phase, steps in found.items()}
 
 
-def _value_text(value: float, unit: Unit) -> str:
-    return f"{value * 100:.4g} %" if unit == "share" else f"{value:.4g}"
+def _in_unit(key: str, value: object) -> float | None:
+    """A value in the unit of its axis with five digits; None, a gap, if it cannot be drawn."""
+    if not is_drawable(value):
+        return None
+    if abs(value) < 1e-150:  # Vega's scales underflow
+        return 0.0
+    return float(f"{value * (100 if METRICS[key].unit == 'share' else 1):.5g}")
 
 
-def _parts(plot: Plot, series: tuple[Series, ...], runs: int) -> list[tuple[Series, ...]]:
-    """Several runs need the legend for themselves, so then each series has its own plot."""
-    if runs == 1:
-        return [series] if series else []
-    return [(one,) for one in series]
+def _text(key: str, value: object) -> str:
+    """A value with its unit."""
+    unit = METRICS[key].unit
+    sign = {"share": " %", "number": "", "count": "", "score": ""}.get(unit, f" {unit}")
+    return f"{_in_unit(key, value):g}{sign}"
 
 
-def _chart(
-    plot: Plot,
-    shown: Sequence[Series],
-    curves: dict[str, list[Curve | None]],
-    runs: Sequence[RunView],
-) -> Chart:
-    lines: list[Line] = []
-    levels: list[Level] = []
-    sentences: list[str] = []
-    for place, run in enumerate(runs):
-        for number, series in enumerate(shown):
-            data = curves[series.key][place]
-            if data is None:
-                continue
-            label = run.label if len(runs) > 1 else series.name
-            of = _number(run, runs)
-            lines.append(_line(plot, series, data, run, label, number + run.style, of))
-            levels += _levels(series.key, data, run, of)
-            sentences.append(_in_words(label, data, plot.unit))
-    if len(runs) > CROWDED:
-        lines = [replace(line, faint=(), low=(), high=()) for line in lines]
-    title = plot.title if len(runs) == 1 or plot.band else shown[0].name
-    drawing = line_plot(
-        lines,
-        " ".join(sentences),
-        STEP_NAMES[plot.phase],
-        plot.unit,
-        levels=_named_once(levels),
-        from_zero=plot.from_zero,
-        axis=AXES[plot.phase],
-    )
-    note = _note(plot, shown, lines, levels)
-    return Chart(title, note, drawing, has_legend=len(lines) > 1 or len(runs) > 1)
-
-
-def _number(run: RunView, runs: Sequence[RunView]) -> int | None:
-    """The number of a run, by which a reader switches it off; None on the page of a single one."""
-    return run.style if len(runs) > 1 else None
-
-
-def _note(
-    plot: Plot, shown: Sequence[Series], lines: Sequence[Line], levels: Sequence[Level]
-) -> str:
-    """The text under a plot: its meaning, and how to read it."""
-    if len(shown) == 1:
-        parts = [f"{shown[0].meaning[:1].upper()}{shown[0].meaning[1:]}."]
+def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequence[str]) -> Chart:
+    """The plot of some metrics over steps; all legends of a page have the names in one order."""
+    keys = list(dict.fromkeys(key for _, key, _ in series))
+    longest = max(len(steps) for _, _, steps in series)
+    merged = math.ceil(longest / POINTS)
+    window = max(1, min(25, longest // 10) // merged)
+    rows = [row for each in series for row in _points(*each, merged)]
+    unit = METRICS[keys[0]].unit
+    y: Json = {"type": "quantitative", "title": {"share": "%", "number": None}.get(unit, unit)}
+    y["scale"] = {"zero": keys != ["ratio"]}
+    line: Json = {"type": "line", "clip": True, "strokeWidth": 2.2}
+    dashes = [[[1, 0], [6, 3], [2, 3]][place // COLORS % 3] for place in range(len(names))]
+    dash = {"strokeDash": _color("series", names, dashes)}
+    described, notes = [*keys], list[str]()
+    layers: list[Json] = []
+    is_crowded = len(series) > CROWDED
+    if merged > 1:
+        notes.append(f"Each point is the mean of {merged} steps.")
+    if not is_crowded and any("low" in row for row in rows):
+        ends = {"y": {"field": "low", **y}, "y2": {"field": "high"}}
+        layers.append({"mark": {"type": "area", "opacity": 0.15, "clip": True}, "encoding": ends})
+        described += BANDS[keys[0]]
+        notes.append(f"The band is {' to '.join(BANDS[keys[0]])}.")
+    if window == 1:
+        dots = {**line, "point": True}
+        layers.append({"mark": dots, "encoding": {"y": {"field": "value", **y}, **dash}})
     else:
-        parts = [f"{series.name}: {series.meaning}." for series in shown]
-    parts += [plot.note] if plot.note else []
-    if plot.spread_note and any(line.low for line in lines):
-        parts.append(plot.spread_note)
-    width = max(window(len(line.x)) for line in lines) if plot.is_smoothed else 1
-    if width > 1:
-        thin = "; thin: each step" if any(line.faint for line in lines) else ""
-        parts.append(f"{'Thick: mean' if thin else 'Mean'} of the last {width} steps{thin}.")
-    if levels:
-        parts.append("Dotted: the limits of the guards.")
-    return " ".join(parts)
-
-
-def _levels(key: str, data: Curve, run: RunView, of: int | None) -> list[Level]:
-    """The limits of the run's guards that can be shown beside the curve."""
-    highest = max(data.known)
-    return [
-        Level(limit.name, run.style, limit.value, limit.since, of)
-        for limit in limits(key, data.steps, data.values, run.guards)
-        if limit.value <= FAR * highest
-    ]
-
-
-def _named_once(levels: Sequence[Level]) -> list[Level]:
-    """The levels, with a name where it is the only one of that name."""
-    names = Counter(level.name for level in levels)
-    return [level if names[level.name] == 1 else replace(level, name="") for level in levels]
-
-
-def _line(
-    plot: Plot,
-    series: Series,
-    data: Curve,
-    run: RunView,
-    label: str,
-    style: int,
-    of: int | None,
-) -> Line:
-    width = window(len(data.steps)) if plot.is_smoothed else 1
-    middle = running_mean(data.values, width)
-    low: list[float | None] = []
-    high: list[float | None] = []
-    if plot.spread and series is plot.series[0]:
-        spread = curve(run.metrics(plot.phase), plot.spread)
-        if spread is not None:
-            low, high = band(middle, running_mean(spread.values, width))
-    if plot.band and series is plot.series[0]:
-        edges = [curve(run.metrics(plot.phase), key) for key in plot.band]
-        low, high = (list(edge.values) if edge is not None else [] for edge in edges)
-    faint = data.values if width > 1 else ()
-    return Line(label, style, data.steps, middle, faint, low, high, of)
-
-
-def _in_words(label: str, data: Curve, unit: Unit) -> str:
-    first, last = (number_text(value, 0.01, unit) for value in (data.known[0], data.known[-1]))
-    return f"{label}: from {first} to {last} over {len(data.steps)} steps."
-
-
-def _guards(runs: Sequence[RunView], result: Charts) -> list[Chart]:
-    """The plot of the guards' actions; a sentence where they took none."""
-    curves = [(run, curve(run.metrics("grpo"), SEVERITY)) for run in runs]
-    seen = [_incidents(run, one, _number(run, runs)) for run, one in curves if one is not None]
-    if not seen:
-        result.missing.append("Guards")
-        return []
-    if not any(one.severities for one in seen):
-        result.constant.append("Guards (ok)")
-        return []
-    last = max(one.steps[-1] for _, one in curves if one is not None)
-    sentence = " ".join(
-        f"{one.label + ': ' if len(runs) > 1 else 'They acted '}{one.in_words(ACTIONS)}"
-        for one in seen
+        if not is_crowded:
+            thin = {**line, "strokeWidth": 1, "opacity": 0.5}
+            layers.append({"mark": thin, "encoding": {"y": {"field": "value", **y}, **dash}})
+        layers.append({"mark": line, "encoding": {"y": {"field": "mean", **y}, **dash}})
+        notes.append(f"The thick curve is the mean of the last {window} points.")
+    layers[0]["params"] = [PICK, ZOOM]
+    visible_at = {"condition": {"param": "hover", "empty": False, "value": 0.5}, "value": 0}
+    layers.append(
+        {
+            "transform": [{"pivot": "series", "value": "value", "groupby": ["step"]}],
+            "mark": {"type": "rule", "clip": True, "tooltip": {"content": "data"}},
+            "encoding": {"opacity": visible_at, "color": {"value": "var(--soft)"}},
+            "params": [HOVER],
+        }
     )
-    drawing = guard_plot(seen, ACTIONS, sentence, last, AXES["grpo"])
-    return [Chart("What the guards did", sentence, drawing, has_legend=len(runs) > 1)]
+    mean = {
+        "window": [{"op": "mean", "field": "value", "as": "mean"}],
+        "frame": [1 - window, 0],
+        "groupby": ["series"],
+        "sort": [{"field": "step"}],
+    }
+    x: Json = {"field": "step", "type": "quantitative", "title": STEP_NAMES[phase]}
+    x |= {"scale": {"nice": False, "zero": False}, "axis": {"tickMinStep": 1}}
+    spec = {
+        "data": {"values": rows},
+        "transform": [{"filter": {"param": "pick"}}, mean],
+        "encoding": {
+            "x": x,
+            "color": _color("series", names, [f"var(--s{n % COLORS})" for n in range(len(names))]),
+        },
+        "layer": layers,
+        "usermeta": {"axis": STEP_NAMES[phase], "legend": "runs" if names != keys else ""},
+    }
+    words: list[str] = []
+    for name, key, steps in series:
+        known = [v for record in steps.values() if is_drawable(v := record.get(key))]
+        if known:
+            ends = " to ".join(_text(key, value) for value in (known[0], known[-1]))
+            words.append(f"{name}: {ends} in {len(steps)} steps.")
+    told = [f"{k} ({METRICS[k].unit}): {METRICS[k].meaning.replace('`', '')}." for k in described]
+    note = " ".join([*told, *notes])
+    return Chart(title, note, " ".join(words), _framed(spec, " ".join(words), 190))
 
 
-def _incidents(run: RunView, data: Curve, of: int | None) -> Incidents:
-    """The steps at which the guards of a run acted."""
-    pairs = [(step, v) for step, v in zip(data.steps, data.values, strict=True) if v is not None]
-    severities = {step: min(round(v), len(ACTIONS) - 1) for step, v in pairs if round(v) > 0}
-    return Incidents(run.label, run.style, len(pairs), severities, of)
+def _points(name: str, key: str, steps: dict[int, Json], merged: int) -> Iterator[Json]:
+    """The data of a curve: each point is the mean of so many steps."""
+
+    def mean(key: str) -> float | None:
+        known = [v for _, record in part if is_drawable(v := record.get(key))]
+        return _in_unit(key, math.fsum(v / len(known) for v in known)) if known else None
+
+    records = list(steps.items())
+    for start in range(0, len(records), merged):
+        part = records[start : start + merged]
+        row: Json = {"series": name, "step": part[-1][0], "value": mean(key)}
+        match [row["value"], *(mean(each) for each in BANDS.get(key, ()))]:
+            case [float(value), float(spread)]:
+                row |= {"low": value - spread, "high": value + spread}
+            case [float(), float(low), float(high)]:
+                row |= {"low": low, "high": high}
+        yield row
+
+
+def _color(field: str, names: Sequence[str], values: Sequence[Any]) -> Json:
+    """The encoding of a field by colors or dashes, with a legend if there are several names."""
+    legend = {"orient": "top", "columns": 2, "labelLimit": {"expr": "width / 2 - 30"}}
+    scale = {"domain": list(names), "range": list(values)}
+    shown = legend if len(names) > 1 else None
+    return {"field": field, "type": "nominal", "title": None, "scale": scale, "legend": shown}
+
+
+def _framed(spec: Json, words: str, height: int) -> Json:
+    frame = {"width": "container", "height": height, "config": CONFIG, "usermeta": {}}
+    frame["autosize"] = {"contains": "padding", "resize": True}
+    return {"description": words, **frame, **spec}
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
-    """Accuracy before and after with its intervals; None where no run has any.
-
-    Of one run all evaluations, of several the first of each.
-    """
-    shown = [(run.label, run.style, run.evaluations[0], _number(run, runs)) for run in runs]
-    if len(runs) == 1:
-        shown = [(on.name, style, on, None) for style, on in enumerate(runs[0].evaluations)]
-    series = [
-        Points(label, style, [_point(on.before), _point(on.after)], of)
-        for label, style, on, of in shown
-    ]
-    series = [one for one in series if any(one.points)]
-    if not series:
+    """The accuracy of every evaluation with its 95 % interval; None without any."""
+    rows: list[Json] = []
+    for run in runs:
+        for on in run.evaluations:
+            names = [run.label] if len(runs) > 1 else []
+            name = ", ".join([*names, on.name] if on.name else names) or "accuracy"
+            for when, figures in on.figures.items():
+                if is_drawable(value := figures.get("accuracy")):
+                    ends = interval(figures) or (value, value)
+                    low, value, high = (round(100 * each, 1) for each in (ends[0], value, ends[1]))
+                    rows.append({"evaluation": name, "when": when, "accuracy": value})
+                    rows[-1] |= {"low": low, "high": high}
+    if not rows:
         return None
-    description = "; ".join(
-        f"{one.label or 'accuracy'}: " + " to ".join(_share(point) for point in one.points)
-        for one in series
-    )
-    names = {on.name for _, _, on, _ in shown}
-    title = f"Accuracy on {names.pop()}" if len(names) == 1 and all(names) else "Accuracy"
-    drawing = point_plot(series, ("before", "after"), description, "share")
-    how = "" if any(on.is_sampled for _, _, on, _ in shown) else "Greedy. "
-    note = f"{how}Bars are 95 % intervals."
-    return Chart(title, note, drawing, has_legend=len(shown) > 1)
-
-
-def _share(point: Point | None) -> str:
-    return "unknown" if point is None else number_text(point.value, 0.001, "share")
-
-
-def _point(evaluation: Record) -> Point | None:
-    accuracy = evaluation.get("accuracy")
-    if not is_drawable(accuracy):
-        return None
-    return Point(accuracy, *(interval(evaluation) or (accuracy, accuracy)))
-
-
-def _after(run: RunView) -> str:
-    return "evaluated" if run.is_evaluation else "after"
-
-
-ENDINGS = ("right", "wrong answer", "no answer", "unscored")
-
-
-def endings_chart(run: RunView) -> Chart | None:
-    """The endings of one run's evaluated episodes, before and after; None without episodes."""
-    series = []
-    for phase, episodes in (("before", run.episodes_before), (_after(run), run.episodes_after)):
-        counts = Counter(_ending(episode) for episode in episodes)
-        if episodes:
-            shares = [counts[ending] / len(episodes) for ending in ENDINGS]
-            series.append(Bars(phase, int(phase == "after"), shares))
-    if not series:
-        return None
-    places = [i for i in range(len(ENDINGS)) if i < 3 or any(one.heights[i] for one in series)]
-    names = [ENDINGS[i] for i in places]
-    bars = [Bars(one.label, one.style, [one.heights[i] for i in places]) for one in series]
-    drawing = bar_plot(bars, names, "Shares of the episodes.", "share")
-    note = "Share of the evaluated episodes. No answer: the budget was spent, or the model stopped."
-    return Chart("How episodes ended", note, drawing, has_legend=len(bars) > 1)
-
-
-def _ending(episode: Record) -> str:
-    if episode.get("scored") is False:
-        return "unscored"
-    if episode.get("correct"):
-        return "right"
-    return "wrong answer" if episode.get("answered") else "no answer"
+    whens = list(dict.fromkeys(row["when"] for row in rows))
+    x = {"type": "quantitative", "title": "accuracy (%)", "scale": {"domain": [0, 100]}}
+    y: Json = {"field": "evaluation", "type": "nominal", "title": None, "sort": None}
+    y["axis"] = {"labelLimit": {"expr": "max(90, width / 3)"}, "offset": 8}
+    rule = {"type": "rule", "strokeWidth": 2, "tooltip": {"content": "data"}}
+    point = {"type": "point", "filled": True, "size": 80, "opacity": 1, "tooltip": rule["tooltip"]}
+    spec = {
+        "data": {"values": rows},
+        "encoding": {
+            "y": y,
+            "yOffset": {"field": "when", "scale": {"domain": whens}},
+            "color": _color("when", whens, ["var(--s5)", "var(--s0)"][-len(whens) :]),
+        },
+        "layer": [
+            {"mark": rule, "encoding": {"x": {"field": "low", **x}, "x2": {"field": "high"}}},
+            {"mark": point, "encoding": {"x": {"field": "accuracy", **x}}},
+        ],
+    }
+    words = " ".join(f"{row['evaluation']}, {row['when']}: {row['accuracy']} %." for row in rows)
+    note = "Points are accuracies; bars are their 95 % intervals."
+    return Chart("Accuracy", note, words, _framed(spec, words, 22 * len(rows)))

@@ -1,51 +1,53 @@
-"""The page: one run or several side by side.
+"""The page as one HTML file that loads nothing.
 
-It is one file that asks nobody for anything. What a model, a database or a data set wrote is
-hostile until shown otherwise: the template escapes all of it, plots get it as data, and a content
-security policy in the page allows the page's own scripts by their hashes and no others, nor any
-request, so that even a mistake of ours could do nothing. The same run gives the same bytes: no
-clock is read.
+Texts of models, databases and data sets are hostile: the template escapes them, the plots hold them
+as data, and a content security policy allows the two scripts of the page by their hashes and
+nothing else. Vega would compile expressions with `eval`; the page lets it interpret them. The same
+run gives the same bytes.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Sequence
-from functools import cache
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
+from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError
-from toolgym.report import tables, transcripts
-from toolgym.report.charts import accuracy_chart, endings_chart, metric_charts
-from toolgym.report.library import INSTALL, PageData, page_script, plotting_script, policy
-from toolgym.report.tables import rows_of
-from toolgym.report.view import RunView, views
+from toolgym.report import tables
+from toolgym.report.charts import Chart, accuracy_chart, curves
+from toolgym.report.transcripts import transcripts
+from toolgym.report.view import views
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
 from toolgym.sanitize import visible
-from toolgym.statistics import Table
 
 FILE: Final = "report.html"
 EPISODES: Final = 100
-"""Tasks whose episodes a report shows."""
+"""Default number of tasks whose episodes a report shows."""
 
 
 def write_report(
     runs: Run | Sequence[Run], out: Path | None = None, *, episodes: int = EPISODES
 ) -> Path:
-    """Write the report of one run, or of several laid over each other, and return its path.
+    """Write the report of one or several runs, and return its path.
 
     Args:
-        runs: What is shown, in this order. Whatever a run has not is said in words.
-        out: A file, or a folder to put `report.html` into; by default the run's folder, or for
-            several runs the folder that the first lies in.
-        episodes: Tasks whose episodes are shown, at most.
+        runs: Trainings or evaluations, in the order in which they are shown.
+        out: A file, or a folder to put `report.html` into; by default the folder of the run, or
+            for several runs the folder that the first run is in.
+        episodes: Maximum number of tasks whose episodes are shown.
 
     Raises:
-        ConfigurationError: There is no run, or a file of a run is damaged.
+        ConfigurationError: `runs` is empty, or a file of a run is damaged.
     """
     shown = [runs] if isinstance(runs, Run) else list(runs)
     if not shown:
@@ -53,76 +55,91 @@ def write_report(
     if out is None:
         out = shown[0].path if len(shown) == 1 else shown[0].path.resolve().parent
     file = out / FILE if out.is_dir() else out
-    page = _page(views(shown), episodes)
+    page = _page(shown, episodes)
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, [page.encode("utf-8")])
     return file
 
 
-def _page(runs: Sequence[RunView], episodes: int) -> str:
-    """The page as text."""
-    library = plotting_script()
-    scripts = [script for script in (library, page_script()) if script is not None]
-    return _template().render(
-        policy=policy(scripts),
-        scripts=[Markup(script) for script in scripts],
-        install="" if library is not None else INSTALL,
-        page_data=PageData(),
-        **_content(runs, episodes),
-    )
-
-
-@cache
-def _template() -> Template:
-    """The page's template, with its style sheet."""
+def _page(shown: Sequence[Run], episodes: int) -> str:
     loader = PackageLoader("toolgym.report", ".")
     environment = Environment(
         loader=loader,
         autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_finalize,
-        keep_trailing_newline=True,
+        finalize=lambda v: visible(v) if isinstance(v, str) and not isinstance(v, Markup) else v,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    style = loader.get_source(environment, "page.css")[0]
-    return environment.get_template("page.html.j2", globals={"style": Markup(style.rstrip())})
+    style, script = (loader.get_source(environment, f"page.{kind}")[0] for kind in ("css", "js"))
+    scripts = [each for each in (plotting_script(), script) if each is not None]
+    plots: list[dict[str, Any]] = []
+
+    def plot(chart: Chart) -> str:
+        """Keep the specification of a plot for the script of the page."""
+        plots.append(chart.spec)
+        return ""
+
+    runs = views(shown)
+    settings = tables.settings(runs)
+    kind = "evaluations" if all(run.is_evaluation for run in runs) else "runs"
+    names = dict.fromkeys(dict(run.facts).get("environment", "") for run in runs)
+    return environment.get_template("page.html.j2").render(
+        title=f"{', '.join(filter(None, names)) or 'Unknown environment'}: "
+        + (runs[0].label if len(runs) == 1 else f"{len(runs)} {kind}"),
+        policy=_policy(scripts),
+        style=Markup(style),
+        scripts=[Markup(each) for each in scripts],
+        has_plots=len(scripts) > 1,
+        plot=plot,
+        plots=lambda: embedded(plots),
+        runs=runs,
+        columns=tables.RESULTS,
+        results=tables.results(runs),
+        seeds=tables.seeds_together(runs),
+        differences=tables.differences(settings),
+        settings=settings,
+        accuracy=accuracy_chart(runs),
+        curves=curves(runs),
+        transcripts=transcripts(runs, episodes),
+    )
 
 
-def _finalize(value: Any) -> Any:
-    """Plain text passes through `visible`; markup that we made is left as it is."""
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def plotting_script() -> str | None:
+    """Vega, Vega-Lite and Vega-Embed as one script; None if vl-convert is not installed.
+
+    vl-convert takes seconds to bundle them, so the script is kept in the cache folder.
+    """
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    kept = cache_folder() / "plots" / f"vega-embed-{version('vl-convert-python')}.js"
+    with suppress(OSError):
+        return kept.read_text("utf-8")
+    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("\r\n", "\n")
+    # In a function, since it declares names that would hide those of other scripts.
+    script = f"(() => {{{bundle}\n}})();".replace("</script", "<\\/script").replace(
+        "<!--", "<\\!--"
+    )
+    with suppress(OSError):  # a cache that cannot be written costs time and nothing else
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(kept, [script.encode("utf-8")])
+    return script
 
 
-def _content(runs: Sequence[RunView], episodes: int) -> dict[str, Any]:
-    charts = metric_charts(runs)
-    records = [run.reproducibility for run in runs]
-    return {
-        "title": _title(runs),
-        "only_evaluations": all(run.is_evaluation for run in runs),
-        "runs": runs,
-        "headlines": [tables.headline(run) for run in runs],
-        "gains": [tables.gain(run) for run in runs],
-        "results": tables.results(runs),
-        "measured_on": tables.measured_on(runs),
-        "accuracy": accuracy_chart(runs),
-        "charts": charts,
-        "differences": tables.differences(runs),
-        "together": tables.together(runs),
-        "endings": [(run, chart) for run in runs if (chart := endings_chart(run)) is not None],
-        "episodes": transcripts.transcripts(runs, episodes),
-        "written": [_statistics(run) for run in runs],
-        "settings": tables.settings([run.config for run in runs]),
-        "reproducibility": tables.settings(records) if any(records) else [],
-    }
+def _policy(scripts: Sequence[str]) -> str:
+    """The content security policy of a page with these scripts."""
+    digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
+    allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    rules = ["default-src 'none'", "style-src 'unsafe-inline'", f"script-src {allowed}"]
+    return "; ".join([*rules, "base-uri 'none'", "form-action 'none'"])
 
 
-def _statistics(run: RunView) -> list[tuple[Table, Any]]:
-    """The tables of a run's family that have rows, with their rows as the template shows them."""
-    tables = [] if run.written is None else run.written.tables
-    return [(table, rows) for table in tables if (rows := rows_of(table))]
+def embedded(value: Any) -> Markup:
+    """A value as JSON inside a page: ASCII only, and no tag can begin in it.
 
-
-def _title(runs: Sequence[RunView]) -> str:
-    names = list(dict.fromkeys(run.fact("env_id") for run in runs if run.fact("env_id")))
-    subject = ", ".join(names) or "Unnamed environment"
-    what = "evaluations" if all(run.is_evaluation for run in runs) else "runs"
-    return f"{subject}: {runs[0].label}" if len(runs) == 1 else f"{subject}: {len(runs)} {what}"
+    >>> print(embedded("</script> \\u2028 \\ud800"))
+    "\\u003c/script\\u003e \\u2028 \\ud800"
+    """
+    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
+    return Markup(text.translate({ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&"}))

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.toolgym.report.light_pages import light_pages
-from toolgym.report import library
+from toolgym.report.page import plotting_script
 
 __all__ = ["light_pages", "whole_pages"]
 
@@ -11,4 +11,4 @@ __all__ = ["light_pages", "whole_pages"]
 @pytest.fixture
 def whole_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pages of this test embed the library itself."""
-    monkeypatch.setattr("toolgym.report.page.plotting_script", library.plotting_script)
+    monkeypatch.setattr("toolgym.report.page.plotting_script", plotting_script)

@@ -9,5 +9,5 @@ import pytest
 def light_pages() -> Iterator[None]:
     """Every page that is made in this process embeds a line in the place of the library."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("toolgym.report.page.plotting_script", lambda: "window.toolgymPlots = null;")
+        patch.setattr("toolgym.report.page.plotting_script", lambda: "window.vegaEmbed = null;")
         yield

@@ -183,13 +183,6 @@ def example_pages(folder: str) -> list[Path]:
     return [write_report(run), write_report([run, control]), write_report(cut)]
 
 
-def rows_of(spec: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    """The data of those layers of a plot whose mark is of a kind."""
-    data = [each["data"] for each in spec["layer"] if each["mark"]["type"] == kind]
-    named = spec.get("datasets", {})
-    return [row for each in data for row in each.get("values", named.get(each.get("name"), ()))]
-
-
 class Page(HTMLParser):
     """What a browser would see: its text, its tags and attributes, and what was never closed."""
 
@@ -223,18 +216,6 @@ class Page(HTMLParser):
 
     @property
     def plots(self) -> dict[str, dict[str, Any]]:
-        """What the page's script draws, by the name of the element that it is drawn in."""
-        charts: dict[str, dict[str, Any]] = json.loads(self.scripts[0])["charts"]
-        return charts
-
-    def layers(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The layers of a plot whose mark is of a kind, such as `line` or `area`."""
-        return [each for each in self.plots[name]["spec"]["layer"] if each["mark"]["type"] == kind]
-
-    def values(self, name: str, kind: str) -> list[dict[str, Any]]:
-        """The data of those layers."""
-        return rows_of(self.plots[name]["spec"], kind)
-
-    def titles(self) -> list[str]:
-        """The titles of all charts, in order."""
-        return re.findall(r"<h3>(.*?)</h3>", self.source)
+        """The specifications of all plots by their titles."""
+        titles = re.findall(r"<figcaption>(.*?)</figcaption>", self.source)
+        return dict(zip(titles, json.loads(self.scripts[0]), strict=True))
