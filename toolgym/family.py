@@ -139,7 +139,7 @@ class TaskFamily:
         return None
 
     def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
-        """Counts over rollouts of this family: the tables of `toolgym stats` and of reports.
+        """The counts of what agents wrote in some rollouts: the tables of `toolgym stats`.
 
         Args:
             rollouts: Episode records, or lines of a run's `rollouts.jsonl`; there may be more than
@@ -153,11 +153,6 @@ class TaskFamily:
             "there are no statistics for the environment that was played; `toolgym report` shows"
             " what every run has."
         )
-
-    @property
-    def counts(self) -> bool:
-        """Whether it has statistics."""
-        return type(self).statistics is not TaskFamily.statistics
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

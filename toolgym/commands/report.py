@@ -11,8 +11,6 @@ from typing import Annotated
 
 import typer
 
-from toolgym.commands import load_environments
-
 
 def command(
     runs: Annotated[
@@ -35,8 +33,8 @@ def command(
 ) -> None:
     """Write the HTML report of one or several runs.
 
-    The page is one file and needs no network. Plots need the extra `report`; without it the page
-    has tables.
+    The page shows results, learning curves, transcripts and settings, and works offline. Plots
+    need the extra `report`; without it the page has tables. Several runs share their plots.
 
     Example:
         toolgym report runs/explore
@@ -47,5 +45,4 @@ def command(
     from toolgym.runs.run import Run
 
     shown = [Run.open(path) for path in runs]
-    load_environments()  # reports a broken package in one line
     typer.echo(str(write_report(shown, out, episodes=episodes)))

@@ -164,21 +164,17 @@ def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> TaskSet[Any]:
     return registration.make(settings.env_id, **env_kwargs).tasks
 
 
-# The verdict of a run on its own gain.
-#
-# An accuracy that rose is a fact; what rose in it is another. Reinforcement learning with a handful
-# of thousand rollouts makes likelier what the model sometimes did already. The tiny model's
-# demonstrations hold the right way among others: three episodes in ten are played as they should
-# be, or the environment's own novice plays them and now and then hits upon it. So the gain is a
-# choice among habits that were shown, and the run says so. And a change that chance explains is
-# called that.
+# The verdict on the gain of a run. Reinforcement learning with some thousand rollouts makes
+# likelier what the model did before now and then. The tiny model's demonstrations hold the right
+# way among others, so its gain is a choice among habits that it was shown, and the run says so.
 
 
 SURER = (
-    "Greedily a model does the likeliest of its habits, and where two are about as likely, a small"
-    " push decides between them, even one by noise: what is sampled tells what was learnt."
+    "Greedy decoding plays the likeliest of the model's habits, and where two are about as likely,"
+    " noise can decide between them; the sampled accuracy is the better measure of what was"
+    " learned."
 )
-"""Said where the greedy accuracy moved and the sampled one did not."""
+"""Said if the greedy accuracy changed and the sampled one did not."""
 
 
 def source_of(planned: Sequence[Evaluation]) -> Evaluation:
@@ -190,23 +186,27 @@ def gain_sentence(evaluations: Sequence[Mapping[str, Any]], settings: TrainSetti
     """A few sentences on what changed and what kind of change it is.
 
     Args:
-        evaluations: As a summary has them: `name`, `held_out`, `temperature`, and the figures
-            `before` and `after` with `accuracy`, `interval` and `episodes` at least. The verdict
-            goes by the first, and by what was sampled where there is such a one.
+        evaluations: As in a summary: `name`, `held_out`, `temperature`, and the figures `before`
+            and `after` with at least `accuracy`, `interval` and `episodes`. The verdict is on the
+            first evaluation, and on the sampled one if there is one.
     """
     first, *others = evaluations
     if not _is_scored(first):
-        return "No episode could be scored, so nothing can be said of a gain."
-    sampled = next((each for each in others if each["temperature"] and _is_scored(each)), None)
-    others = [each for each in others if not each["temperature"] and _is_scored(each)]
-    verdict = _verdict(first, sampled, settings)
-    sentences = [f"Accuracy on {first['name']} {_change_text(first)}{verdict}"]
-    for other in others:
-        end = ", a difference that chance explains." if _is_chance(other) else "."
-        sentences.append(f"On {other['name']} it {_change_text(other)}{end}")
+        return "No episode could be scored, so nothing can be said about a gain."
+    others = [each for each in others if _is_scored(each)]
+    sampled = next((each for each in others if each["temperature"]), None)
+    sentences = [f"Accuracy on {first['name']} {_change_text(first)}."]
+    if sampled is not None:
+        sentences.append(f"On the same tasks it {_change_text(sampled)}.")
+    sentences += _verdict(first, sampled, settings)
+    sentences += [
+        f"On {each['name']}, accuracy {_change_text(each)}."
+        for each in others
+        if not each["temperature"]
+    ]
     if not first["held_out"]:
         sentences.append(
-            "Nothing was held out, so this says nothing of tasks that are not trained on."
+            "Nothing was held out, so this says nothing about tasks that are not trained on."
         )
     return " ".join(sentences)
 
@@ -228,11 +228,14 @@ def _is_scored(evaluation: Mapping[str, Any]) -> bool:
 
 
 def _change_text(evaluation: Mapping[str, Any]) -> str:
-    before, after = evaluation["before"], evaluation["after"]
-    return (
-        f"went from {before['accuracy']:.1%} to {after['accuracy']:.1%}"
-        f" ({_how(evaluation['temperature'])}, {after['episodes']} episodes)"
-    )
+    """For example `rose from 8.3% to 16.7% (greedy, 24 episodes), a difference within chance`."""
+    figures = evaluation["before"], evaluation["after"]
+    before, after = (f"{each['accuracy']:.1%}" for each in figures)
+    how = f"({_how(evaluation['temperature'])}, {figures[1]['episodes']} episodes)"
+    if before == after:
+        return f"stayed at {after} {how}"
+    end = ", a difference within chance" if _is_chance(evaluation) else ""
+    return f"{'rose' if _rose(evaluation) else 'fell'} from {before} to {after} {how}{end}"
 
 
 def _how(temperature: float) -> str:
@@ -241,20 +244,17 @@ def _how(temperature: float) -> str:
 
 def _verdict(
     greedy: Mapping[str, Any], sampled: Mapping[str, Any] | None, settings: TrainSettings
-) -> str:
-    """The end of the sentence on the first evaluation, its sampled figures included."""
-    clause = "" if sampled is None else f", and {_change_text(sampled)}"
-    surer = sampled is not None and _is_chance(sampled) and not _is_chance(greedy)
+) -> list[str]:
+    """What kind of change it was; empty if it was within chance."""
     decisive = sampled or greedy
+    said = []
     if settings.control is not None:
-        clause += f". Rewards were shuffled, so nothing could be learnt; {_control(decisive)}"
-    elif _is_chance(decisive):
-        clause += ", a difference that chance explains."
-    elif _rose(decisive):
-        clause += f". {_kind(settings)}"
-    else:
-        clause += ": training did harm. Look at validity and entropy in the report."
-    return f"{clause} {SURER}" if surer else clause
+        said.append(f"Rewards were shuffled, so nothing could be learned: {_control(decisive)}")
+    elif not _is_chance(decisive):
+        harm = "Training did harm: look at validity and entropy in the report."
+        said.append(_kind(settings) if _rose(decisive) else harm)
+    is_surer = sampled is not None and _is_chance(sampled) and not _is_chance(greedy)
+    return [*said, SURER] if is_surer else said
 
 
 def _rose(evaluation: Mapping[str, Any]) -> bool:
@@ -279,24 +279,24 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 def _control(evaluation: Mapping[str, Any]) -> str:
     if _is_chance(evaluation):
         where = " in what is sampled" if evaluation["temperature"] else ""
-        return f"the difference{where} is one that chance explains."
+        return f"the difference{where} is within chance, as expected."
     if _rose(evaluation):
-        return "that it rose all the same means that something other than the rewards moved it."
+        return "something other than the rewards raised the accuracy."
     return "noise in place of rewards did harm, as it may."
 
 
 def _kind(settings: TrainSettings) -> str:
     if settings.demonstrator == "sloppy" and settings.warmup_steps:
         shown = (
-            "The demonstrations were a novice's, who tries what is good and what is not, and"
-            " reinforcement learning made the good the likelier."
+            "The demonstrations were a novice's, who tries good calls and bad ones, and"
+            " reinforcement learning made the good ones likelier."
             if has_novice(settings.env_id)
             else f"The demonstrations were played the right way in {HABITS['careful']:.0%} of the"
-            " episodes, and reinforcement learning made that habit the likelier one."
+            " episodes, and reinforcement learning made that habit likelier."
         )
-        return f"What kind of gain this is: elicitation, not a new skill. {shown}"
+        return f"The gain is elicitation, not a new skill. {shown}"
     return (
-        "What kind of gain this is, accuracy does not tell: reinforcement learning makes likelier"
-        " what a model sometimes did before. Compare pass@k before and after (`--eval-tries 8`, or"
-        " `toolgym eval --k 8` of checkpoints/warmup) to see whether it could already."
+        "Accuracy does not tell whether the gain is a new skill: reinforcement learning makes"
+        " likelier what a model did before now and then. Compare pass@k before and after"
+        " (`--eval-tries 8`, or `toolgym eval --k 8` on checkpoints/warmup)."
     )

@@ -95,7 +95,7 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
     assert [line["step"] for line in run.metrics("grpo")] == [1, 2, 3, 4]
     assert len(run.metrics("warmup")) == 8
     assert {line["phase"] for line in run.rollouts()} == set(ROLLOUT_PHASES)
-    assert "<svg" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "vegaEmbed" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.integration
@@ -140,7 +140,9 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     assert (run.summary["status"], run.summary["before"]) == ("stopped", None)
     assert run.summary["diagnosis"].startswith("preflight says no-go")
     assert not run.metrics("grpo")
-    assert "preflight says no-go" in (folder / "report.html").read_text(encoding="utf-8")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Refused by the preflight check: GRPO did not start." in page
+    assert "<b>validity</b>: " in page
 
     insisting = done.stderr.splitlines()[-1].partition(": toolgym ")[2].split()
 
@@ -311,7 +313,7 @@ def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
     _, learnt = sampled(Run.open(full_run).summary)
     assert after[0] <= before[1]
     assert after[1] < learnt[0]
-    assert "the difference in what is sampled is one that chance explains" in summary["gain"]
+    assert "the difference in what is sampled is within chance" in summary["gain"]
 
 
 @pytest.mark.nightly

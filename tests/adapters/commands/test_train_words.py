@@ -1,6 +1,7 @@
 """What a run says of itself: its settings, its record, its verdict."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,10 +56,11 @@ def test_a_folder_of_another_origin_is_not_resumed() -> None:
     ("before", "after", "control", "words"),
     [
         (0.18, 0.65, None, "elicitation, not a new skill"),
-        (0.18, 0.20, None, "a difference that chance explains"),
-        (0.65, 0.18, None, "training did harm"),
-        (0.18, 0.19, "shuffled-rewards", "the difference is one that chance explains"),
-        (0.18, 0.65, "shuffled-rewards", "something other than the rewards moved it"),
+        (0.18, 0.20, None, "to 20.0% (greedy, 192 episodes), a difference within chance."),
+        (0.083, 0.083, None, "Accuracy on unseen tasks stayed at 8.3% (greedy, 192 episodes)."),
+        (0.65, 0.18, None, "fell from 65.0% to 18.0% (greedy, 192 episodes). Training did harm"),
+        (0.18, 0.19, "shuffled-rewards", "the difference is within chance"),
+        (0.18, 0.65, "shuffled-rewards", "something other than the rewards raised"),
         (0.22, 0.11, "shuffled-rewards", "noise in place of rewards did harm"),
     ],
 )  # fmt: skip
@@ -78,12 +80,12 @@ def test_a_run_without_a_scored_episode_claims_nothing() -> None:
     ("greedy", "sampled", "control", "words"),
     [
         ((0.2, 0.6), (0.3, 0.6), None, "elicitation, not a new skill"),
-        ((0.2, 0.6), (0.3, 0.34), None, "a difference that chance explains. Greedily a model"),
+        ((0.2, 0.6), (0.3, 0.34), None, "a difference within chance. Greedy decoding"),
         ((0.2, 0.2), (0.3, 0.6), None, "elicitation, not a new skill"),
-        ((0.2, 0.1), (0.6, 0.3), None, "training did harm"),
+        ((0.2, 0.1), (0.6, 0.3), None, "Training did harm"),
         ((0.2, 0.21), (0.3, 0.31), None, "sampled at temperature 1, 192 episodes), a difference"),
-        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "in what is sampled is one that chance"),
-        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "push decides between them"),
+        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "in what is sampled is within chance"),
+        ((0.15, 0.77), (0.28, 0.32), "shuffled-rewards", "noise can decide between them"),
         ((0.15, 0.77), (0.28, 0.6), "shuffled-rewards", "something other than the rewards"),
     ],
 )  # fmt: skip
@@ -96,14 +98,14 @@ def test_the_verdict_goes_by_what_is_sampled(
     told = gain_sentence(both, resolve(EXPLORE, control=control))
 
     assert words in told
-    assert told.count("went from") == 2
+    assert len(re.findall(r"(rose|fell) from|stayed at", told)) == 2
     assert ("something other" in told) == (sampled[1] > 0.5 and control is not None)
 
 
 def test_where_nothing_is_held_out_the_verdict_says_so_and_calls_nothing_that() -> None:
     told = gain_sentence([evaluated(0.2, 0.6, SEEN, held_out=False)], resolve(EXPLORE))
 
-    assert told.startswith("Accuracy on tasks that are trained on went from 20.0% to 60.0%")
+    assert told.startswith("Accuracy on tasks that are trained on rose from 20.0% to 60.0%")
     assert "Nothing was held out" in told
     assert "unseen" not in told
 

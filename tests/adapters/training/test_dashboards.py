@@ -54,7 +54,7 @@ def test_a_dashboard_is_shown_what_the_run_folder_holds(run: Run) -> None:
     assert listed.shown == [
         ("warmup", 1, {"loss": 3.0}),
         ("warmup", 2, {"loss": 1.5}),
-        ("evaluation", 0, {"accuracy": 0.25}),
+        ("evaluation", 0, {"accuracy": 0.25, "episodes": 16.0}),
         ("grpo", 1, {"reward": 0.1}),
         ("grpo", 2, {"reward": 0.2}),
         ("grpo", 3, {"reward": 0.3}),

@@ -288,10 +288,9 @@ def test_a_report_lays_evaluations_side_by_side(kept, tmp_path):
     done = run_here("report", kept / "expert", kept / "random", "--out", page)
     assert done.returncode == 0, done.stderr
     text = page.read_text("utf-8")
-    assert "toolgym evaluation report" in text
-    assert "expert played 4 episodes of sqlgym/Explore-v0." in text
-    assert "random played 4 episodes of sqlgym/Explore-v0." in text
-    assert "before the training" not in text
+    assert "sqlgym/Explore-v0: 2 evaluations" in text
+    assert "1. expert, dev<small>greedy, 4 episodes</small>" in text
+    assert "2. random, dev<small>greedy, 4 episodes</small>" in text
 
 
 def test_an_evaluation_can_be_merged_and_is_never_written_over(kept, tmp_path):
@@ -321,4 +320,4 @@ def test_an_evaluation_that_was_interrupted_keeps_what_was_played(kept, tmp_path
     refused = run_here("eval", ENV_ID, "--merge", folder)
     assert (refused.returncode, "not written to its end" in refused.stderr) == (2, True)
     page = run_here("report", folder)
-    assert "has not come to its end" in (folder / "report.html").read_text("utf-8"), page.stderr
+    assert "Incomplete:" in (folder / "report.html").read_text("utf-8"), page.stderr
