@@ -151,8 +151,8 @@ for name, episode in (("before", before[task_id]), ("after", after[task_id])):
 # %% [markdown]
 # ## The report
 #
-# The training has written it; `write_report` makes it anew, also for several runs side by side. It
-# is one file that needs no network: it can be mailed, and opened in years.
+# The training has written it; `write_report` writes it again, also for several runs on one page. It
+# is one file that works offline.
 
 # %%
 report = write_report(run)

@@ -95,7 +95,7 @@ def test_the_pointer_shows_the_values_of_a_step(
 
 def test_a_zoom_holds_for_all_plots_over_the_same_steps(one: Path, open_page: Any) -> None:
     page = all_drawn(open_page(one))
-    entropy, reward, warmup = (plot(page, each) for each in ("Entropy", "Reward", "Warm-up loss"))
+    entropy, reward, warmup = (plot(page, each) for each in ("Entropy", "Reward", "Loss"))
     steps, warmup_steps = steps_of(reward), steps_of(warmup)
 
     point_at(page, entropy)
@@ -128,17 +128,6 @@ def test_a_legend_shows_one_run_alone_in_all_plots(
 
     names.nth(1).click()
     expect(curves_of(other)).to_have_count(4)
-
-
-def test_a_legend_of_one_run_holds_for_its_plot_alone(one: Path, open_page: Any) -> None:
-    page = all_drawn(open_page(one))
-    seconds, reward = plot(page, "Time per step"), plot(page, "Reward")
-    before = curves_of(reward).count()
-
-    seconds.locator(".role-legend-label text").first.click()
-
-    expect(curves_of(seconds)).to_have_count(2)
-    assert curves_of(reward).count() == before
 
 
 def test_episodes_are_found_by_their_kind_and_by_words(one: Path, open_page: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from toolgym.report.view import STEP_NAMES, RunView, interval, is_drawable
@@ -23,65 +24,21 @@ CROWDED: Final = 3
 """With more curves than this, a plot has neither bands nor unsmoothed curves."""
 BANDS: Final = {"held_out_accuracy": ("held_out_low", "held_out_high"), "reward": ("reward_std",)}
 """The band around a metric: the metrics of its two ends, or of half its width."""
+SECTIONS: Final = {
+    "Rollouts": ("grpo", ("rollouts",)),
+    "Held-out evaluation": ("selection", ("evaluation", "clock")),
+    "Dynamic sampling": ("grpo", ("sampling",)),
+    "Updates": ("grpo", ("update",)),
+    "Guards": ("grpo", ("guards",)),
+    "Time and memory": ("grpo", ("clock",)),
+    "Warm-up": ("warmup", ("update",)),
+    "Held-out evaluation in the warm-up": ("warmup-selection", ("evaluation", "clock")),
+}
+"""Phase and sources of the metrics of each section, which are in the order of the vocabulary."""
 
 Json = dict[str, Any]
-Plot = tuple[str, str, tuple[str, ...]]
-"""Title, phase, and keys of the metrics."""
-Series = tuple[str, str, dict[int, Json]]
-"""Name in the legend, key of the metric, and the records by step."""
-SECTIONS: Final[dict[str, tuple[Plot, ...]]] = {
-    "Success": (
-        ("Reward", "grpo", ("reward", "reward_max")),
-        ("Accuracy on training tasks", "grpo", ("accuracy",)),
-        ("Answered", "grpo", ("answered",)),
-        ("Unanswerable questions", "grpo", ("refused_answerable", "answered_unanswerable")),
-        ("Completion length", "grpo", ("completion_length",)),
-    ),
-    "Held-out evaluation": (
-        ("Held-out accuracy", "selection", ("held_out_accuracy",)),
-        ("Held-out accuracy, warm-up", "warmup-selection", ("held_out_accuracy",)),
-        ("Held-out calls", "selection", ("held_out_answered", "held_out_validity")),
-        ("Evaluation time", "selection", ("evaluation_seconds",)),
-    ),
-    "Groups": (
-        ("Groups without signal", "grpo", ("dead_groups", "zero_variance_groups")),
-        (
-            "Dynamic sampling",
-            "grpo",
-            ("drawn_groups", "dropped_groups", "surplus_groups", "masked_groups"),
-        ),
-        ("Sampling rounds", "grpo", ("sampling_rounds",)),
-    ),
-    "Policy and updates": (
-        ("Entropy", "grpo", ("entropy",)),
-        ("KL divergence", "grpo", ("kl",)),
-        ("Gradient norm", "grpo", ("grad_norm",)),
-        ("Clipping", "grpo", ("clip_low", "clip_high", "clip_dual", "log_ratio_limited")),
-        ("Importance ratio", "grpo", ("ratio",)),
-        ("Loss", "grpo", ("loss", "policy_loss")),
-        ("Learning rate", "grpo", ("learning_rate",)),
-        ("Non-finite parameters", "grpo", ("nonfinite_gradients", "nonfinite_weights")),
-    ),
-    "Guards": (
-        ("Guard actions", "grpo", ("guard_severity",)),
-        ("Rejected updates", "grpo", ("skipped_updates", "roll_backs")),
-        ("Updates followed by a collapse", "grpo", ("collapse_share",)),
-        ("Learning rate scale", "grpo", ("learning_rate_scale",)),
-    ),
-    "Tool calls": (
-        ("Valid turns", "grpo", ("validity",)),
-        ("Failed calls", "grpo", ("tool_failures",)),
-        ("Repairs per call", "grpo", ("repairs_per_call",)),
-        ("Rollouts cut off", "grpo", ("clipped", "unfinished")),
-        ("Environment faults", "grpo", ("faults", "deadlines")),
-    ),
-    "Cost and warm-up": (
-        ("Time per step", "grpo", ("rollout_seconds", "update_seconds")),
-        ("Tokens in the loss", "grpo", ("learnt_tokens",)),
-        ("Peak memory", "grpo", ("peak_memory",)),
-        ("Warm-up loss", "warmup", ("loss",)),
-    ),
-}
+Steps = dict[int, Json]
+"""The records of a phase by step."""
 CONFIG: Final[Json] = {
     "background": None,
     "font": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
@@ -142,51 +99,44 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Curves:
-    """The learning curves of a report.
+class Section:
+    """Learning curves that belong together.
 
     Attributes:
-        sections: The plots by section.
         constant: Each metric that has one value in all steps of all runs, with that value.
     """
 
-    sections: dict[str, list[Chart]]
+    title: str
+    charts: list[Chart]
     constant: list[str]
 
 
-def curves(runs: Sequence[RunView]) -> Curves:
-    """The metrics of the runs over steps.
-
-    A plot of one run may have several metrics; a plot of several runs has one.
-    """
+def curves(runs: Sequence[RunView]) -> list[Section]:
+    """A plot over steps of each metric that changes, with a curve for each run."""
     logged = [_by_phase(run) for run in runs]
-    found = Curves({section: [] for section in SECTIONS}, [])
-    for section, plots in SECTIONS.items():
-        for title, phase, keys in plots:
-            drawn: list[Series] = []
-            for key in keys:
-                steps = [each.get(phase, {}) for each in logged]
-                values = [record.get(key) for each in steps for record in each.values()]
-                same = values.count(values[0]) == len(values) > 1 if values else False
-                if same and is_drawable(values[0]):
-                    found.constant.append(f"{key} {_text(key, values[0])}")
-                elif len(runs) == 1 and any(map(is_drawable, values)):
-                    drawn.append((key, key, steps[0]))
-                elif any(map(is_drawable, values)):
-                    name = title if len(keys) == 1 else f"{title}: {key}"
-                    lines = [(run.label, key, each) for run, each in zip(runs, steps, strict=True)]
-                    names = [run.label for run in runs]
-                    found.sections[section].append(_line_chart(name, phase, lines, names))
-            if drawn:
-                found.sections[section].append(
-                    _line_chart(title, phase, drawn, [name for name, _, _ in drawn])
-                )
-    return Curves({name: each for name, each in found.sections.items() if each}, found.constant)
+    sections = []
+    for title, (phase, sources) in SECTIONS.items():
+        section = Section(title, [], [])
+        steps = [each.get(phase, {}) for each in logged]
+        for key, metric in METRICS.items():
+            if phase not in metric.phases or metric.source not in sources:
+                continue
+            values = [record.get(key) for each in steps for record in each.values()]
+            if not any(map(is_drawable, values)) or key in chain(*BANDS.values()):
+                continue
+            if values.count(values[0]) == len(values) > 1:
+                section.constant.append(f"{_title(key)} {_text(key, values[0])}")
+            else:
+                names = [run.label for run in runs] if len(runs) > 1 else [_title(key)]
+                section.charts.append(_line_chart(key, phase, list(zip(names, steps, strict=True))))
+        if section.charts or section.constant:
+            sections.append(section)
+    return sections
 
 
-def _by_phase(run: RunView) -> dict[str, dict[int, Json]]:
+def _by_phase(run: RunView) -> dict[str, Steps]:
     """The records by phase and step; a step that was logged twice has its last record."""
-    found: dict[str, dict[int, Json]] = {}
+    found: dict[str, Steps] = {}
     for record in run.records:
         if record["step"] < 10**9:
             found.setdefault(record["phase"], {})[record["step"]] = record
@@ -202,6 +152,11 @@ def _in_unit(key: str, value: object) -> float | None:
     return float(f"{value * (100 if METRICS[key].unit == 'share' else 1):.5g}")
 
 
+def _title(key: str) -> str:
+    """The name of a metric in words."""
+    return {"kl": "KL divergence", "grad_norm": "gradient norm"}.get(key, key.replace("_", " "))
+
+
 def _text(key: str, value: object) -> str:
     """A value with its unit."""
     unit = METRICS[key].unit
@@ -209,20 +164,20 @@ def _text(key: str, value: object) -> str:
     return f"{_in_unit(key, value):g}{sign}"
 
 
-def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequence[str]) -> Chart:
-    """The plot of some metrics over steps; all legends of a page have the names in one order."""
-    keys = list(dict.fromkeys(key for _, key, _ in series))
-    longest = max(len(steps) for _, _, steps in series)
+def _line_chart(key: str, phase: str, series: Sequence[tuple[str, Steps]]) -> Chart:
+    """The plot of a metric over steps, from the name and the records of each curve."""
+    names = [name for name, _ in series]
+    longest = max(len(steps) for _, steps in series)
     merged = math.ceil(longest / POINTS)
     window = max(1, min(25, longest // 10) // merged)
-    rows = [row for each in series for row in _points(*each, merged)]
-    unit = METRICS[keys[0]].unit
+    rows = [row for name, steps in series for row in _points(name, key, steps, merged)]
+    unit, meaning = METRICS[key].unit, METRICS[key].meaning.replace("`", "")
+    notes = [f"{meaning[0].upper()}{meaning[1:]}."]
     y: Json = {"type": "quantitative", "title": {"share": "%", "number": None}.get(unit, unit)}
-    y["scale"] = {"zero": keys != ["ratio"]}
+    y["scale"] = {"zero": key != "ratio"}
     line: Json = {"type": "line", "clip": True, "strokeWidth": 2.2}
     dashes = [[[1, 0], [6, 3], [2, 3]][place // COLORS % 3] for place in range(len(names))]
     dash = {"strokeDash": _color("series", names, dashes)}
-    described, notes = [*keys], list[str]()
     layers: list[Json] = []
     is_crowded = len(series) > CROWDED
     if merged > 1:
@@ -230,8 +185,8 @@ def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequenc
     if not is_crowded and any("low" in row for row in rows):
         ends = {"y": {"field": "low", **y}, "y2": {"field": "high"}}
         layers.append({"mark": {"type": "area", "opacity": 0.15, "clip": True}, "encoding": ends})
-        described += BANDS[keys[0]]
-        notes.append(f"The band is {' to '.join(BANDS[keys[0]])}.")
+        edges = {_title(edge): METRICS[edge].meaning.replace("`", "") for edge in BANDS[key]}
+        notes += [f"Band, {edge}: {meaning}." for edge, meaning in edges.items()]
     if window == 1:
         dots = {**line, "point": True}
         layers.append({"mark": dots, "encoding": {"y": {"field": "value", **y}, **dash}})
@@ -240,7 +195,6 @@ def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequenc
             thin = {**line, "strokeWidth": 1, "opacity": 0.5}
             layers.append({"mark": thin, "encoding": {"y": {"field": "value", **y}, **dash}})
         layers.append({"mark": line, "encoding": {"y": {"field": "mean", **y}, **dash}})
-        notes.append(f"The thick curve is the mean of the last {window} points.")
     layers[0]["params"] = [PICK, ZOOM]
     visible_at = {"condition": {"param": "hover", "empty": False, "value": 0.5}, "value": 0}
     layers.append(
@@ -259,7 +213,7 @@ def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequenc
     }
     x: Json = {"field": "step", "type": "quantitative", "title": STEP_NAMES[phase]}
     x |= {"scale": {"nice": False, "zero": False}, "axis": {"tickMinStep": 1}}
-    spec = {
+    spec: Json = {
         "data": {"values": rows},
         "transform": [{"filter": {"param": "pick"}}, mean],
         "encoding": {
@@ -267,20 +221,19 @@ def _line_chart(title: str, phase: str, series: Sequence[Series], names: Sequenc
             "color": _color("series", names, [f"var(--s{n % COLORS})" for n in range(len(names))]),
         },
         "layer": layers,
-        "usermeta": {"axis": STEP_NAMES[phase], "legend": "runs" if names != keys else ""},
+        "usermeta": {"axis": STEP_NAMES[phase], "legend": "runs" if len(names) > 1 else ""},
     }
     words: list[str] = []
-    for name, key, steps in series:
+    for name, steps in series:
         known = [v for record in steps.values() if is_drawable(v := record.get(key))]
         if known:
             ends = " to ".join(_text(key, value) for value in (known[0], known[-1]))
             words.append(f"{name}: {ends} in {len(steps)} steps.")
-    told = [f"{k} ({METRICS[k].unit}): {METRICS[k].meaning.replace('`', '')}." for k in described]
-    note = " ".join([*told, *notes])
-    return Chart(title, note, " ".join(words), _framed(spec, " ".join(words), 190))
+    title, told = _title(key), " ".join(words)
+    return Chart(title[0].upper() + title[1:], " ".join(notes), told, _framed(spec, told, 190))
 
 
-def _points(name: str, key: str, steps: dict[int, Json], merged: int) -> Iterator[Json]:
+def _points(name: str, key: str, steps: Steps, merged: int) -> Iterator[Json]:
     """The data of a curve: each point is the mean of so many steps."""
 
     def mean(key: str) -> float | None:
@@ -332,7 +285,7 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
     x = {"type": "quantitative", "title": "accuracy (%)", "scale": {"domain": [0, 100]}}
     y: Json = {"field": "evaluation", "type": "nominal", "title": None, "sort": None}
     y["axis"] = {"labelLimit": {"expr": "max(90, width / 3)"}, "offset": 8}
-    rule = {"type": "rule", "strokeWidth": 2, "tooltip": {"content": "data"}}
+    rule: Json = {"type": "rule", "strokeWidth": 2, "tooltip": {"content": "data"}}
     point = {"type": "point", "filled": True, "size": 80, "opacity": 1, "tooltip": rule["tooltip"]}
     spec = {
         "data": {"values": rows},

@@ -93,7 +93,6 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
         plot=plot,
         plots=lambda: embedded(plots),
         runs=runs,
-        columns=tables.RESULTS,
         results=tables.results(runs),
         seeds=tables.seeds_together(runs),
         differences=tables.differences(settings),

@@ -27,11 +27,8 @@ class Row:
     small: str = ""
 
 
-RESULTS = ("accuracy", "answered", "valid turns", "mean score")
-
-
 def results(runs: Sequence[RunView]) -> list[Row]:
-    """The figures of every evaluation, before and after the training."""
+    """Accuracy, answered, valid turns and mean score of every evaluation, before and after."""
     rows = []
     for run in runs:
         for on in run.evaluations:

@@ -285,7 +285,11 @@ def test_figures_stand_in_metrics_summary_and_report(watched: Run) -> None:
     reported = {r["task_id"] for phase in ("before", "after") for r in watched.rollouts(phase)}
     assert not reported & {task for _, task in played}
     page = write_report(watched).read_text(encoding="utf-8")
-    for words in ("Held-out accuracy, warm-up", "95 % Wilson interval", "kept are the last"):
+    for words in (
+        "Held-out evaluation in the warm-up",
+        "95 % Wilson interval",
+        "kept are the last",
+    ):
         assert words in page
 
 

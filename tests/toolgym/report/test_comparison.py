@@ -23,7 +23,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
 
 def test_runs_share_each_plot_and_its_legend(page: Page) -> None:
     assert "sqlgym/Explore-v0: 2 runs" in page.text
-    assert {"Reward: reward", "Reward: reward_max", "Entropy"} < set(page.plots)
+    assert {"Reward", "Reward max", "Entropy"} < set(page.plots)
     names = ["1. explore", "2. control"]
     for title, plot in page.plots.items():
         if title != "Accuracy":
@@ -44,7 +44,7 @@ def test_what_sets_runs_apart_is_in_a_table_of_its_own(page: Page) -> None:
 def test_many_runs_are_drawn_without_bands_and_thin_curves(tmp_path: Path) -> None:
     runs = [synthetic_run(tmp_path / str(n), steps=20, played=1) for n in range(4)]
     crowded, few = (
-        Page(write_report(each, tmp_path / "page.html")).plots["Reward: reward"]["layer"]
+        Page(write_report(each, tmp_path / "page.html")).plots["Reward"]["layer"]
         for each in (runs, runs[:2])
     )
     assert [layer["mark"]["type"] for layer in crowded] == ["line", "rule"]

@@ -49,15 +49,17 @@ def test_the_table_holds_both_evaluations(run: Run, page: Page) -> None:
 
 def test_each_metric_that_changed_has_a_plot(page: Page) -> None:
     assert list(page.plots) == [
-        *("Accuracy", "Reward", "Accuracy on training tasks", "Answered", "Completion length"),
-        *("Groups without signal", "Dynamic sampling", "Sampling rounds", "Entropy"),
-        *("KL divergence", "Gradient norm", "Clipping", "Importance ratio", "Guard actions"),
-        *("Rejected updates", "Learning rate scale", "Valid turns", "Failed calls"),
-        *("Repairs per call", "Time per step", "Warm-up loss"),
+        *("Accuracy", "Reward", "Reward max", "Dead groups", "Zero variance groups"),
+        *("Answered", "Validity", "Repairs per call", "Tool failures", "Completion length"),
+        *("Drawn groups", "Dropped groups", "Sampling rounds", "Gradient norm", "Entropy"),
+        *("KL divergence", "Ratio", "Clip low", "Clip high", "Guard severity"),
+        *("Skipped updates", "Roll backs", "Learning rate scale", "Rollout seconds"),
+        *("Update seconds", "Loss"),
     ]
-    constant = "surplus_groups 0, masked_groups 0, clip_dual 0 %, learning_rate 0.001, faults 0."
-    assert f"Constant in all steps, so not drawn: {constant}" in page.text
-    assert "kl (nats): divergence of the policy from its reference" in page.text
+    for constant in ("surplus groups 0, masked groups 0", "learning rate 0.001, clip dual 0 %"):
+        assert f"Constant in all steps: {constant}." in page.text
+    assert "KL divergence Divergence of the policy from its reference" in page.text
+    assert page.plots["KL divergence"]["layer"][0]["encoding"]["y"]["title"] == "nats"
 
 
 def test_a_step_is_drawn_as_it_was_logged(run: Run, page: Page) -> None:
