@@ -121,10 +121,10 @@ def curves(runs: Sequence[RunView]) -> list[Section]:
         for key, metric in METRICS.items():
             if phase not in metric.phases or metric.source not in sources:
                 continue
-            values = [record.get(key) for each in steps for record in each.values()]
-            if not any(map(is_drawable, values)) or key in chain(*BANDS.values()):
+            values = [_in_unit(key, r.get(key)) for each in steps for r in each.values()]
+            if set(values) <= {None} or key in chain(*BANDS.values()):
                 continue
-            if values.count(values[0]) == len(values) > 1:
+            if len(set(values)) == 1 < len(values):
                 section.constant.append(f"{_title(key)} {_text(key, values[0])}")
             else:
                 names = [run.label for run in runs] if len(runs) > 1 else [_title(key)]
@@ -157,11 +157,11 @@ def _title(key: str) -> str:
     return {"kl": "KL divergence", "grad_norm": "gradient norm"}.get(key, key.replace("_", " "))
 
 
-def _text(key: str, value: object) -> str:
-    """A value with its unit."""
+def _text(key: str, value: float | None) -> str:
+    """A value in the unit of its axis, with the unit."""
     unit = METRICS[key].unit
     sign = {"share": " %", "number": "", "count": "", "score": ""}.get(unit, f" {unit}")
-    return f"{_in_unit(key, value):g}{sign}"
+    return f"{value:g}{sign}"
 
 
 def _line_chart(key: str, phase: str, series: Sequence[tuple[str, Steps]]) -> Chart:
@@ -225,10 +225,10 @@ def _line_chart(key: str, phase: str, series: Sequence[tuple[str, Steps]]) -> Ch
     }
     words: list[str] = []
     for name, steps in series:
-        known = [v for record in steps.values() if is_drawable(v := record.get(key))]
+        known = [v for r in steps.values() if (v := _in_unit(key, r.get(key))) is not None]
         if known:
-            ends = " to ".join(_text(key, value) for value in (known[0], known[-1]))
-            words.append(f"{name}: {ends} in {len(steps)} steps.")
+            first, last = _text(key, known[0]), _text(key, known[-1])
+            words.append(f"{name}: {first} to {last} in {len(steps)} steps.")
     title, told = _title(key), " ".join(words)
     return Chart(title[0].upper() + title[1:], " ".join(notes), told, _framed(spec, told, 190))
 

@@ -79,7 +79,7 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
         plots.append(chart.spec)
         return ""
 
-    runs = views(shown)
+    runs = views(shown, episodes)
     settings = tables.settings(runs)
     kind = "evaluations" if all(run.is_evaluation for run in runs) else "runs"
     names = dict.fromkeys(dict(run.facts).get("environment", "") for run in runs)
@@ -99,7 +99,7 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
         settings=settings,
         accuracy=accuracy_chart(runs),
         curves=curves(runs),
-        transcripts=transcripts(runs, episodes),
+        transcripts=transcripts(runs),
     )
 
 

@@ -98,9 +98,9 @@ class Transcripts:
         return [kind for kind in KINDS if any(kind in task.kinds for task in self.tasks)]
 
 
-def transcripts(runs: Sequence[RunView], limit: int) -> Transcripts:
-    """The first tasks of the runs with their episodes, at most `limit` of them."""
-    columns: list[tuple[str, Mapping[str, Record]]] = []
+def transcripts(runs: Sequence[RunView]) -> Transcripts:
+    """The tasks of the runs with their episodes, as many as the page has room for."""
+    columns: list[tuple[str, Mapping[str, Record | None]]] = []
     for run in runs:
         whens = list(run.episodes.items())
         if len(runs) > 1:
@@ -109,9 +109,7 @@ def transcripts(runs: Sequence[RunView], limit: int) -> Transcripts:
     played = list(dict.fromkeys(task_id for _, by_task in columns for task_id in by_task))
     tasks: list[Task] = []
     room = ROOM
-    for task_id in played[:limit]:
-        if room <= 0:
-            break
+    for task_id in played:
         task = Task(task_id)
         for title, by_task in columns:
             if (record := by_task.get(task_id)) is not None:
@@ -122,10 +120,14 @@ def transcripts(runs: Sequence[RunView], limit: int) -> Transcripts:
                 room -= sum(500 + sum(map(len, each)) for each in texts)  # 500: the markup
                 if any(turn.is_failed for turn in episode.turns):
                     task.kinds.add(ERRORS)
+        if not task.episodes:
+            continue
         was, *_, now = [task.episodes[0].is_correct, task.episodes[-1].is_correct]
         if len(runs) == 1 and was != now:
             task.kinds.add(GAINED if now else LOST)
         tasks.append(task)
+        if room <= 0:
+            break
     return Transcripts(tasks, len(played))
 
 

@@ -47,23 +47,22 @@ class RunView:
     """One run in a report.
 
     Attributes:
-        number: Its place among the runs of the page, from 0; decides its color.
         label: Its name; numbered if there are several runs, so that labels differ.
         config: `config.json` with the reproducibility record.
         summary: `summary.json`; empty if it was not written.
         records: The lines of `metrics.jsonl`.
-        episodes: The evaluated episodes by `before`, `after` or `evaluated`, each by its task.
+        episodes: The evaluated episodes by `before`, `after` or `evaluated`, each by its task;
+            None for the tasks that the page has no room for.
         preflight: `preflight.json`; empty if there is none.
         notes: Sentences about lines that could not be read.
         is_running: A process was writing the run when it was read.
     """
 
-    number: int
     label: str
     config: Record
     summary: Record
     records: list[Record]
-    episodes: dict[str, dict[str, Record]]
+    episodes: dict[str, dict[str, Record | None]]
     preflight: Record
     notes: list[str]
     is_running: bool
@@ -167,24 +166,29 @@ def interval(figures: Record) -> tuple[float, float] | None:
     return None
 
 
-def views(runs: Sequence[Run]) -> list[RunView]:
-    """Read the runs."""
-    return [_view(run, number, len(runs) > 1) for number, run in enumerate(runs)]
+def views(runs: Sequence[Run], limit: int) -> list[RunView]:
+    """Read the runs, and the episodes of the first `limit` tasks of all runs together."""
+    shown: set[str] = set()
+    names = [f"{n}. {run.name}" if len(runs) > 1 else run.name for n, run in enumerate(runs, 1)]
+    labels = (visible(name)[:LONGEST_LABEL] for name in names)
+    return [_view(run, label, shown, limit) for run, label in zip(runs, labels, strict=True)]
 
 
-def _view(run: Run, number: int, is_numbered: bool) -> RunView:
+def _view(run: Run, label: str, shown: set[str], limit: int) -> RunView:
     is_running = run.is_held
     whens = {"before": "before", "after": "after", EVALUATION: "evaluated"}
-    episodes: dict[str, dict[str, Record]] = {}
+    episodes: dict[str, dict[str, Record | None]] = {}
     for rollout in run.rollouts():
         if rollout["phase"] in whens:
+            task_id = str(rollout.get("task_id", ""))
+            if len(shown) < limit:
+                shown.add(task_id)
             by_task = episodes.setdefault(whens[rollout["phase"]], {})
-            by_task.setdefault(str(rollout.get("task_id", "")), rollout)
+            by_task.setdefault(task_id, rollout if task_id in shown else None)
     records = run.metrics()
     preflight = run.path / PREFLIGHT
     return RunView(
-        number=number,
-        label=visible(f"{number + 1}. {run.name}" if is_numbered else run.name)[:LONGEST_LABEL],
+        label=label,
         config=run.config,
         summary=run.summary,
         records=records,

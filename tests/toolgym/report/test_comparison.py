@@ -65,7 +65,7 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
         evaluated(tmp_path, "trl", 3, 0.3, 0.5),
     ]
 
-    (trl,) = tables.seeds_together(views(runs))
+    (trl,) = tables.seeds_together(views(runs, 0))
 
     assert trl.head == "1. trl-1, 3. trl-2, 4. trl-3"
     # The mean of .4, .6 and .5 is .5, its standard error .058, and t of 2 degrees is 4.303.
@@ -81,7 +81,7 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
 
 def test_two_seeds_have_a_mean_without_an_interval(tmp_path: Path) -> None:
     runs = [evaluated(tmp_path, "trl", seed, 0.1, 0.4 + seed / 10) for seed in (1, 2)]
-    (row,) = tables.seeds_together(views(runs))
+    (row,) = tables.seeds_together(views(runs, 0))
     assert row.cells[1] == ("55.0\xa0%", "")
 
 

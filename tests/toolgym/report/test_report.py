@@ -7,9 +7,12 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.toolgym.report.synthetic_run import Page, episode, synthetic_run
 from toolgym.errors import ConfigurationError
@@ -222,6 +225,49 @@ def test_a_text_from_outside_is_data_of_a_plot_and_nothing_else(tmp_path: Path) 
     assert "datum" in json.dumps(list(other.plots.values()))
 
 
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["check", "accuracy", "after", "calls", "x"]), inner, max_size=3
+        )
+    ),
+    max_leaves=6,
+)
+
+
+def some(*keys: str) -> st.SearchStrategy[dict[str, Any]]:
+    """An object with any values under some of the keys."""
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(keys, ANY))
+
+
+@pytest.mark.integration
+@settings(max_examples=25, deadline=None)
+@given(
+    summary=some("status", "evaluations", "before", "after", "gain", "seconds"),
+    preflight=some("verdict", "findings"),
+    metrics=st.lists(some("reward", "reward_std", "entropy", "faults"), max_size=4),
+    rollouts=st.lists(some("task_id", "question", "turns", "score", "reward_parts"), max_size=3),
+    turn=some("calls", "action", "observation", "reward", "repairs", "errors"),
+)
+def test_files_of_any_content_have_a_page(
+    summary: Any, preflight: Any, metrics: Any, rollouts: Any, turn: Any
+) -> None:
+    with TemporaryDirectory() as folder:
+        run = Run.create(Path(folder) / "run", {"model": "m"})
+        run.write_summary(summary)
+        (run.path / "preflight.json").write_text(json.dumps(preflight))
+        for step, record in enumerate(metrics, 1):
+            run.log_metrics({**record, "phase": "grpo", "step": step})
+        run.log_rollouts({"turns": [turn], **each, "phase": "after"} for each in rollouts)
+
+        page = Page(write_report(run))
+
+    assert page.open == []
+    assert "Settings" in page.text
+
+
 def empty(run: Run) -> None:
     """Nothing is logged."""
 
@@ -334,7 +380,7 @@ def played(folder: Path, before: list[bool], after: list[bool]) -> Run:
 def test_tasks_are_in_order_and_of_the_kinds_that_the_filter_chooses(tmp_path: Path) -> None:
     run = played(tmp_path / "run", [True, False, False], [True, True, False])
 
-    found = transcripts.transcripts(views([run]), 2)
+    found = transcripts.transcripts(views([run], 2))
 
     assert [task.task_id[-1] for task in found.tasks] == ["0", "1"]
     assert found.played == 3
@@ -351,7 +397,7 @@ def test_a_page_of_several_runs_shows_what_each_did_last(tmp_path: Path) -> None
         played(tmp_path / "two", [], [True]),
     ]
 
-    first, second = transcripts.transcripts(views(runs), 10).tasks
+    first, second = transcripts.transcripts(views(runs, 10)).tasks
 
     assert [each.title for each in first.episodes] == ["1. one, after", "2. two, after"]
     assert [each.title for each in second.episodes] == ["1. one, after"]
@@ -363,7 +409,7 @@ def test_a_page_has_room_for_few_long_episodes_and_cuts_long_texts(tmp_path: Pat
     for number in range(9):
         run.log_rollouts([{"phase": "after", "task_id": str(number), "turns": [turn] * 40}])
 
-    found = transcripts.transcripts(views([run]), 9)
+    found = transcripts.transcripts(views([run], 9))
 
     assert (len(found.tasks), found.played) == (4, 9)
     assert found.tasks[0].episodes[0].turns[0].observation.endswith("x\n... 30,000 more characters")
