@@ -287,7 +287,7 @@ def test_figures_stand_in_metrics_summary_and_report(watched: Run) -> None:
     page = write_report(watched).read_text(encoding="utf-8")
     for words in (
         "Held-out evaluation in the warm-up",
-        "95 % Wilson interval",
+        "held out accuracy",
         "kept are the last",
     ):
         assert words in page
