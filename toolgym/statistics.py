@@ -1,7 +1,7 @@
 """Tables about rollouts, as a family returns them to `toolgym stats`.
 
-A family counts what only it understands (workflows, queries) and returns tables; the command and
-the page know how a table is printed and nothing of what is in it. A share carries its
+A family counts what only it understands (workflows, queries) and returns tables; the command
+knows how a table is printed and nothing of what is in it. A share carries its
 counts, so that its 95 % interval comes from one place and no share is told without it.
 """
 

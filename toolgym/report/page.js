@@ -23,7 +23,7 @@
   const options = { ast: true, actions: false, renderer: "svg", tooltip: { disableDefaultStyle: true } };
   const specs = JSON.parse(document.getElementById("plots").textContent);
   const views = [];
-  const last = {}; // by what is shared: its latest value, since those who follow tell it again
+  const last = {}; // the latest value of each name, since the views that follow send it again
   const share = (view, name, value, set) => {
     const now = JSON.stringify(value);
     if (last[name] === now) return;
@@ -31,7 +31,9 @@
     for (const each of views) if (each.view !== view && each.names.includes(name)) set(each.view).runAsync();
   };
   for (const [place, element] of all(".plot").entries()) {
-    const { view } = await window.vegaEmbed(element, specs[place], options);
+    const drawn = await window.vegaEmbed(element, specs[place], options).catch(console.error);
+    if (!drawn) continue;
+    const { view } = drawn;
     const { axis, legend } = specs[place].usermeta;
     views.push({ view, names: [axis, legend] });
     if (axis)
