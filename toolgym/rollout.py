@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.policies import ByName, Metered, Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.spread import HERE, Part, Progress, Spread, Tell
-from toolgym.tasks import TaskSet, seed_of
+from toolgym.tasks import seed_of
 from toolgym.tries import Try, seed_of_try, slots, tries_of
 
 __all__ = ["EpisodeRecord", "Evaluation", "evaluate", "play", "run"]
@@ -280,7 +279,7 @@ def evaluate(
                 f"no task of shard {number}/{of} of {made.tasks.name} is playable: there are"
                 f" {total} tasks; cut them into fewer shards."
             )
-        raise ConfigurationError(_nothing_to_play(made.tasks))
+        raise ConfigurationError(made.tasks.nothing_playable())
     ids = [task_id for task_id in playable.ids for _ in range(k)]
     parts = _batches(tries_of(ids), batch if isinstance(env, str) else 1)
     records = []
@@ -306,12 +305,6 @@ def _playing(
         return functools.partial(_play_sent, _sent(env, policy, seed, env_kwargs))
     player = _Player(env, policy, seed, env_kwargs)
     return lambda tries, tell: _Played(player.play(tries, tell), {})
-
-
-def _nothing_to_play(tasks: TaskSet[Any]) -> str:
-    counted = Counter(refusal.code for refusal in tasks.refused.values())
-    reasons = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
-    return f"no task of {tasks.name} is playable: {reasons}."
 
 
 def _reasons(env: ToolEnv[Any]) -> list[dict[str, str]]:

@@ -14,10 +14,11 @@ from __future__ import annotations
 import hashlib
 import random
 import zlib
+from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Generic, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Final, Generic, Protocol, TypeVar, overload, runtime_checkable
 
 from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.lazy import lazy
@@ -41,6 +42,8 @@ class Task:
 
 
 T = TypeVar("T", bound=Task)
+_FIRST_REASONS: Final = 3
+"""Refusals that the message for a set without a playable task holds in full."""
 
 
 def seed_of(task_id: str) -> int:
@@ -192,10 +195,7 @@ class TaskSet(Sequence[T], Generic[T]):
             task = self[(start + offset) % len(self)]
             if self.refusal_of(task) is None:
                 return task
-        reasons = sorted({refusal.code for refusal in self._refused.values()})
-        raise ConfigurationError(
-            f"none of the {len(self)} tasks of {self.name} is playable: {reasons}."
-        )
+        raise ConfigurationError(self.nothing_playable())
 
     def require(self, task_id: str) -> T:
         """The task with this id, if it can be played.
@@ -225,6 +225,20 @@ class TaskSet(Sequence[T], Generic[T]):
             except TaskRefused as refusal:
                 self._refused[task.id] = refusal.with_traceback(None)
         return self._refused.get(task.id)
+
+    def nothing_playable(self) -> str:
+        """The message for a set without a playable task: refusals by code, and the first reasons.
+
+        >>> refused = {"q-1": TaskRefused("q-1", "missing_key", "q.jsonl, line 1: no 'query'.")}
+        >>> print(TaskSet([], name="q.jsonl", refused=refused).nothing_playable())
+        no task of q.jsonl is playable: 1 missing_key.
+          q-1: q.jsonl, line 1: no 'query'.
+        """
+        refusals = list(self._refused.values())
+        counted = Counter(refusal.code for refusal in refusals)
+        counts = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
+        first = [f"  {each.task_id}: {each.reason}" for each in refusals[:_FIRST_REASONS]]
+        return "\n".join([f"no task of {self.name} is playable: {counts}.", *first])
 
     @property
     def refused(self) -> dict[str, TaskRefused]:

@@ -27,12 +27,17 @@ DISAGREES = 1
 
 RunFolder = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="A run folder of `toolgym train`."),
+    typer.Argument(
+        metavar="RUN",
+        help="Run folder, or a folder of `toolgym eval --out`.",
+    ),
 ]
-Sample = Annotated[int | None, typer.Option("--n", "-n", min=1, help="Rollouts to judge at most.")]
+Sample = Annotated[
+    int | None, typer.Option("--n", "-n", min=1, help="Maximum number of rollouts to judge.")
+]
 Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
-Seed = Annotated[int, typer.Option(min=0, help="Chooses the sample.")]
-Show = Annotated[int, typer.Option(min=0, help="Disagreements to print at most.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed that selects the sample.")]
+Show = Annotated[int, typer.Option(min=0, help="Maximum number of disagreements to print.")]
 
 
 def command(
@@ -47,8 +52,8 @@ def command(
 ) -> None:
     """Judge a sample of a run's rollouts again, by a second, independent rule.
 
-    Tells how often the two agree, with the 95 % Wilson interval, and prints each rollout on which
-    they differ. The exit status is 1 where one does.
+    The share on which the two agree is printed with its 95 % Wilson interval, then each rollout on
+    which they differ. The exit status is 1 if there is one.
 
     Example:
         toolgym audit runs/explore-001

@@ -1,4 +1,4 @@
-"""`toolgym export`: data out, for trainers elsewhere, as a folder that `load_dataset` loads.
+"""`toolgym export`: data for other trainers, as a folder that `load_dataset` loads.
 
 * `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
 * `demonstrations` writes the expert's transcripts, for supervised training;
@@ -6,7 +6,7 @@
 * `openenv` (`export_openenv`) writes an environment itself, for OpenEnv;
 * `verifiers` writes a package by which verifiers and its hub play one.
 
-What is wrong with the options or the place is told before any work. Progress goes to stderr, the
+Options and the folder are checked before any work. Progress goes to stderr, the
 summary to stdout: a few lines, or one JSON object.
 """
 
@@ -47,58 +47,62 @@ if TYPE_CHECKING:
     from adapters.export.tables import Export, LeftOut
     from adapters.export.tasks import Part
 
-Out = Annotated[Path, typer.Option(help="The folder to write.")]
+Out = Annotated[Path, typer.Option(help="Folder to write.")]
 FormatName = Annotated[
     str,
     typer.Option(
         "--format",
-        help="parquet (needs the extra train) or jsonl.",
+        help="File format: parquet (needs the extra train) or jsonl.",
     ),
 ]
 Splits = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
-        help="A part of the data set; may be repeated. All without it.",
+        help="Split of the data set; may be repeated (default: all splits).",
     ),
 ]
 TrainSplit = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
-        help="A part of the data set; may be repeated. The environment's own without it: train.",
+        help="Split of the data set; may be repeated (default: train).",
     ),
 ]
 Tasks = Annotated[
-    int | None, typer.Option("--n", "-n", min=1, help="Tasks of each split; all without it.")
+    int | None,
+    typer.Option("--n", "-n", min=1, help="Maximum number of tasks per split (default: all)."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="The order of the tasks, and which are taken.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="Random seed that orders the tasks and selects those of --n.")
+]
 Trainer = Annotated[
     str,
     typer.Option(
         "--for",
-        help="Whose row format: trl, verl or skyrl.",
+        help="Row format: trl, verl or skyrl.",
     ),
 ]
 Final = Annotated[
-    str, typer.Option(help="A last turn without a call, as TRL needs it; an empty one for none.")
+    str,
+    typer.Option(help="Text of a last turn without a call, which TRL needs; empty for no turn."),
 ]
 ArgumentsName = Annotated[
     str,
     typer.Option(
         "--arguments",
-        help="How arguments of calls are written: text (JSON, to the last digit), or object, for "
-        "chat templates that would encode a text once more.",
+        help="Format of call arguments: text (exact JSON), or object for chat templates that would "
+        "encode a text a second time.",
     ),
 ]
 PackageName = Annotated[
-    str | None, typer.Option(help="Of the package; after the environment without it.")
+    str | None, typer.Option(help="Name of the package (default: from the environment's id).")
 ]
 RunPath = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        help="A run folder, or what `toolgym eval --out` kept.",
+        help="Run folder, or a folder or file of `toolgym eval --out`.",
     ),
 ]
 Rollouts = Annotated[
@@ -125,8 +129,8 @@ def rows(
 ) -> None:
     """Write tasks as rows for a trainer: TRL, verl or SkyRL.
 
-    A row names its task, which the trainer's environment plays. Tasks that cannot be played fairly
-    are left out, and listed with the reason.
+    Each row holds the id of a task, which the trainer's environment plays. Tasks that cannot be
+    played fairly are left out and listed with the reason.
 
     Example:
         toolgym export rows sqlgym/Explore-v0 --out rows
@@ -161,8 +165,8 @@ def demonstrations(
 ) -> None:
     """Write the expert's transcripts as chat messages with tool calls, for supervised training.
 
-    Only episodes with a right answer are kept. No argument is padded: a call comes back from
-    `datasets` with the keys that the expert wrote, and no others.
+    Only episodes with a right answer are kept. Arguments are not padded: `datasets` returns a call
+    with exactly the keys that the expert wrote.
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
@@ -202,7 +206,7 @@ def rollouts(
     """Write the rollouts of a run or an evaluation, with rewards and outcomes.
 
     The prompt is the environment's, made with the arguments that the run recorded. A file of
-    `toolgym eval --out FILE.jsonl` records none: say with --set what was not the default.
+    `toolgym eval --out FILE.jsonl` records none: pass those that were not the default with --set.
 
     Example:
         toolgym export rollouts runs/explore-001 --phase grpo --out rollouts
@@ -236,8 +240,8 @@ def verifiers(
 ) -> None:
     """Write a package for verifiers, in the layout of its hub.
 
-    It holds no tasks: it says which environment is played, with which arguments, and needs toolgym
-    where it is installed. Install it by pip, and run it by vf-eval NAME.
+    The package holds the id and the arguments of the environment, and no tasks; it needs toolgym
+    where it runs. Install it with pip, and run it with vf-eval NAME.
 
     Example:
         toolgym export verifiers sqlgym/Explore-v0 --split train --out explore
@@ -258,7 +262,7 @@ def verifiers(
     env_kwargs = arguments_for(env_id, settings, dataset=dataset, split=split)
     tasks = registration.make(env_id, **env_kwargs).tasks
     if not len(tasks.first_playable(1)):
-        raise ConfigurationError(f"no task of {tasks.name} can be played.")
+        raise ConfigurationError(tasks.nothing_playable())
     write_package(Package(named, env_id, env_kwargs, n, seed), out)
     if as_json:
         print_json({"out": out, "name": named, "env_id": env_id, "env_kwargs": env_kwargs})
@@ -352,7 +356,7 @@ def _tell(
 
 
 command = typer.Typer(
-    help="""Write tasks, demonstrations, rollouts or an environment for trainers elsewhere.
+    help="""Write tasks, demonstrations, rollouts or an environment for other trainers.
 
 Example:
     toolgym export rows sqlgym/Explore-v0 --for verl --out rows

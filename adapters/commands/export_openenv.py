@@ -1,7 +1,7 @@
 """`toolgym export openenv`: an environment as a folder that OpenEnv builds, serves and publishes.
 
 The folder is text, so nothing of the extra `openenv` is needed to write it; `toolgym serve` is the
-same server without a folder. What is wrong with the options or the place is told before any work.
+same server without a folder. Options and the folder are checked before any work.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from toolgym.commands import (
     say,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write.")]
 Served = Annotated[
     str,
-    typer.Option("--env", help="The environment that is served.", autocompletion=environments),
+    typer.Option("--env", help="Environment to serve.", autocompletion=environments),
 ]
 Wheels = Annotated[
     list[Path] | None,
     typer.Option(
         "--wheel",
         metavar="FILE.whl",
-        help="A package that the container installs from this file, such as toolgym itself where "
-        "no index has it; may be repeated.",
+        help="Wheel file that the container installs, such as that of toolgym where no package "
+        "index has it; may be repeated.",
     ),
 ]
 Overwrite = Annotated[

@@ -23,18 +23,20 @@ from toolgym.commands import (
 )
 from toolgym.errors import ConfigurationError
 
-TaskId = Annotated[str | None, typer.Option(help="The task of the episode, by its id.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Chooses the task of the episode.")]
+TaskId = Annotated[str | None, typer.Option(help="Id of the episode's task.")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, help="Random seed that selects the episode's task.")
+]
 Http = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=65535,
         metavar="PORT",
-        help="Serve many episodes at this port of 127.0.0.1; 0 takes a free one.",
+        help="Serve many episodes on this port of 127.0.0.1; 0 takes a free port.",
     ),
 ]
-Most = Annotated[int, typer.Option(min=1, help="With --http, episodes that may be open at once.")]
+Most = Annotated[int, typer.Option(min=1, help="With --http, maximum number of open episodes.")]
 Idle = Annotated[
     float, typer.Option(min=1, help="With --http, seconds until an idle episode is closed.")
 ]
@@ -54,11 +56,11 @@ def command(
     idle: Idle = 900.0,
     out: Out = None,
 ) -> None:
-    """Serve episodes by the Model Context Protocol (MCP), to any host that speaks it.
+    """Serve episodes over the Model Context Protocol (MCP).
 
     Without --http the host starts this command and talks to it over stdin and stdout: one process
-    is one episode. With --http a client begins episodes by POST /episodes, as {"task_id": ...} or
-    {"seed": ...}, and is told the address of each.
+    is one episode. With --http a client begins an episode by POST /episodes with {"task_id": ...}
+    or {"seed": ...}, and the response holds its address.
 
     Example:
         toolgym mcp sqlgym/Explore-v0 --seed 3

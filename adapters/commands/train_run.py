@@ -8,9 +8,12 @@ kind of gain it is.
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 import typer
@@ -30,10 +33,15 @@ from adapters.training.models.low_rank import Adapter
 from adapters.training.models.published import place_of
 from adapters.training.preflight.chat_format import Needs
 from adapters.training.preflight.memory import check_dtype, check_memory, memory_needs
-from adapters.training.preflight.run import NoGo, before_training
+from adapters.training.preflight.run import REPORT, NoGo, before_training
 from adapters.training.runs import phases
-from adapters.training.runs.evaluations import Evaluation, evaluations, played_with, separated
-from adapters.training.runs.preparation import adapter_config, for_this_machine, use_threads
+from adapters.training.runs.evaluations import Evaluation, evaluations, played_with
+from adapters.training.runs.preparation import (
+    adapter_config,
+    for_this_machine,
+    note_origin,
+    use_threads,
+)
 from adapters.training.runs.progress import NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.selection import divide
@@ -47,32 +55,35 @@ from toolgym.commands.progress import Bars
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.report import write_report
+from toolgym.report.page import FILE
 from toolgym.runs.dashboards import reported
-from toolgym.runs.run import Run
+from toolgym.runs.run import METRICS, ROLLOUTS, Run
 
 RUNS: Final = Path("runs")
 
 
-def start(
+@contextmanager
+def new_run(
     settings: TrainSettings,
     folder: Path | None,
-    quiet: bool,
-    planned: Sequence[Evaluation] | None = None,
-    as_json: bool = False,
-) -> None:
-    """Begin a run in a folder of its own and see it through.
+    planned: Sequence[Evaluation],
+    *,
+    err: bool = False,
+) -> Iterator[Run]:
+    """Announce a run and make its folder; the caller sees it through.
+
+    The folder is removed again if the run fails before it has written a step, an episode, a
+    checkpoint or a preflight's report.
 
     Args:
-        planned: The evaluations of settings that are `separated`; None: they are not yet.
-        as_json: The result goes to stdout as one JSON object, and all else to stderr.
+        settings: As `check_early` returns them, with the evaluations.
+        folder: None takes the next number in `runs`.
+        err: What is said goes to stderr, for a caller whose result goes to stdout.
 
     Raises:
-        ConfigurationError: The environment, its data or the model cannot be had; no folder is left.
+        ConfigurationError: The trainer does not take the settings, or the folder cannot be made.
     """
     settings = for_this_machine(settings)
-    if planned is None:
-        settings = separated(settings)
-        planned = evaluations(settings)
     division = divide(settings, planned) if settings.selects else None
     guards = check_trainer(settings)
     needed = tell_memory(settings)
@@ -89,21 +100,40 @@ def start(
         "reproducibility": record,
     }
     processes = Processes()
-    if processes.is_main:
-        say(announcement(settings, planned), err=as_json)
-        if division is not None:
-            chosen, name = len(division.selection), division.source.name
-            told = f"While it trains it is measured on {chosen} others ({name}), greedily."
-            say(told, err=as_json)
-        say(needed, nl=bool(needed), err=as_json)
-        for finding in check_dtype(settings.dtype):
-            say(f"{finding.reason} {finding.advice}", err=as_json)
-        run = Run.create(folder or next_folder(settings.env_id), config)
-        say(f"Run folder: {run.path}", err=as_json)
-        processes.gather([str(run.path)])
-    else:
-        run = Run.open(processes.gather(list[str]())[0])
-    _see_through(run, settings, quiet, is_main=processes.is_main, as_json=as_json)
+    if not processes.is_main:
+        yield Run.open(processes.gather(list[str]())[0])
+        return
+    say(announcement(settings, planned), err=err)
+    if division is not None:
+        chosen, name = len(division.selection), division.source.name
+        told = f"While it trains it is measured on {chosen} others ({name}), greedily."
+        say(told, err=err)
+    say(needed, nl=bool(needed), err=err)
+    for finding in check_dtype(settings.dtype):
+        say(f"{finding.reason} {finding.advice}", err=err)
+    wanted = folder or next_folder(settings.env_id)
+    missing = [place for place in (wanted, *wanted.parents) if not place.exists()]
+    run = Run.create(wanted, config)
+    say(f"Run folder: {run.path}", err=err)
+    processes.gather([str(run.path)])
+    try:
+        yield run
+    except Exception:
+        if not has_begun(run):
+            shutil.rmtree(run.path)
+            for place in missing:
+                if place.is_dir() and not any(place.iterdir()):
+                    place.rmdir()
+            if wanted not in missing and run.path == wanted:
+                wanted.mkdir()  # it was there before, and empty
+            say("Nothing was trained, and the run folder was removed.", err=True)
+        raise
+
+
+def has_begun(run: Run) -> bool:
+    """Whether a run holds anything beyond its settings."""
+    names = (METRICS, ROLLOUTS, REPORT, run.checkpoints.name)
+    return any((run.path / name).exists() for name in names)
 
 
 def tell_memory(settings: TrainSettings) -> str:
@@ -131,18 +161,17 @@ def tell_memory(settings: TrainSettings) -> str:
     return needed.sentence()
 
 
-def resume(
-    folder: Path,
-    quiet: bool,
-    *,
-    look_first: bool = True,
-    as_json: bool = False,
-) -> None:
-    """Go on with a run that has not come to its end.
+def old_run(
+    folder: Path, *, look_first: bool = True, err: bool = False
+) -> tuple[Run, TrainSettings]:
+    """Open a run that has not come to its end, and say where it goes on.
 
     Args:
         look_first: False leaves out a preflight that the run has not passed yet.
-        as_json: The result goes to stdout as one JSON object, and all else to stderr.
+        err: What is said goes to stderr.
+
+    Returns:
+        The run and its settings.
 
     Raises:
         ConfigurationError: It is no run folder of this command.
@@ -151,15 +180,14 @@ def resume(
     settings = read_settings(run.config.get("settings"))
     if not look_first:
         settings = settings.model_copy(update={"preflight": False})
-    is_main = Processes().is_main
     planned = evaluations(settings)
     now = _record(settings, planned)
-    if is_main:
-        say(announcement(settings, planned), err=as_json)
-        say(f"Going on with {run.path}, {stands_at(run, settings)}.", err=as_json)
+    if Processes().is_main:
+        say(announcement(settings, planned), err=err)
+        say(f"Going on with {run.path}, {stands_at(run, settings)}.", err=err)
         for line in differences(run.config.get("reproducibility") or {}, now):
             say(f"Not as it was when the run began: {line}", err=True)
-    _see_through(run, settings, quiet, is_main=is_main, as_json=as_json)
+    return run, settings
 
 
 def stands_at(run: Run, settings: TrainSettings) -> str:
@@ -176,7 +204,7 @@ def stands_at(run: Run, settings: TrainSettings) -> str:
         lost = done - saved
         again = f"; {lost} step{'s' * (lost != 1)} after the last checkpoint are done again"
         return f"at step {saved + 1} of {settings.steps} of GRPO" + (again if lost > 0 else "")
-    if (run.checkpoints / "warmup").is_dir() or not settings.warmup_steps:
+    if (run.checkpoints / "warmup").is_dir() or not settings.sft_steps:
         return "behind the warm-up"
     return "at the beginning of the warm-up"
 
@@ -264,50 +292,72 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
     return reference_options(settings).guards
 
 
-def _see_through(
-    run: Run,
-    settings: TrainSettings,
-    quiet: bool,
-    *,
-    is_main: bool,
-    as_json: bool = False,
-) -> None:
-    if not is_main:
-        return _train_along(run, settings)
+def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
+    """Do what is left to do of a run, and write its report.
+
+    Raises:
+        NoGo: The preflight refused the model; `summary.json` says `refused`.
+        TrainingStopped: The guards stopped the run; `summary.json` says `stopped`.
+        ConfigurationError: Model, data set or environment cannot be had.
+        EnvironmentFault: The environment keeps failing.
+    """
+    if not Processes().is_main:
+        return phases.follow(run, settings, trainer_named(settings.trainer))
     watch = NoProgress() if quiet else Bars()
     check = partial(look, settings, watch) if settings.preflight else None
     try:
         with run.held(), reported(run, settings.report_to) as reporting:
-            summary = phases.train(
+            phases.train(
                 reporting, settings, trainer_named(settings.trainer), watch, check, BatchPlay()
             )
     except KeyboardInterrupt:
         say(f"\nIt goes on {stands_at(run, settings)}.", err=True)
-        say(f"Go on with it: toolgym train --resume {run.path}", err=True)
+        say(f"Go on with it: toolgym train --resume {quote(str(run.path))}", err=True)
         raise
     except (TrainingStopped, NoGo) as stop:
-        run.write_summary({**run.summary, "status": "stopped", "diagnosis": str(stop)})
-        say(f"{stop}\nReport: {write_report(run)}", err=True)
-        if isinstance(stop, NoGo):
-            again = f"toolgym train --resume {run.path} --no-preflight"
-            say(f"Train all the same: {again}", err=True)
-        if as_json:
-            print_json({"run": run.path, **run.summary})
+        status = "refused" if isinstance(stop, NoGo) else "stopped"
+        run.write_summary({**run.summary, "status": status, "diagnosis": str(stop)})
+        write_report(run)
+        raise
+    write_report(run)
+
+
+def see_through_on_terminal(
+    run: Run, settings: TrainSettings, *, quiet: bool, as_json: bool
+) -> None:
+    """The same for the command line: the result is printed, and a run that ended early exits 1.
+
+    Args:
+        as_json: The result goes to stdout as one JSON object, and all else to stderr.
+    """
+    is_main, folder = Processes().is_main, quote(str(run.path))
+    try:
+        see_through(run, settings, quiet=quiet)
+    except (TrainingStopped, NoGo) as stop:
+        if is_main:
+            say(f"{stop}\nReport: {run.path / FILE}", err=True)
+            if isinstance(stop, NoGo):
+                again = f"toolgym train --resume {folder} --no-preflight"
+                say(f"Train all the same: {again}", err=True)
+            if as_json:
+                print_json({"run": run.path, **run.summary})
         raise typer.Exit(1) from None
-    report = write_report(run)
+    if not is_main:
+        return
+    summary = run.summary
     if as_json:
-        return print_json({"run": run.path, **run.summary})
+        return print_json({"run": run.path, **summary})
     print_table(results(summary))
     told = "\n".join(part for part in (summary["gain"], summary.get("kept")) if part)
-    say(f"{told}\nReport: {report}")
+    say(f"{told}\nReport: {run.path / FILE}")
+    say(f"Evaluate the model again: {next_command(run, settings)}")
 
 
-def _train_along(run: Run, settings: TrainSettings) -> None:
-    """The run of every process but the first, which alone writes to the terminal."""
-    try:
-        phases.follow(run, settings, trainer_named(settings.trainer))
-    except TrainingStopped:
-        raise typer.Exit(1) from None
+def next_command(run: Run, settings: TrainSettings) -> str:
+    """The command that plays as many of the same tasks with what was trained."""
+    final = quote(str(run.checkpoints / phases.FINAL))
+    env_id, n = quote(settings.env_id), settings.eval_tasks
+    return f"toolgym eval {env_id} --policy {final} --n {n}"
 
 
 def look(
@@ -344,9 +394,11 @@ def results(summary: dict[str, Any]) -> Table:
         "mean score": lambda figures: _number(figures["mean_score"]),
         "episodes": lambda figures: str(figures["episodes"]),
     }
+    gap = [""] * (len(whens) - 1)
+    table.add_row("data set (split)", *(cell for each in made for cell in (each["source"], *gap)))
     for name, cell in rows.items():
         table.add_row(name, *(cell(each[when]) for each in made for when in whens))
-    table.add_row("seconds", *[""] * (len(whens) - 1), f"{summary['seconds']:.0f}")
+    table.add_row("seconds", *gap, f"{summary['seconds']:.0f}")
     return table
 
 
@@ -400,6 +452,7 @@ def train_with_reference(job: phases.Grpo) -> None:
         on_metrics=job.tell_metrics,
         on_rollouts=job.tell_rollouts,
         is_enough=is_enough,
+        on_save=lambda folder: note_origin(folder, settings),
         kept=lambda: job.kept,
         adapter=adapter_config(settings),
     ).train()

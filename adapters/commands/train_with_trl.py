@@ -31,7 +31,7 @@ from transformers.trainer_callback import PrinterCallback
 
 from adapters.training.guards.config import GuardConfig
 from adapters.training.runs.phases import Grpo
-from adapters.training.runs.preparation import WARMUP, adapter_config
+from adapters.training.runs.preparation import WARMUP, adapter_config, note_origin
 from adapters.training.runs.settings import TrainSettings
 from adapters.trl import StableGRPOConfig, ToolGRPOTrainer, build_trainer
 from adapters.trl.settings import grpo_config
@@ -55,6 +55,7 @@ def train_with_trl(job: Grpo) -> None:
         return _load_weights(job.model, job.kept or checkpoint, settings.lora)
     with quiet_libraries():
         trainer = _trainer(job)
+        trainer.add_callback(OriginNotes(settings))
         if settings.eval_every:
             trainer.add_callback(HeldOutStop(job, trainer))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -66,6 +67,21 @@ def train_with_trl(job: Grpo) -> None:
     else:
         adapted.unload()
         _load_weights(job.model, kept, has_adapter=True)
+
+
+class OriginNotes(TrainerCallback):
+    """A callback that writes into each checkpoint what it was trained for."""
+
+    def __init__(self, settings: TrainSettings) -> None:
+        self._settings = settings
+
+    def on_save(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Add the file to the checkpoint of this step."""
+        folder = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+        if state.is_world_process_zero and folder.is_dir():
+            note_origin(folder, self._settings)
 
 
 class HeldOutStop(TrainerCallback):

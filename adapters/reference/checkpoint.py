@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +37,13 @@ class Checkpoints:
     Args:
         folder: Their folder; it need not exist yet.
         keep: The number of checkpoints to keep.
+        on_save: Called with the folder of each checkpoint before it is complete, to add files.
     """
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self._folder, self._keep = folder, keep
+    def __init__(
+        self, folder: Path, keep: int, on_save: Callable[[Path], None] | None = None
+    ) -> None:
+        self._folder, self._keep, self._on_save = folder, keep, on_save
 
     def steps(self) -> list[int]:
         """The steps that have a checkpoint, in order."""
@@ -76,6 +79,8 @@ class Checkpoints:
         tokenizer.save_pretrained(temporary)
         save_file(dict(tensors), temporary / _TENSORS)
         torch.save(_random_states(), temporary / _RANDOM)
+        if self._on_save is not None:
+            self._on_save(temporary)
         (temporary / _STATE).write_text(json.dumps({"global_step": step, **state}))
         shutil.rmtree(place, ignore_errors=True)
         temporary.rename(place)

@@ -67,6 +67,7 @@ class ReferenceTrainer:
         is_enough: Asked before each batch, and after the last one, with the updates made so far and
             the adapter that is trained, if one is; training ends where it says so. All processes
             have to be told the same.
+        on_save: Called with the folder of each checkpoint before it is complete, to add files.
         kept: Asked when training has ended: the folder with the weights to end with, an adapter's
             where one is trained; None for those of the last step.
         adapter: A `LoraConfig` of peft; then an adapter is trained, in place of all weights, and
@@ -89,6 +90,7 @@ class ReferenceTrainer:
         on_rollouts: OnRollouts | None = None,
         transcripts: int = 4,
         is_enough: IsEnough = lambda step, adapter: False,
+        on_save: Callable[[Path], None] | None = None,
         kept: Callable[[], Path | None] = lambda: None,
         adapter: Any = None,
     ) -> None:
@@ -105,7 +107,7 @@ class ReferenceTrainer:
         self._optimizer = Optimizer(model, config, self._processes)
         self._guards = Guards(config.guards, _setup(config, player, tokenizer, env_id, env_kwargs))
         self._faults = FaultLimit(config.steps)
-        self._checkpoints = Checkpoints(checkpoints, config.keep)
+        self._checkpoints = Checkpoints(checkpoints, config.keep, on_save)
         self._saved = 0
         self._on_metrics, self._on_rollouts, self._shown = on_metrics, on_rollouts, transcripts
         self._is_enough, self._kept = is_enough, kept

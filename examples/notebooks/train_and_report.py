@@ -21,56 +21,32 @@
 # It needs `pip install 'toolgym[train,notebooks]'`.
 
 # %% tags=["parameters"]
-OPTIONS = []
+OPTIONS = {}
 
 # %% [markdown]
 # Only a look at how it goes, in a minute? Then put this into the cell above. A model that was
 # trained for so short a time has learnt nothing, and its report will say so:
 #
 # ```python
-# OPTIONS = "--warmup-steps 20 --demos 100 --steps 2 --eval-tasks 8 --no-preflight".split()
+# OPTIONS = {"sft_steps": 20, "demos": 100, "steps": 2, "eval_tasks": 8, "no_preflight": True}
 # ```
 
 # %%
-import itertools
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import pandas as pd
 from IPython.display import IFrame
 
 import toolgym
+from adapters.commands.train import train
 from toolgym.report import write_report
-from toolgym.runs.run import Run
-
-folders = (Path("runs") / f"notebook-{number:03d}" for number in itertools.count(1))
-RUN = next(folder for folder in folders if not folder.exists())
 
 # %% [markdown]
 # ## The training
 #
-# This is the command `toolgym train sqlgym/Explore-v0`, as in a terminal. Its first lines say what
-# is trained on what, and what it is measured on; then there is a line for each phase that is over.
+# `train` does what `toolgym train sqlgym/Explore-v0` does in a terminal, with the same options. Its
+# first lines say what is trained on what, and what it is measured on; then each phase has a line.
 
 # %%
-command = [sys.executable, "-m", "toolgym", "train", "sqlgym/Explore-v0"]
-options = ["--trainer", "reference", "--out", str(RUN), *OPTIONS]
-# Jupyter asks for colours and moving bars, which a cell cannot show of another process.
-environment = {**os.environ, "COLUMNS": "160"}
-environment.pop("FORCE_COLOR", None)
-with subprocess.Popen(
-    [*command, *options],
-    env=environment,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.STDOUT,
-    text=True,
-) as training:
-    for line in training.stdout:
-        print(line, end="")
-if training.returncode:
-    raise SystemExit(f"The training ended with status {training.returncode}; see above.")
+run = train("sqlgym/Explore-v0", trainer="reference", **OPTIONS)
 
 # %% [markdown]
 # ## What came of it
@@ -80,7 +56,6 @@ if training.returncode:
 # the likeliest of its habits, and a small push can change which one that is.
 
 # %%
-run = Run.open(RUN)
 summary = run.summary
 pd.DataFrame(
     {
@@ -138,8 +113,8 @@ picture
 # changed, or simply the first one, if none did.
 
 # %%
-before = {episode.task_id: episode for episode in toolgym.read_episodes(RUN, "before")}
-after = {episode.task_id: episode for episode in toolgym.read_episodes(RUN, "after")}
+before = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "before")}
+after = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "after")}
 changed = [task for task in after if after[task].correct > before[task].correct]
 task_id = (changed or list(after))[0]
 print(f"{len(changed)} of {len(after)} tasks are right now that were not")

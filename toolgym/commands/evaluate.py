@@ -19,7 +19,6 @@ import typer
 from toolgym.commands import (
     AsJson,
     Dataset,
-    EnvId,
     Quiet,
     Ray,
     Settings,
@@ -27,6 +26,7 @@ from toolgym.commands import (
     Workers,
     arguments_for,
     environment_creator,
+    environments,
     parameters_of,
     print_json,
     print_table,
@@ -36,6 +36,7 @@ from toolgym.commands import (
 )
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.runs.checkpoints import named_environment, with_settings_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,6 +44,14 @@ if TYPE_CHECKING:
     from toolgym.policies import ByName, Policy
     from toolgym.rollout import Evaluation
 
+EnvId = Annotated[
+    str | None,
+    typer.Argument(
+        help="The environment, such as sqlgym/Explore-v0; a checkpoint of `toolgym train` knows"
+        " its own.",
+        autocompletion=environments,
+    ),
+]
 ShardOf = Annotated[
     str | None, typer.Option(metavar="I/N", help="Play only the I-th of N parts of the tasks.")
 ]
@@ -135,7 +144,7 @@ Transcripts = Annotated[int, typer.Option(min=0, help="Show the first N episodes
 
 
 def command(
-    env_id: EnvId,
+    env_id: EnvId = None,
     policy: PolicyName = "expert",
     k: Tries = 1,
     n: Tasks = None,
@@ -166,12 +175,16 @@ def command(
     Accuracy and pass@k come with their 95 % intervals for other tasks like these. Tasks that cannot
     be played fairly are listed with the reason and counted nowhere else.
 
+    A checkpoint of `toolgym train` is played with the data set, the split and the other settings
+    that its run was evaluated with; the first line lists them, and options replace them.
+
     Several machines can play parts of the tasks (--shard); --merge puts together what they wrote.
     With --workers processes of this machine play, with --ray those of a cluster (docs/ray.md); the
     records are the same.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
+        toolgym eval --policy runs/explore-001/checkpoints/final --n 20
         toolgym eval sqlgym/Explore-v0 --n 20 --out runs/expert
         toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
         toolgym eval sqlgym/Explore-v0 --policy random --shard 2/2 --out two.jsonl
@@ -186,6 +199,7 @@ def command(
     from toolgym.commands.episode_output import Output, merged_files
 
     show = print_object if as_json else print_results
+    env_id = env_id or named_environment(policy)
     if compare is not None:
         return print_comparison(env_id, *compare, as_json=as_json)
     if merge:
@@ -194,9 +208,13 @@ def command(
     if shard is not None:
         how["shard"] = _shard_of(shard)
     env_options = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, split=_part(env_id, split), **env_options)
-    check_early(env_id, out, env_kwargs, report_to or ())
+    env_kwargs = arguments_for(env_id, settings, split=split, **env_options)
     options = options_of(policy, base_url, policy_settings, chat_template)
+    env_kwargs, options, taken = with_settings_of(policy, env_id, env_kwargs, options)
+    say(taken, err=True, nl=bool(taken))
+    if "split" not in env_kwargs and "split" in parameters_of(environment_creator(env_id))[0]:
+        env_kwargs["split"] = "dev"
+    check_early(env_id, out, env_kwargs, report_to or ())
     drawing: dict[str, Any] = {"seed": seed, "temperature": temperature, "tries": k}
     with spread_of(ray, workers) as spread:
         named = policy_by_name if spread.sends else load_policy
@@ -242,12 +260,6 @@ def refuse_unscored(evaluation: Evaluation) -> None:
     """
     if math.isnan(evaluation.accuracy):
         raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
-
-
-def _part(env_id: str, split: str | None) -> str | None:
-    """The split that was asked for, else dev, where the environment has splits."""
-    splits = "split" in parameters_of(environment_creator(env_id))[0]
-    return "dev" if split is None and splits else split
 
 
 def options_of(

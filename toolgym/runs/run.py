@@ -3,8 +3,13 @@
     config.json      what was asked for, and `reproducibility`; written once, before anything else
     metrics.jsonl    one JSON object a line: `phase`, `step` (from 1 within its phase), numbers
     rollouts.jsonl   one episode a line: `phase`, `step` or null, and the episode's record
-    summary.json     how it ended; replaced as a whole, so it is never seen half written
-    checkpoints/     one folder for each, filled by the trainer
+    preflight.json   the check before training, if there was one: `verdict` (go, no-go), `findings`
+                     (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
+    summary.json     how it ended: `status` is interrupted, complete, stopped (by the guards) or
+                     refused (by the preflight), the last two with a `diagnosis`; replaced as a
+                     whole, so it is never seen half written
+    checkpoints/     one folder for each, filled by the trainer; `toolgym.json` in it names the
+                     environment and the data (`toolgym.runs.checkpoints`)
     report.html      made from the files above by `toolgym.report`
     .lock            held by the process that writes the run, as long as it does
 

@@ -320,7 +320,7 @@ def load_model(
         with telling(f"loading {Path(named).name}"):
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
-    except (OSError, ValueError) as problem:
+    except Exception as problem:  # damaged files raise whatever their readers stumble over
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
     finally:
         hub.setLevel(level)

@@ -46,10 +46,7 @@ def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Ta
     shuffled = tasks.shuffle(seed)
     chosen = shuffled.playable() if n is None else shuffled.first_playable(n)
     if not len(chosen):
-        codes = sorted({refusal.code for refusal in tasks.refused.values()})
-        raise ConfigurationError(
-            f"no task of {tasks.name} is playable: {', '.join(codes) or 'none'}."
-        )
+        raise ConfigurationError(tasks.nothing_playable())
     return chosen
 
 

@@ -162,7 +162,7 @@ def _turn_text(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> s
     if not whole.startswith(prompt):
         raise ConfigurationError(
             "this chat template renders a turn differently from the prompt for it, so it cannot be"
-            " learnt from; use --chat-template hermes, --warmup-steps 0, or a tokenizer with"
+            " learnt from; use --chat-template hermes, --sft-steps 0, or a tokenizer with"
             " another chat template."
         )
     added, end = whole[len(prompt) :], str(tokenizer.eos_token)

@@ -148,7 +148,7 @@ def format_findings(template: str | None, answers: AnswerFormats) -> Iterator[Fi
         reason = f"The chat template writes calls as {template}, and the model writes them as"
         reason += f" {first} in {answers.counts[first]} of {with_calls} turns that hold any."
         advice = "Both are read, but demonstrations teach the template's: warm the model up in it"
-        advice += " (more --demos and --warmup-steps), or give a chat template that writes calls as"
+        advice += " (more --demos and --sft-steps), or give a chat template that writes calls as"
         advice += f" {first}, as a file, by --chat-template."
         yield Finding("call_format", "warn", reason, advice)
     if 2 * answers.unread > answers.turns:

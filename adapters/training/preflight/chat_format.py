@@ -163,7 +163,7 @@ def check_round_trip(
         try:
             examples = list(examples_of(learnt, env.tool_schemas(), tokenizer))
         except (ConfigurationError, TemplateError, TypeError, ValueError) as problem:
-            advice = "It can be trained by reinforcement alone: pass --warmup-steps 0."
+            advice = "It can be trained by reinforcement alone: pass --sft-steps 0."
             reason = f"Demonstrations cannot be imitated in this chat format: {problem}"
             yield Finding("round_trip", "warn", reason, advice)
             return

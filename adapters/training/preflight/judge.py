@@ -184,7 +184,7 @@ def _format_advice(numbers: Mapping[str, float], settings: TrainSettings) -> str
         return advice
     if settings.env_kwargs.get("parsing") == "strict":
         return 'Take parsing="lenient", or warm the model up on demonstrations.'
-    return "Warm the model up on demonstrations (more --demos and --warmup-steps)."
+    return "Warm the model up on demonstrations (more --demos and --sft-steps)."
 
 
 def _room(

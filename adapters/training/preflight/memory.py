@@ -53,14 +53,14 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         rollout_tokens=tokens,
     )
     needed = needs_of(shape, load)
-    if settings.lora and settings.warmup_steps and not settings.has_adapter_from_start:
+    if settings.lora and settings.sft_steps and not settings.has_adapter_from_start:
         return max(needed, needs_of(shape, _of_full_warm_up(load, settings)), key=_total)
     return needed
 
 
 def _of_full_warm_up(load: Load, settings: TrainSettings) -> Load:
     """The load of imitation that trains all weights, before an adapter is made."""
-    tokens = settings.warmup_tokens_per_pass or _ROW
+    tokens = settings.sft_tokens_per_pass or _ROW
     return replace(load, adapter_rank=0, has_reference=False, tokens_per_pass=tokens, at_once=0)
 
 

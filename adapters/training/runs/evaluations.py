@@ -286,7 +286,7 @@ def _control(evaluation: Mapping[str, Any]) -> str:
 
 
 def _kind(settings: TrainSettings) -> str:
-    if settings.demonstrator == "sloppy" and settings.warmup_steps:
+    if settings.demonstrator == "sloppy" and settings.sft_steps:
         shown = (
             "The demonstrations were a novice's, who tries good calls and bad ones, and"
             " reinforcement learning made the good ones likelier."

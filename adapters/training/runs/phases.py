@@ -167,7 +167,8 @@ def train(
 
     def note(**figures: Any) -> dict[str, Any]:
         passed = round(spent + time.monotonic() - began, 1)
-        run.write_summary({**_blank(settings), **run.summary, **figures, "seconds": passed})
+        so_far = {key: value for key, value in run.summary.items() if key != "diagnosis"}
+        run.write_summary({**_blank(settings), **so_far, **figures, "seconds": passed})
         return run.summary
 
     def note_selection(phase: str) -> None:
@@ -179,7 +180,7 @@ def train(
         told = selection_summary(division, watched)
         note(selection=told, kept=selection_sentence(told))
 
-    note()
+    note(status="interrupted")  # also where the preflight or the guards ended the run before
     planned = evaluations(settings)
     division = divide(settings, planned) if settings.selects else None
     watched = _watched(run, settings, division, play, watch)
@@ -201,7 +202,7 @@ def train(
         release_memory()
         with watch.phase("GRPO", settings.steps) as advance:
             trainer(Grpo(model, tokenizer, settings, run, advance, held_out=watched.get("grpo")))
-    save(model, tokenizer, run.checkpoints / FINAL)
+    save(model, tokenizer, run.checkpoints / FINAL, settings)
     note_selection("grpo")
     results = measured("after")
     gain = gain_sentence(results, settings) if settings.steps else imitation_sentence(results)

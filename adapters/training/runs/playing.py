@@ -107,7 +107,7 @@ def asked_for(settings: TrainSettings, evaluation: Evaluation) -> Asked:
     ids = list(evaluation.task_ids or ())
     ids = ids or tasks.shuffle(MEASURED_ON).first_playable(evaluation.played).ids
     if not ids:
-        raise ConfigurationError(f"no task of {tasks.name} is playable.")
+        raise ConfigurationError(tasks.nothing_playable())
     refused = [
         {"task_id": r.task_id, "code": r.code, "reason": r.reason} for r in tasks.refused.values()
     ]

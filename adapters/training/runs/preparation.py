@@ -32,6 +32,7 @@ from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
 from toolgym.messages import Message
+from toolgym.runs.checkpoints import write_origin
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
 
@@ -81,7 +82,7 @@ def prepare(
     disable_progress_bar()  # a bar for every file that is saved
     _keep_template(settings, run)
     folder = run.checkpoints / WARMUP
-    needs_none = not settings.is_tiny and not settings.warmup_steps
+    needs_none = not settings.is_tiny and not settings.sft_steps
     if folder.is_dir() or needs_none:
         return load_prepared(settings, run)
     run.cut_metrics("warmup", 0)
@@ -90,9 +91,9 @@ def prepare(
     loaded = None if settings.is_tiny else _loaded(settings, run)  # first: it may not be there
     transcripts = _demonstrations(settings, watch)
     model, tokenizer = loaded or _tiny(settings, transcripts)
-    if settings.warmup_steps:
+    if settings.sft_steps:
         _imitate(model, tokenizer, transcripts, settings, run, watch, checks)
-    save(model, tokenizer, folder)
+    save(model, tokenizer, folder, settings)
     return model, tokenizer
 
 
@@ -108,15 +109,31 @@ def load_prepared(settings: TrainSettings, run: Run) -> Pair:
     return load_model(str(folder), for_training=True, dtype=settings.dtype)
 
 
-def save(model: Saved, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write a checkpoint folder whole or not at all; one of the same name gives way."""
+def save(
+    model: Saved,
+    tokenizer: PreTrainedTokenizerBase,
+    folder: Path,
+    settings: TrainSettings | None = None,
+) -> None:
+    """Write a checkpoint folder whole or not at all; one of the same name gives way.
+
+    Args:
+        settings: Of the run; an evaluation of the checkpoint takes data set and split from them.
+    """
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     model.save_pretrained(fresh)
     tokenizer.save_pretrained(fresh)
+    if settings is not None:
+        note_origin(fresh, settings)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
+
+
+def note_origin(folder: Path, settings: TrainSettings) -> None:
+    """Write into a checkpoint which environment its run measures it in."""
+    write_origin(folder, settings.env_id, settings.evaluation_kwargs, settings.max_new_tokens)
 
 
 def for_this_machine(settings: TrainSettings) -> TrainSettings:
@@ -191,20 +208,20 @@ def _imitate(
     tools = env.tool_schemas()
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
     how = WarmupSettings(
-        settings.warmup_steps,
-        settings.warmup_batch,
-        settings.warmup_learning_rate,
-        ramp=min(20, settings.warmup_steps // 5),
+        settings.sft_steps,
+        settings.sft_batch,
+        settings.sft_learning_rate,
+        ramp=min(20, settings.sft_steps // 5),
         seed=settings.seed,
-        matrix_rate=settings.warmup_matrix_rate,
-        stop_loss=settings.warmup_stop_loss,
-        tokens_per_pass=settings.warmup_tokens_per_pass,
+        matrix_rate=settings.sft_matrix_rate,
+        stop_loss=settings.sft_stop_loss,
+        tokens_per_pass=settings.sft_tokens_per_pass,
         gradient_checkpointing=has_checkpointing(settings),
-        alike=settings.warmup_alike,
+        alike=settings.sft_alike,
     )
     config = adapter_config(settings) if settings.has_adapter_from_start else None
     adapter = None if config is None else Adapter(model, config, settings.seed)
-    with watch.phase("warm-up", settings.warmup_steps) as advance, _reproducible(settings.seed):
+    with watch.phase("warm-up", settings.sft_steps) as advance, _reproducible(settings.seed):
 
         def on_step(numbers: dict[str, float]) -> None:
             run.log_metrics({"phase": "warmup", **numbers})

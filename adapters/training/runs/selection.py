@@ -88,7 +88,7 @@ def divide(settings: TrainSettings, planned: Sequence[Evaluation]) -> Division:
     if not chosen or not all(reports.values()):
         raise ConfigurationError(
             f"{source.source} has {len(order)} tasks: too few to choose a checkpoint by some and"
-            " report on others. Set eval_every and warmup_eval_every to 0."
+            " report on others. Set eval_every and sft_eval_every to 0."
         )
     first = planned[0].suffix
     named = (tuple(reports.get(each.suffix, reports[first])) for each in planned)
@@ -167,10 +167,10 @@ def stages(settings: TrainSettings) -> dict[str, Stage]:
         "Imitation",
         WARMUP_SELECTION,
         f"warmup-{BEST}",
-        settings.warmup_eval_every,
-        settings.warmup_steps,
-        settings.warmup_patience,
-        settings.warmup_checkpoint,
+        settings.sft_eval_every,
+        settings.sft_steps,
+        settings.sft_patience,
+        settings.sft_checkpoint,
         first=1,  # a model that has imitated nothing yet talks until it is cut off
     )
     grpo = Stage(
@@ -245,7 +245,7 @@ class HeldOut:
             figures, records = self._measured(step, model, tokenizer)
             history = [*history, figures]
             if best_of(history) is figures:
-                save(saved or model, tokenizer, self._folder(step))
+                save(saved or model, tokenizer, self._folder(step), self._settings)
             self._run.cut_rollouts(self.stage.phase, step - 1)
             where = {"phase": self.stage.phase, "step": step}
             self._run.log_rollouts({**where, **record.to_json()} for record in records)

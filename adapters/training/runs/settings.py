@@ -1,10 +1,11 @@
-"""The settings of a training run, each with what it means and why its default is what it is.
+"""The settings of a training run, with their meanings and the reasons for their defaults.
 
-One model holds them all, so that a run folder's `config.json` says everything and `--resume` needs
-nothing else. Two sets of defaults exist: the tiny model's, found by trial for a run of minutes on
-two CPU cores (others where rollouts are longer, or where a novice shows many ways), and a
-pretrained chat model's, which are careful. What was not given is filled in by `resolve`, so that
-what is saved is what was run.
+One pydantic model holds all of them, so that `config.json` of a run folder is complete and
+`--resume` needs nothing else. There are defaults for the tiny model, found by trial for a run of
+minutes on two CPU cores (others where rollouts are longer, or where a novice gives the
+demonstrations), and careful ones for pretrained chat models. `resolve` fills in the defaults, so
+the saved settings are those that were run. Names that begin with `sft_` are settings of the
+supervised steps on demonstrations, the warm-up before reinforcement learning.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ Separation = Literal["evaluation without training", "training without evaluation
 
 
 WITHOUT_OPTION: Final = (
-    *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets", "warmup_lora"),
-    *("max_new_tokens", "warmup_batch", "warmup_learning_rate", "warmup_matrix_rate"),
-    *("warmup_stop_loss", "warmup_tokens_per_pass", "warmup_alike", "warmup_eval_every"),
-    *("warmup_patience", "warmup_checkpoint", "selection_tasks", "patience", "checkpoint"),
+    *("copying", "demonstrator", "dtype", "lora_alpha", "lora_rank", "lora_targets", "sft_lora"),
+    *("max_new_tokens", "sft_batch", "sft_learning_rate", "sft_matrix_rate"),
+    *("sft_stop_loss", "sft_tokens_per_pass", "sft_alike", "sft_eval_every"),
+    *("sft_patience", "sft_checkpoint", "selection_tasks", "patience", "checkpoint"),
 )
 """Settings that `toolgym train` has no option for; `--set NAME=VALUE` reaches them."""
 
@@ -50,122 +51,123 @@ class TrainSettings(BaseModel):
     model: str = TINY
     """`tiny`, or the path or hub id of a chat model."""
     chat_template: str | None = None
-    """In place of that of `model`: `hermes`, `chatml`, or the path of a Jinja file, whose text is
-    kept in the run folder. See `adapters.training.models.chat_templates`."""
+    """Chat template instead of the model's own: `hermes`, `chatml`, or the path of a Jinja file,
+    whose text is kept in the run folder. See `adapters.training.models.chat_templates`."""
     trainer: str = "trl"
     """The trainer of the reinforcement learning: `trl` or `reference`."""
     trainer_options: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the trainer's own config, over those that these settings mean."""
+    """Arguments of the trainer's own config; they replace those that follow from these settings."""
     lora: bool = False
-    """Reinforcement learning trains an adapter, which is merged into the model at its end."""
+    """Whether reinforcement learning trains a LoRA adapter, which is merged at the end."""
     lora_rank: int = Field(16, ge=1)
-    """Of the adapter."""
+    """Rank of the adapter."""
     lora_alpha: int = Field(32, ge=1)
-    """What the adapter adds is scaled by this over its rank."""
+    """Scale of the adapter: its output is multiplied by `lora_alpha / lora_rank`."""
     lora_targets: str | tuple[str, ...] = "all-linear"
     """The layers that get an adapter: `all-linear`, or names such as `["q_proj", "v_proj"]`."""
-    warmup_lora: bool = True
-    """Whether with `lora` the imitation before it trains an adapter too, as the reference trainer
-    does with pretrained models. False: it trains all weights, which learns more from as many
-    transcripts, and takes the memory of that; reinforcement learning alone has an adapter then."""
+    sft_lora: bool = True
+    """Whether with `lora` the supervised steps train an adapter too, which the reference trainer
+    supports for pretrained models. False trains all weights in these steps, which learns more from
+    as many transcripts and takes more memory; only reinforcement learning has an adapter then."""
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """What a pretrained model computes in; the tiny one too, after its warm-up. In half precision
-    small updates are rounded away, so with `bfloat16` warm-up and reference trainer keep beside
-    each weight what it has beyond that. TRL does not, so there it is for adapters, whose own
+    """Data type of the computation, for the tiny model after its supervised steps only. Small
+    updates are rounded away in half precision. So with `bfloat16` the supervised steps and the
+    reference trainer keep the rest of each weight separately; with TRL it is for adapters, whose
     weights stay in float32. `auto` is bfloat16 where the machine has instructions for it, else
-    float32; a run keeps which of them that was."""
+    float32; the choice is kept in the run."""
     vllm: Literal["colocate", "server"] | None = None
-    """The generator of rollouts: vLLM on the training GPU, or a server of its own; null: the
-    trainer itself."""
+    """Generate rollouts with vLLM, on the training GPU (`colocate`) or on a server of its own
+    (`server`); null: with the trainer itself."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """For the environment: data set, step limit, parsing, rewards; without the split."""
+    """Arguments of the environment without the split: data set, step limit, parsing, rewards."""
     evaluation_env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """For the environment of evaluations only, over `env_kwargs`: another way of judging, such as
-    `{"match": "spider"}`; rewards stay as they are."""
+    """Arguments of the environment in evaluations, which replace those of `env_kwargs`: another way
+    of judging, such as `{"match": "spider"}`. The rewards of the training stay as they are."""
     split: str | None = "train"
-    """Where demonstrations and training tasks come from; null for an environment without splits."""
+    """Split of demonstrations and training tasks; null for an environment without splits."""
     evaluation_split: str | None = "dev"
-    """Where the evaluations' tasks come from; null where the environment has no splits."""
+    """Split of the evaluations' tasks; null for an environment without splits."""
     separation: Separation | None = None
-    """What was done so that no task of the evaluations is trained on; null where nothing need be
-    done, or nothing can be. See `adapters.training.runs.evaluations.separated`."""
+    """How training and evaluation were separated where they shared tasks; null where they share
+    none, or cannot be separated. See `adapters.training.runs.evaluations.separated`."""
     seed: int = Field(0, ge=0)
-    """Of all random choices."""
+    """Random seed of the run."""
 
     copying: float = Field(0.0, ge=0)
-    """How strongly the heads of the tiny model write back what they read, to begin with."""
+    """Initial strength with which the heads of the tiny model copy what they read."""
     demonstrations: int = Field(ge=1)
-    """Transcripts that the warm-up imitates."""
+    """Number of demonstrations for the supervised steps."""
     demonstrator: Literal["sloppy", "expert"]
-    """Their player: the tiny model needs habits to choose from, a pretrained one brings them."""
-    warmup_steps: int = Field(ge=0)
-    """Optimizer steps of imitation; 0 skips it."""
-    warmup_batch: int = Field(ge=1)
-    """Transcripts per step."""
-    warmup_learning_rate: float = Field(gt=0)
-    """At its highest."""
-    warmup_matrix_rate: float | None = Field(None, gt=0)
-    """Of the weight matrices where Muon moves them in imitation, at its highest; null: AdamW moves
-    all weights."""
+    """Player of the demonstrations. The tiny model needs good and bad habits to choose from
+    (`sloppy`); a pretrained model has its own (`expert`)."""
+    sft_steps: int = Field(ge=0)
+    """Supervised optimizer steps on demonstrations; 0 skips them."""
+    sft_batch: int = Field(ge=1)
+    """Demonstrations per supervised step."""
+    sft_learning_rate: float = Field(gt=0)
+    """Peak learning rate of the supervised steps."""
+    sft_matrix_rate: float | None = Field(None, gt=0)
+    """Peak learning rate of Muon for the weight matrices; null: AdamW updates all weights."""
 
-    warmup_stop_loss: float | None = Field(None, gt=0)
-    """Imitation ends early once the mean loss of twenty steps is below this; null: after its last
-    step."""
-    warmup_tokens_per_pass: int | None = Field(None, ge=1)
-    """Tokens of one forward and backward pass of imitation, padding included; null: as is
-    fastest."""
-    warmup_alike: int = Field(1, ge=1)
-    """Transcripts of a batch whose prompts begin alike, such as those about one database: what they
-    have in common is read once, and fewer databases share a batch."""
+    sft_stop_loss: float | None = Field(None, gt=0)
+    """The supervised steps end early when the mean loss of twenty steps is below this; null: all
+    steps are made."""
+    sft_tokens_per_pass: int | None = Field(None, ge=1)
+    """Tokens of one forward and backward pass of a supervised step, with padding; null: the
+    fastest number."""
+    sft_alike: int = Field(1, ge=1)
+    """Demonstrations of a batch whose prompts begin alike, such as those about one database: their
+    common beginning is computed once, and a batch holds fewer databases."""
 
     steps: int = Field(ge=0)
-    """Steps of reinforcement learning; 0: imitation alone, measured once, at its end."""
+    """Steps of reinforcement learning; 0: supervised steps only, with one evaluation at the end."""
     group_size: int = Field(ge=1)
-    """Rollouts of one task that are compared with each other. With few of them a group often has
-    one outcome only, and teaches nothing. 1 is for the reference trainer, with an estimator that
-    compares tasks."""
+    """Rollouts per task, which are compared with each other. All members of a small group often
+    have the same outcome, which teaches nothing. 1 is for the reference trainer with an estimator
+    that compares tasks."""
     prompts: int = Field(ge=1)
     """Tasks per step."""
     learning_rate: float = Field(gt=0)
-    """Of the reinforcement learning, constant. Twice the tiny model's default wears down the form
-    of its calls within forty steps."""
+    """Learning rate of reinforcement learning, constant. At twice its default the calls of the tiny
+    model lose their form within forty steps."""
     temperature: float = Field(gt=0)
-    """Of the rollouts."""
+    """Sampling temperature of rollouts."""
     max_completion_length: int = Field(ge=16)
-    """Tokens of one rollout, results of the tools included."""
+    """Maximum tokens of a rollout, including tool results."""
     save_every: int = Field(ge=1)
     """Steps between checkpoints."""
     control: Control | None = None
-    """`shuffled-rewards` hands each rollout the reward of another one: that teaches nothing, so
-    whatever still improves has another cause."""
+    """Control run: `shuffled-rewards` gives each rollout the reward of another. Nothing can be
+    learned from that, so an improvement has another cause."""
 
     preflight: bool = True
-    """After the warm-up look whether the model can learn, and train nothing if it cannot."""
+    """Whether to check after the supervised steps that the model can learn, and to train only if it
+    can."""
     report_to: tuple[str, ...] = ()
-    """Dashboards that show the numbers too: `tensorboard`, `wandb`, `trackio`."""
+    """Dashboards: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks of an evaluation; of one on unseen items a quarter."""
+    """Tasks per evaluation; a quarter of them in an evaluation on unseen items."""
     eval_tries: int = Field(1, ge=0)
-    """Tries at each task in the evaluation that is sampled as in training; 0 leaves it out."""
+    """Tries per task in the evaluation that samples as training does; 0 leaves it out."""
     max_new_tokens: int = Field(ge=1)
-    """Tokens of one turn in evaluations."""
+    """Maximum tokens of a turn in evaluations."""
     eval_every: int = Field(0, ge=0)
-    """Steps of reinforcement learning between evaluations on selection tasks, which are not trained
-    on, and not among those of the evaluations before and after; 0: none. See
+    """Steps of reinforcement learning between evaluations on selection tasks, which are neither
+    trained on nor part of the evaluations before and after; 0: none. See
     `adapters.training.runs.selection`."""
-    warmup_eval_every: int = Field(0, ge=0)
-    """The same in steps of imitation."""
+    sft_eval_every: int = Field(0, ge=0)
+    """Supervised steps between such evaluations; 0: none."""
     selection_tasks: int = Field(64, ge=1)
-    """Tasks of these evaluations, played greedily; a third of those that there are, at most."""
+    """Tasks of these evaluations, played greedily; at most a third of the available ones."""
     patience: int | None = Field(None, ge=1)
-    """Reinforcement learning ends after so many of these evaluations in a row without a new best
-    accuracy; null: after its last step."""
-    warmup_patience: int | None = Field(None, ge=1)
-    """The same for imitation."""
+    """Evaluations in a row without a new best accuracy after which reinforcement learning ends;
+    null: it ends after its last step."""
+    sft_patience: int | None = Field(None, ge=1)
+    """The same for the supervised steps."""
     checkpoint: Kept = "last"
-    """What the training results in: its `last` weights, or the `best` of these evaluations."""
-    warmup_checkpoint: Kept = "last"
-    """The same for imitation, and what reinforcement learning begins with."""
+    """Weights that the training ends with: the `last`, or the `best` by these evaluations."""
+    sft_checkpoint: Kept = "last"
+    """The same for the supervised steps: the weights that reinforcement learning begins with."""
 
     @field_validator("chat_template")
     @classmethod
@@ -195,19 +197,19 @@ class TrainSettings(BaseModel):
                 "with --trainer trl bfloat16 rounds small updates away: add --lora, keep float32,"
                 " or take --trainer reference"
             )
-        if self.warmup_matrix_rate is not None and not self.is_tiny:
-            return "Muon moves matrices in float32: leave out warmup_matrix_rate"
+        if self.sft_matrix_rate is not None and not self.is_tiny:
+            return "Muon moves matrices in float32: leave out sft_matrix_rate"
         return ""
 
     @model_validator(mode="after")
     def _has_evaluations_to_go_by(self) -> TrainSettings:
-        if not self.steps and not self.warmup_steps:
-            raise ValueError("nothing is learnt in 0 steps of imitation and 0 of GRPO: set steps")
+        if not self.steps and not self.sft_steps:
+            raise ValueError("nothing is learned in 0 supervised steps and 0 of GRPO: set steps")
         if not self.steps and self.eval_every:
             raise ValueError("eval_every counts steps of GRPO, and there are none: set steps")
         for every, patience, kept in (
             ("eval_every", "patience", "checkpoint"),
-            ("warmup_eval_every", "warmup_patience", "warmup_checkpoint"),
+            ("sft_eval_every", "sft_patience", "sft_checkpoint"),
         ):
             if getattr(self, every):
                 continue
@@ -221,7 +223,7 @@ class TrainSettings(BaseModel):
     @property
     def selects(self) -> bool:
         """Whether it is measured while it is trained."""
-        return bool(self.eval_every or self.warmup_eval_every)
+        return bool(self.eval_every or self.sft_eval_every)
 
     @property
     def has_adapter_from_start(self) -> bool:
@@ -230,7 +232,7 @@ class TrainSettings(BaseModel):
         With TRL it trains all weights, whatever comes after it, as it does of the tiny model, which
         knows nothing before.
         """
-        chosen = self.lora and self.warmup_lora
+        chosen = self.lora and self.sft_lora
         return chosen and self.trainer == "reference" and not self.is_tiny
 
     @property
@@ -271,10 +273,10 @@ _TINY_DEFAULTS: Final[dict[str, Any]] = {
     "copying": 0.5,
     "demonstrations": 4800,
     "demonstrator": "sloppy",
-    "warmup_steps": 1200,
-    "warmup_batch": 8,
-    "warmup_learning_rate": 8e-3,
-    "warmup_matrix_rate": 2e-2,
+    "sft_steps": 1200,
+    "sft_batch": 8,
+    "sft_learning_rate": 8e-3,
+    "sft_matrix_rate": 2e-2,
     "steps": 60,
     "group_size": 8,
     "prompts": 4,
@@ -288,9 +290,9 @@ _TINY_DEFAULTS: Final[dict[str, Any]] = {
 _PLAIN_WARM_UP: Final[dict[str, Any]] = {
     # By AdamW from heads at random, as those trainings were tuned.
     "copying": 0.0,
-    "warmup_steps": 600,
-    "warmup_batch": 16,
-    "warmup_matrix_rate": None,
+    "sft_steps": 600,
+    "sft_batch": 16,
+    "sft_matrix_rate": None,
 }
 _TINY_ON_OTHER_DATA: Final[dict[str, Any]] = {
     **_PLAIN_WARM_UP,
@@ -306,7 +308,7 @@ _TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
     # costs no form (at four times it a model lost that). One operator a turn makes long rollouts:
     # 856 tokens was the longest of 1,500.
     "demonstrations": 4000,
-    "warmup_steps": 250,
+    "sft_steps": 250,
     "steps": 100,
     "prompts": 8,
     "learning_rate": 3e-4,
@@ -315,9 +317,9 @@ _TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
 _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "demonstrations": 256,
     "demonstrator": "expert",
-    "warmup_steps": 32,
-    "warmup_batch": 4,
-    "warmup_learning_rate": 1e-5,
+    "sft_steps": 32,
+    "sft_batch": 4,
+    "sft_learning_rate": 1e-5,
     "steps": 60,
     "group_size": 8,
     "prompts": 4,
@@ -331,7 +333,7 @@ _PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
     # Half precision is what such models are made in, and takes half of the memory for activations.
     # Where a processor has no instructions for it, PyTorch multiplies it fifty times as slowly.
     "dtype": "auto",
-    "warmup_tokens_per_pass": 8192,
+    "sft_tokens_per_pass": 8192,
 }
 _ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
 
@@ -372,9 +374,9 @@ def defaults_for(
             sets.append(("default where a novice demonstrates", _TINY_WITH_A_NOVICE))
     if given.get("lora"):
         names = ["learning_rate"]
-        warms_up_an_adapter = given.get("warmup_lora") is not False
+        warms_up_an_adapter = given.get("sft_lora") is not False
         if given.get("trainer") == "reference" and model is not None and warms_up_an_adapter:
-            names.append("warmup_learning_rate")
+            names.append("sft_learning_rate")
         merged = {name: value for _, values in sets for name, value in values.items()}
         rates = {name: _ADAPTER_RATE * merged[name] for name in names}
         sets.append(("default for adapters", rates))

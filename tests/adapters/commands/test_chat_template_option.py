@@ -19,7 +19,7 @@ from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
-SMALL = ["--dataset", "tiny", "--demos", "4", "--warmup-steps", "2", "--steps", "2", "--quiet"]
+SMALL = ["--dataset", "tiny", "--demos", "4", "--sft-steps", "2", "--steps", "2", "--quiet"]
 SMALL += ["--group-size", "2", "--prompts", "2", "--eval-tasks", "2", "--eval-tries", "0"]
 SMALL += ["--max-completion-length", "32", "--step-limit", "2", "--set", "max_new_tokens=8"]
 TRAINERS = [
@@ -109,21 +109,21 @@ def test_preflight_looks_at_a_base_model_and_tells_the_format_of_its_template(ba
 
 
 def settings_for(base: Path, template: str, **changes: Any) -> TrainSettings:
-    small = {"demonstrations": 2, "warmup_steps": 0, "steps": 1, "group_size": 2, "prompts": 1}
+    small = {"demonstrations": 2, "sft_steps": 0, "steps": 1, "group_size": 2, "prompts": 1}
     env_kwargs = {"dataset": "tiny", "step_limit": 2}
     return resolve(
         ENV, model=str(base), chat_template=template, env_kwargs=env_kwargs, **(small | changes)
     )
 
 
-@pytest.mark.parametrize("warmup_steps", [0, 1])
+@pytest.mark.parametrize("sft_steps", [0, 1])
 def test_a_run_goes_on_with_the_template_that_it_began_with(
-    warmup_steps: int, base: Path, tmp_path: Path
+    sft_steps: int, base: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "own.jinja"
     written = ChatTemplate.named("chatml").text.replace("You have these tools", "Here are tools")
     file.write_text(written)
-    settings = settings_for(base, str(file), warmup_steps=warmup_steps)
+    settings = settings_for(base, str(file), sft_steps=sft_steps)
     run = Run.create(tmp_path / "run", {"settings": settings.model_dump()})
     _, first = prepare(settings, run, NoProgress())
     file.write_text("{{ messages[0].content }}")

@@ -34,7 +34,7 @@ COMMANDS = next(
     part.partition("```")[0] for part in PAGE.split("```python\n") if "import typer" in part
 )
 SMALL = [
-    *("--demos", "20", "--warmup-steps", "4", "--steps", "1", "--group-size", "2", "--prompts"),
+    *("--demos", "20", "--sft-steps", "4", "--steps", "1", "--group-size", "2", "--prompts"),
     *("2", "--eval-tasks", "4", "--max-completion-length", "96", "--step-limit", "4", "--quiet"),
 ]
 Toolgym = Callable[..., str]
@@ -120,7 +120,7 @@ def _what_comes_out_can_be_read(toolgym: Toolgym, run: Path, tmp_path: Path) -> 
 
 @signatures("names its arguments")
 def test_preflight_looks_at_it(toolgym: Toolgym) -> None:
-    small = ("--demos", "20", "--warmup-steps", "4", "--tasks", "2", "--tries", "2")
+    small = ("--demos", "20", "--sft-steps", "4", "--tasks", "2", "--tries", "2")
     length = ("--max-completion-length", "96", "--step-limit", "4")
     told = json.loads(toolgym("preflight", ENV, *small, *length, "--json", "--quiet", status=1))
 

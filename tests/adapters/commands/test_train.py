@@ -1,10 +1,14 @@
 """`toolgym train`, from its first word to its report; small here, and in full where it is slow."""
 
 import json
+import re
+import shlex
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import gymnasium as gym
@@ -15,6 +19,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from peft import PeftModel
 
+from adapters.commands.train import train
 from adapters.commands.train_run import next_folder
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.config import GuardConfig
@@ -28,13 +33,14 @@ from tests.adapters.commands.test_train_resume import without_clock
 from tests.toolgym.commands.command_line import run_here
 from toolgym import registration
 from toolgym.cli import main
+from toolgym.errors import ConfigurationError
 from toolgym.runs.metrics import METRICS
 from toolgym.runs.run import ROLLOUT_PHASES, Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
-SMALL = ["--demos", "80", "--warmup-steps", "8", "--steps", "4", "--save-every", "2"]
+SMALL = ["--demos", "80", "--sft-steps", "8", "--steps", "4", "--save-every", "2"]
 SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--eval-tries", "1"]
 SMALL += ["--step-limit", "3", "--max-completion-length", "32", "--set", "max_new_tokens=16"]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
@@ -68,7 +74,9 @@ def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
         "Measured on unseen tasks (650 in tiny (dev)) and on unseen databases"
     )
     assert any(line.startswith("accuracy") for line in lines)
-    assert lines[-1].startswith("Report: ")
+    assert any(line.startswith("data set (split)  tiny (dev)") for line in lines)
+    assert lines[-2].startswith("Report: ")
+    assert lines[-1].startswith("Evaluate the model again: toolgym eval sqlgym/Explore-v0 ")
     assert "Traceback" not in done.stderr
 
 
@@ -99,14 +107,31 @@ def test_the_run_folder_holds_all_that_it_promises(small_run):
 
 
 @pytest.mark.integration
-def test_its_checkpoint_is_a_policy_for_eval(small_run):
+def test_eval_plays_a_checkpoint_on_the_data_of_its_run_wherever_it_lies(small_run, tmp_path):
     folder, _, _ = small_run
-    policy = folder / "checkpoints" / "final"
-    options = ["--policy", policy, "--policy-set", "max_new_tokens=24", "--dataset", "tiny"]
-    done = run_here("eval", ENV, *options, "--step-limit", "3", "--n", "8", "--json")
+    saved = sorted((folder / "checkpoints").glob("*/model.safetensors"))
+    assert all((file.parent / "toolgym.json").is_file() for file in saved)
+    policy = shutil.copytree(folder / "checkpoints" / "final", tmp_path / "copy")
+    done = run_here("eval", "--policy", policy, "--n", "8", "--json")
     assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[0] == (
+        f"Settings of the run that trained {policy}: dataset=tiny, step_limit=3, split=dev,"
+        " max_new_tokens=16."
+    )
     figures = json.loads(done.stdout)
     assert figures.keys() >= FIGURES | {"refused"}
+    assert figures["episodes"] == 8
+    played = (figures["env_id"], figures["dataset"], figures["split"], figures["step_limit"])
+    assert played == (ENV, "tiny", "dev", 3)
+
+
+@pytest.mark.integration
+def test_the_next_command_that_is_printed_runs_as_it_is(small_run):
+    _, done, _ = small_run
+    words = shlex.split(done.stdout.splitlines()[-1].partition(": toolgym ")[2])
+    again = run_here(*words)
+    assert again.returncode == 0, again.stderr
+    assert re.search(r"^dataset +tiny", again.stdout, re.M)
 
 
 @pytest.mark.integration
@@ -137,7 +162,7 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     assert "preflight says no-go, so nothing was trained:\n- validity: " in done.stderr
     assert "Traceback" not in done.stderr
     run = Run.open(folder)
-    assert (run.summary["status"], run.summary["before"]) == ("stopped", None)
+    assert (run.summary["status"], run.summary["before"]) == ("refused", None)
     assert run.summary["diagnosis"].startswith("preflight says no-go")
     assert not run.metrics("grpo")
     page = (folder / "report.html").read_text(encoding="utf-8")
@@ -149,7 +174,9 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     assert insisting[-1] == "--no-preflight"
     done = run_here(*insisting, "--quiet")
     assert done.returncode == 0, done.stderr
-    assert len(Run.open(folder).metrics("grpo")) == 1
+    run = Run.open(folder)
+    assert len(run.metrics("grpo")) == 1
+    assert (run.summary["status"], run.summary.get("diagnosis")) == ("complete", None)
 
 
 @pytest.mark.parametrize(
@@ -181,8 +208,84 @@ def test_wrong_use_is_told_in_a_sentence_and_leaves_no_folder(
     told = capsys.readouterr().err
     assert words in " ".join(told.split())
     assert "Traceback" not in told
-    if "--model" not in arguments:
-        assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_data_set_without_a_playable_task_is_refused_with_the_line_and_leaves_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "q.jsonl").write_text('{"question": "How many?", "db_id": "shop"}\n')
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["train", ENV, "--dataset", "q.jsonl"])
+    told = capsys.readouterr().err
+    assert "no task of q.jsonl (train) is playable: 1 missing_key." in told
+    assert "q.jsonl, line 1: " in told
+    assert [path.name for path in tmp_path.iterdir()] == ["q.jsonl"]
+
+
+def test_fewer_tasks_than_a_step_plays_are_refused_before_anything_is_trained(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    with closing(sqlite3.connect("shop.db")) as shop:
+        shop.execute("CREATE TABLE product (name TEXT)")
+        shop.executemany("INSERT INTO product VALUES (?)", [("tea",), ("salt",)])
+        shop.commit()
+    entries = [
+        {"question": question, "query": f"SELECT {what} FROM product", "db_id": "shop"}
+        for question, what in (("How many?", "count(*)"), ("The first?", "min(name)"))
+    ]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(each) + "\n" for each in entries))
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(SystemExit, match=r"^2$"):
+        main(["train", ENV, "--dataset", "q.jsonl"])
+    told = capsys.readouterr().err
+    assert "a step plays 4 different tasks, and the training has 1 (q.jsonl (train))" in told
+    assert "--trainer reference" in told
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_model_that_cannot_be_loaded_leaves_no_run_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text('{"model_type": "nothing"}')
+    (tmp_path / "model" / "tokenizer.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match="cannot be loaded"):
+        train(ENV, model=tmp_path / "model", out="kept/run", quiet=True)
+    with pytest.raises(ConfigurationError, match="cannot be loaded"):
+        train(ENV, model=tmp_path / "model", quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.integration
+def test_training_from_python_takes_the_options_of_the_command_and_of_set(tmp_path, capsys):
+    small = {"demos": 8, "sft_steps": 1, "group_size": 2, "prompts": 1, "eval_tasks": 1}
+    short = {"eval_tries": 0, "max_new_tokens": 2, "step_limit": 2, "max_completion_length": 16}
+    run = train(ENV, dataset="tiny", steps=0, out=tmp_path / "run", quiet=True, **small, **short)
+    assert (run.summary["status"], run.path) == ("complete", tmp_path / "run")
+    assert run.summary["after"]["episodes"] == 1
+    assert run.config["settings"]["env_kwargs"] == {"dataset": "tiny", "step_limit": 2}
+    assert (run.config["settings"]["max_new_tokens"], capsys.readouterr().out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"stpes": 3}, "stpes"),
+        ({"steps": -1}, "--steps"),
+        ({"resume": "run"}, "train(): resume can only be given on the command line"),
+        ({"model": 7}, "train(): model must be a str"),
+        ({"dataset": "nowhere"}, "there is no data set 'nowhere'"),
+    ],
+)
+def test_a_wrong_option_from_python_is_refused_in_the_words_of_the_command(
+    options, words, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match=re.escape(words)):
+        train(ENV, **options)
+    assert not list(tmp_path.iterdir())
 
 
 def test_run_folders_are_numbered(tmp_path):
@@ -204,6 +307,7 @@ def log_metrics(run, record):
 
 Run.log_metrics = log_metrics
 from toolgym.cli import main
+from toolgym.errors import ConfigurationError
 
 main(sys.argv[1:])
 """

@@ -32,6 +32,7 @@ from adapters.trl import StableGRPOConfig
 from adapters.trl.settings import grpo_config
 from tests.toolgym.commands.command_line import run_here
 from toolgym import ConfigurationError
+from toolgym.runs.checkpoints import write_origin
 
 pytestmark = pytest.mark.torch
 
@@ -59,12 +60,12 @@ def test_a_file_holds_arguments_of_the_trainer_and_set_goes_before_it(tmp_path: 
 
 
 def test_settings_without_an_option_are_reached_by_set_and_by_the_file() -> None:
-    config = {"lora_rank": 4, "warmup_batch": 2}
-    divided = divide_options(EXPLORE, "trl", ["warmup_batch=3", "dtype=bfloat16"], config)
+    config = {"lora_rank": 4, "sft_batch": 2}
+    divided = divide_options(EXPLORE, "trl", ["sft_batch=3", "dtype=bfloat16"], config)
     assert (divided.environment, divided.trainer) == ([], {})
-    assert divided.settings == {"lora_rank": 4, "warmup_batch": 3, "dtype": "bfloat16"}
+    assert divided.settings == {"lora_rank": 4, "sft_batch": 3, "dtype": "bfloat16"}
     settings = resolve(EXPLORE, lora=True, **divided.settings)
-    assert (settings.lora_rank, settings.warmup_batch, settings.dtype) == (4, 3, "bfloat16")
+    assert (settings.lora_rank, settings.sft_batch, settings.dtype) == (4, 3, "bfloat16")
     adapted = adapter_config(settings)
     assert (adapted.r, adapted.lora_alpha, adapted.target_modules) == (4, 32, "all-linear")
 
@@ -73,7 +74,7 @@ def test_half_precision_is_for_adapters_and_for_the_reference_trainer() -> None:
     with pytest.raises(ConfigurationError, match="rounds small updates away: add --lora"):
         resolve(EXPLORE, dtype="bfloat16")
     with pytest.raises(ConfigurationError, match="Muon moves matrices in float32"):
-        resolve(EXPLORE, model="m/m", trainer="reference", warmup_matrix_rate=0.1, dtype="bfloat16")
+        resolve(EXPLORE, model="m/m", trainer="reference", sft_matrix_rate=0.1, dtype="bfloat16")
     assert resolve(EXPLORE, model="m/m", trainer="reference").dtype == "auto"
     assert resolve(EXPLORE, trainer="reference").dtype == "float32"
     assert resolve(EXPLORE, model="m/m").dtype == "float32"
@@ -83,29 +84,29 @@ def test_the_warm_up_trains_an_adapter_where_the_reference_trainer_does() -> Non
     both = resolve(EXPLORE, model="m/m", trainer="reference", lora=True)
     full = resolve(EXPLORE, model="m/m", trainer="reference")
     assert both.has_adapter_from_start
-    assert both.warmup_learning_rate == pytest.approx(10 * full.warmup_learning_rate)
+    assert both.sft_learning_rate == pytest.approx(10 * full.sft_learning_rate)
     for other in ({"model": None}, {"trainer": "trl"}):
         settings = resolve(
             EXPLORE, **{"model": "m/m", "trainer": "reference", "lora": True, **other}
         )
         assert not settings.has_adapter_from_start
-    later = resolve(EXPLORE, model="m/m", trainer="reference", lora=True, warmup_lora=False)
+    later = resolve(EXPLORE, model="m/m", trainer="reference", lora=True, sft_lora=False)
     assert not later.has_adapter_from_start
-    assert later.warmup_learning_rate == full.warmup_learning_rate
+    assert later.sft_learning_rate == full.sft_learning_rate
     assert later.learning_rate == both.learning_rate == pytest.approx(10 * full.learning_rate)
 
 
 def test_what_a_run_would_use_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("max_new_tokens: 33\nbeta: 0.5\n")
-    given = ["--steps", 7, "--set", "warmup_learning_rate=0.001", "--config", file]
+    given = ["--steps", 7, "--set", "sft_learning_rate=0.001", "--config", file]
     done = run_here("train", EXPLORE, *given, "--show-settings", "--dataset", "bundled")
     assert done.returncode == 0, done.stderr
     rows = {row.split()[0]: row.split(None, 2)[1:] for row in done.stdout.splitlines()}
     assert rows.keys() - {"setting"} == set(TrainSettings.model_fields)
     assert [part.strip() for part in rows["steps"]] == ["7", "--steps"]
     assert [part.strip() for part in rows["max_new_tokens"]] == ["33", "--config"]
-    assert [part.strip() for part in rows["warmup_learning_rate"]] == ["0.001", "--set"]
+    assert [part.strip() for part in rows["sft_learning_rate"]] == ["0.001", "--set"]
     assert rows["prompts"][1].strip() == "default for the tiny model"
     assert rows["max_completion_length"][1].strip() == "default for the tiny model on other data"
     assert not list(tmp_path.glob("runs*"))
@@ -162,7 +163,7 @@ def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -
     assert shown["env_id"][0] == "sqlgym/TextToSQL-v0"
     assert shown["steps"] == (3, "--steps")
     assert shown["model"] == ("smollm2", "--config")
-    assert shown["warmup_steps"] == (165, "--config")
+    assert shown["sft_steps"] == (165, "--config")
     assert shown["preflight"][0] is True
     environment, evaluated = shown["env_kwargs"][0], shown["evaluation_env_kwargs"]
     assert environment["tools"] == ["answer"]
@@ -258,3 +259,13 @@ def test_a_training_that_ends_or_fails_leaves_logging_and_warnings_as_they_were(
     with pytest.raises(RuntimeError, match="out of memory"):
         training()
     assert state() == before
+
+
+def test_a_checkpoint_goes_on_with_the_data_set_of_its_run(tmp_path: Path) -> None:
+    write_origin(tmp_path, EXPLORE, {"dataset": "tiny", "split": "dev"})
+    options = ("--model", str(tmp_path), "--show-settings", "--json")
+    shown = json.loads(run_here("train", EXPLORE, *options).stdout)
+    assert shown["env_kwargs"]["value"] == {"dataset": "tiny"}
+    assert shown["split"]["value"] == "train"
+    shown = json.loads(run_here("train", "sqlgym/TextToSQL-v0", *options).stdout)
+    assert shown["env_kwargs"]["value"] == {"dataset": "bundled"}

@@ -13,7 +13,7 @@ from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
-SMALL = ["--demos", "60", "--warmup-steps", "6", "--steps", "3", "--save-every", "3"]
+SMALL = ["--demos", "60", "--sft-steps", "6", "--steps", "3", "--save-every", "3"]
 SMALL += [
     "--group-size",
     "4",
@@ -39,16 +39,16 @@ def test_rollouts_may_be_longer_on_other_data_than_the_tiny_models_own():
 
 def test_trainings_on_other_data_and_after_a_novice_keep_the_warm_up_they_were_tuned_with():
     own = resolve(ENV, env_kwargs={"dataset": "tiny"})
-    fresh = {"copying", "warmup_matrix_rate"}
+    fresh = {"copying", "sft_matrix_rate"}
     assert own.copying > 0
-    assert own.warmup_matrix_rate is not None
+    assert own.sft_matrix_rate is not None
     for other in (
         resolve(ENV, env_kwargs={"dataset": "my.db"}),
         resolve("aflowgym/Compose-v0", env_kwargs={"dataset": "bundled"}),
         resolve(ENV, model="Qwen/Qwen3-0.6B"),
         read_settings(own.model_dump(exclude=fresh)),
     ):
-        assert (other.copying, other.warmup_matrix_rate) == (0.0, None)
+        assert (other.copying, other.sft_matrix_rate) == (0.0, None)
 
 
 @pytest.mark.nightly

@@ -9,6 +9,7 @@ import typer
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.commands import train_run
+from adapters.commands.train import check_early
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.runs import phases
@@ -27,8 +28,8 @@ SETTINGS = resolve(
     split="dev",
     evaluation_split="dev-databases",
     demonstrations=64,
-    warmup_steps=8,
-    warmup_batch=8,
+    sft_steps=8,
+    sft_batch=8,
     steps=4,
     save_every=2,
     group_size=4,
@@ -97,12 +98,18 @@ BRIEF = SETTINGS.model_copy(
     update={
         "evaluation_split": None,
         "demonstrations": 8,
-        "warmup_steps": 1,
+        "sft_steps": 1,
         "eval_tasks": 1,
         "eval_tries": 0,
         "max_new_tokens": 2,
     }
 )
+
+
+def train_briefly(folder: Path) -> None:
+    settings, planned = check_early(BRIEF, folder)
+    with train_run.new_run(settings, folder, planned) as run:
+        train_run.see_through_on_terminal(run, settings, quiet=True, as_json=False)
 
 
 def test_ctrl_c_says_how_to_go_on(
@@ -114,7 +121,7 @@ def test_ctrl_c_says_how_to_go_on(
     monkeypatch.setattr(train_run, "trainer_named", lambda name: interrupted)
 
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        train_run.start(BRIEF, tmp_path / "run", quiet=True)
+        train_briefly(tmp_path / "run")
 
     assert f"toolgym train --resume {tmp_path / 'run'}" in capsys.readouterr().err
 
@@ -129,7 +136,7 @@ def test_a_run_that_its_guards_end_says_why_and_leaves_a_report(
     monkeypatch.setattr(train_run, "trainer_named", lambda name: stopped)
 
     with pytest.raises(typer.Exit, match=r"^1$"):
-        train_run.start(BRIEF, tmp_path / "run", quiet=True)
+        train_briefly(tmp_path / "run")
 
     assert "Lower the learning rate." in capsys.readouterr().err
     summary = Run.open(tmp_path / "run").summary

@@ -288,11 +288,11 @@ def test_a_full_warm_up_before_an_adapter_takes_the_memory_of_all_weights() -> N
         assert needs is not None
         return needs
 
-    adapter, after_all_weights = needed(), needed(warmup_lora=False)
+    adapter, after_all_weights = needed(), needed(sft_lora=False)
 
     assert after_all_weights.certain > 4 * adapter.certain
     assert after_all_weights.cache == 0
-    assert needed(warmup_lora=False, warmup_steps=0) == needed(warmup_steps=0) == adapter
+    assert needed(sft_lora=False, sft_steps=0) == needed(sft_steps=0) == adapter
 
 
 def test_the_arithmetic_knows_the_defaults_of_the_trainer() -> None:

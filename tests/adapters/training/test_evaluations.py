@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from adapters.commands.train import begin
+from adapters.commands.train import train
 from adapters.training.runs.audit import audit
 from adapters.training.runs.evaluations import (
     SEEN,
@@ -227,22 +227,13 @@ def test_one_task_cannot_be_divided_and_is_not_called_unseen() -> None:
 
 # What is said -------------------------------------------------------------------------------------
 
-SMALL = {"demos": 12, "warmup_steps": 2, "steps": 1, "group_size": 2, "prompts": 1}
+SMALL = {"demos": 12, "sft_steps": 2, "steps": 1, "group_size": 2, "prompts": 1}
 
 
 def trained(folder: Path, env_id: str, **changes: Any) -> dict[str, Any]:
-    """A training of seconds, through the command, and its summary."""
-    options = dict.fromkeys(
-        [
-            *("model", "dataset", "split", "learning_rate", "temperature", "rewards", "settings"),
-            *("max_completion_length", "step_limit", "parsing", "config", "vllm", "control"),
-            *("save_every", "resume", "report_to"),
-        ]
-    )
-    options |= {"env_id": env_id, "trainer": "reference", "seed": 0, "lora": False, "out": folder}
-    options |= {"quiet": True, "no_preflight": True, "eval_tasks": 4, **SMALL, **changes}
-    begin(options)
-    return Run.open(folder).summary
+    """The summary of a training of seconds."""
+    fixed = {"trainer": "reference", "no_preflight": True, "eval_tasks": 4, **SMALL}
+    return train(env_id, out=folder, quiet=True, **fixed, **changes).summary
 
 
 def words_of(folder: Path) -> str:
@@ -258,8 +249,8 @@ def test_terminal_summary_and_report_of_an_own_environment_say_what_was_unseen(
     items: int, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="needs the extra `train`")
-    summary = trained(tmp_path / "run", SAFES, settings=[f"items={items}"])
-    told = capsys.readouterr().out
+    summary = trained(tmp_path / "run", SAFES, items=items)
+    told = capsys.readouterr().err
 
     sampled = f"greedily; the {name} also sampled, 2 tries each."
     assert f"Measured on {name} (2 in safes), {sampled}" in told
@@ -292,8 +283,8 @@ def test_where_nothing_can_be_held_out_no_word_of_the_run_claims_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="needs the extra `train`")
-    summary = trained(tmp_path / "run", SAFES, settings=["size=1"])
-    told = capsys.readouterr().out
+    summary = trained(tmp_path / "run", SAFES, size=1)
+    told = capsys.readouterr().err
     report = (tmp_path / "run" / "report.html").read_text("utf-8")
 
     assert "Nothing is held out: the tasks for training and evaluation are the same" in told

@@ -43,7 +43,7 @@ def test_a_pretrained_model_is_in_half_precision_where_the_machine_has_instructi
     "given",
     [
         {"trainer": "trl", "dtype": "auto"},
-        {"warmup_matrix_rate": 0.1},
+        {"sft_matrix_rate": 0.1},
         {"model": None, "dtype": "auto"},
     ],
 )
@@ -56,7 +56,7 @@ def test_what_needs_float32_has_it_on_every_machine(
 
 
 def test_a_program_that_trains_needs_not_ask_what_the_machine_decides(tmp_path: Path) -> None:
-    small: dict[str, Any] = {"demonstrations": 8, "warmup_steps": 0, "steps": 1, "eval_tasks": 1}
+    small: dict[str, Any] = {"demonstrations": 8, "sft_steps": 0, "steps": 1, "eval_tasks": 1}
     small |= {"env_kwargs": {"dataset": "tiny", "step_limit": 2}, "max_new_tokens": 2}
     small |= {"eval_tries": 0}
     left_open = resolve(EXPLORE, trainer="reference", dtype="auto", **small)

@@ -387,7 +387,7 @@ def test_a_turn_that_is_not_rendered_after_its_prompt_is_a_warning(
     (finding,) = check_round_trip(notes, transcripts, model, with_template(tokenizer, thinking))
 
     assert finding.level == "warn"
-    assert "--warmup-steps 0" in finding.advice
+    assert "--sft-steps 0" in finding.advice
 
 
 @pytest.mark.usefixtures("reader")

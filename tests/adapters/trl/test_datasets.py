@@ -54,7 +54,7 @@ def test_the_split_is_the_environments() -> None:
 
 
 def test_a_set_without_playable_tasks_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="no task of notes is playable: unfair"):
+    with pytest.raises(ConfigurationError, match="no task of notes is playable: 1 unfair"):
         training_dataset(NOTES, size=0)
 
 

@@ -63,7 +63,7 @@ def test_every_example_can_be_parsed(leaves):
         assert context.args == []
 
 
-ELSEWHERE = ("--ray", "--report-to", "--workers")
+ELSEWHERE = ("--ray", "--report-to", "--workers", "/checkpoints/")
 """Examples with these need more than the base install, or are run by tests of their own."""
 
 
