@@ -288,7 +288,7 @@ def test_a_missing_environment_is_answered_with_those_there_are():
 
 
 def test_an_abbreviated_option_is_answered_with_the_option_and_a_strange_one_with_none():
-    assert "--lr; did you mean --learning-rate? See" in run_here("train", "--lr", "1").stderr
+    assert "--eval-n; did you mean --eval-tasks" in run_here("train", "--eval-n", "1").stderr
     assert "--split?" in run_here("tasks", "stats", "--splt", "dev").stderr
     assert "no such option: --zebra. See" in run_here("tasks", "stats", "--zebra").stderr
 
