@@ -72,7 +72,7 @@ def expert(path: Path, n: int, seed: int) -> tuple[int, int]:
     """How many tasks the expert solves in the environment, and how many there are."""
     options = {"dataset": str(path), "split": "all", "synthesis": {"n": n, "seed": seed}}
     tasks = load_tasks(path, "all", synthesis={"n": n, "seed": seed})
-    played = rollout.evaluate("sqlgym/Explore-v0", policies.expert(), **options)
+    played = rollout.evaluate("sqlgym/Explore-v0", policies.ExpertPolicy(), **options)
     return round(played.accuracy * played.episodes), len(tasks)
 
 

@@ -49,7 +49,7 @@ def main(path: str) -> None:
     print(f"{len(env.unwrapped.tasks)} tasks in train; one of them is {info['task_id']}:")
     print(question.splitlines()[0])
     played = rollout.evaluate(
-        "sqlgym/Explore-v0", policies.expert(), n=30, dataset=path, split="dev"
+        "sqlgym/Explore-v0", policies.ExpertPolicy(), n=30, dataset=path, split="dev"
     )
     print(f"the expert solves {played.accuracy:.0%} of {played.episodes} tasks of dev")
     print("\nTrain the tiny model on it:\n")

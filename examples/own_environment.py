@@ -61,7 +61,7 @@ def main(seeds: int = 3) -> None:
     """Hold the environment against the contract, then let the expert play it."""
     check_tool_env("mygym/HigherLower-v0", seeds=seeds)
     print("the contract holds")
-    record = rollout.play("mygym/HigherLower-v0", policies.expert(), seed=0)
+    record = rollout.play("mygym/HigherLower-v0", policies.ExpertPolicy(), seed=0)
     for turn in record.turns:
         print(f"> {turn['action']}\n{turn['observation']}")
     print(f"correct: {record.correct}, score {record.score:.3f}")

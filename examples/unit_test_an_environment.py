@@ -58,8 +58,8 @@ def test_a_wrong_table_is_answered_with_a_call_that_works():
 
 
 def test_the_expert_beats_whoever_only_guesses():
-    expert = rollout.play(ENV_ID, policies.expert(), seed=7)
-    guess = rollout.play(ENV_ID, policies.scripted(["answer('no idea')"]), seed=7)
+    expert = rollout.play(ENV_ID, policies.ExpertPolicy(), seed=7)
+    guess = rollout.play(ENV_ID, policies.ScriptedPolicy(["answer('no idea')"]), seed=7)
 
     assert expert.correct
     assert not guess.correct

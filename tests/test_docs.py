@@ -284,7 +284,7 @@ def test_the_settings_and_faults_of_a_chat_server_are_those_of_the_program():
     rows = table_under("backends.md", "| code | what happened | tried again |")
     faults = [row[0].strip("`") for row in rows]
 
-    assert settings == {field.name for field in dataclasses.fields(ChatSettings)} - {"model"}
+    assert settings == ChatSettings.model_fields.keys() - {"model"}
     assert faults == list(CHAT_FAULTS)
 
 

@@ -15,7 +15,7 @@ from sqlgym.database.database import ConnectionPool, Database
 from sqlgym.database.query_result import ResultCache
 from sqlgym.database.turnstile import Turnstile
 from toolgym import registration
-from toolgym.chat.cache import ReplyCache
+from toolgym.chat import ChatClient, ChatSettings
 from toolgym.policies import ExpertPolicy
 from toolgym.rollout import play
 
@@ -59,7 +59,7 @@ OWNERS = {
     "a pool of connections": lambda folder: ConnectionPool(),
     "a turnstile": lambda folder: Turnstile(),
     "the opening of databases": lambda folder: database_module._opening,
-    "a cache of replies": lambda folder: ReplyCache(folder / "replies.sqlite"),
+    "a chat client": lambda folder: ChatClient(ChatSettings(model="m")),
     "backends that are shared": lambda folder: Shared(),
     "the default sandbox": lambda folder: sandbox._default,
 }

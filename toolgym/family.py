@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from toolgym.errors import ConfigurationError
-from toolgym.spread import HERE, Progress, Spread
+from toolgym.workers import Map, Progress
 
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
@@ -33,7 +33,7 @@ class SynthesisOrder:
         options: For the family: how many, seed, and so on.
         link: Refer to the sources instead of copying them.
         force: Replace a folder that an earlier order has written.
-        spread: Where the sources are worked through.
+        map: Does the work for each source; see `toolgym.workers`.
     """
 
     sources: tuple[Path, ...]
@@ -42,7 +42,7 @@ class SynthesisOrder:
     options: Mapping[str, Any] = field(default_factory=dict)
     link: bool = False
     force: bool = False
-    spread: Spread = HERE
+    map: Map = map
 
 
 @dataclass(frozen=True)

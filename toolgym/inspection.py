@@ -14,8 +14,8 @@ from typing import Any
 
 from toolgym.errors import EnvironmentFault, TaskRefused
 from toolgym.family import TaskFamily
-from toolgym.spread import Progress
 from toolgym.tasks import TaskSet
+from toolgym.workers import Progress
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Plug-ins: additions of installed packages to toolgym, by entry points.
 
-There are six groups: commands, environments, policies, spreads, dashboards and names of models.
+There are six groups: commands, environments, policies, workers, dashboards and names of models.
 Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded, and
 one that cannot be imported is an error that names the package it came from.
 """
@@ -16,7 +16,7 @@ from toolgym.errors import ToolgymError
 COMMANDS = "toolgym.commands"
 ENVIRONMENTS = "toolgym.environments"
 POLICIES = "toolgym.policies"
-SPREADS = "toolgym.spreads"
+WORKERS = "toolgym.workers"
 DASHBOARDS = "toolgym.dashboards"
 MODEL_NAMES = "toolgym.model_names"
 

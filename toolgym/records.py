@@ -6,25 +6,34 @@ set of tasks, with its interval. What a fault left unscored is counted, and left
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
 from toolgym.errors import ConfigurationError
 from toolgym.intervals import Effect, mean_over_tasks, pass_at
-from toolgym.notebook import facts_table, with_interval
 from toolgym.rewards import MISTAKES
+from toolgym.sanitize import visible
 
 FIGURES: Final = (
     *("score", "correct", "answered", "turns", "calls", "repairs", "errors"),
     "scored",
 )
 """The keys of `EpisodeRecord.figures`."""
+
+
+SHOWN: Final = (
+    *("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored"),
+)
+"""The figures of an evaluation that a notebook shows."""
+MOST_CHARS: Final = 200
+"""Characters of a text that a notebook shows."""
 
 
 def no_figures() -> dict[str, float]:
@@ -63,24 +72,15 @@ class EpisodeRecord:
     mistake: str | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same. Two without a score may, though nan is not equal to nan.
-
-        From Python 3.13 on the method that `dataclass` makes says that they never do.
-        """
-        if not isinstance(other, EpisodeRecord):
-            return NotImplemented
-        mine, others = ({**vars(each), **each._without_nan()} for each in (self, other))
-        return mine == others
+        """Whether both hold the same; two without a score may, though nan is not equal to nan."""
+        return isinstance(other, EpisodeRecord) and self.to_json() == other.to_json()
 
     def __repr__(self) -> str:
         """One line; `turns` and `to_json` hold the rest."""
         score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
-        told = f"{self._verdict}{score}, {_counted(len(self.turns), 'turn')}"
-        return f"<EpisodeRecord {self.task_id} of {self.env_id}: {told}>"
-
-    @property
-    def _verdict(self) -> str:
-        return "correct" if self.correct else "not correct" if self.scored else "unscored"
+        verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
+        turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
+        return f"<EpisodeRecord {self.task_id} of {self.env_id}: {verdict}{score}, {turns}>"
 
     def row(self) -> dict[str, Any]:
         """The record as one flat row of a table: numbers, texts and lists of codes.
@@ -107,18 +107,9 @@ class EpisodeRecord:
         """
         if not self.scored:
             return no_figures()
-        values = (
-            self.score,
-            self.correct,
-            self.answered,
-            len(self.turns),
-            *(
-                sum(len(turn[kind]) for turn in self.turns)
-                for kind in ("calls", "repairs", "errors")
-            ),
-            True,
-        )
-        return dict(zip(FIGURES, map(float, values), strict=True))
+        row = self.row()
+        counts = {name: len(row[name]) for name in ("repairs", "errors")}
+        return {name: float((row | counts)[name]) for name in FIGURES}
 
     @property
     def outcome(self) -> Outcome | None:
@@ -149,21 +140,12 @@ class EpisodeRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record with everything JSON can hold; a score of nan becomes null."""
-        record = asdict(self)
-        if self.mistake is None:  # a record is as it was before there were such questions
-            del record["mistake"]
-        record |= self._without_nan()
-        plain: dict[str, Any] = json.loads(json.dumps(record, default=str))
+        """The record with everything JSON can hold; what is nan becomes null."""
+        text = json.dumps(
+            {k: v for k, v in vars(self).items() if k != "mistake" or v is not None}, default=str
+        )
+        plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
         return plain
-
-    def _without_nan(self) -> dict[str, Any]:
-        """The fields that may hold nan, with None in its place."""
-        parts = self.reward_parts.items()
-        return {
-            "score": None if math.isnan(self.score) else self.score,
-            "reward_parts": {k: None if math.isnan(v) else v for k, v in parts},
-        }
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> EpisodeRecord:
@@ -180,10 +162,6 @@ class EpisodeRecord:
         values["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
         values["score"] = math.nan if record["score"] is None else record["score"]
         return cls(**values | {"turns": tuple(record["turns"])})
-
-
-def _counted(number: int, unit: str) -> str:
-    return f"{number} {unit}{'s' * (number != 1)}"
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
@@ -214,11 +192,18 @@ class Evaluation:
     `accuracy` is over scored episodes; `interval` is its 95 % interval for other tasks like these,
     which allows for the correlation of tries at one task; `validity` is the share of turns
     in which every call was bound without an error.
+
+    Attributes:
+        records: The episodes, in the order of the tasks.
+        k: Tries per task.
+        refused: The tasks that could not be played: `task_id`, `code` and `reason` of each.
+        usage: What a metered policy has used, such as tokens and dollars; None where unknown.
     """
 
     records: tuple[EpisodeRecord, ...]
     k: int = 1
-    refused: tuple[dict[str, str], ...] = field(default=())
+    refused: tuple[dict[str, str], ...] = ()
+    usage: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
         """One line; `summary` has all figures, `rows` all episodes."""
@@ -232,27 +217,12 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """Its figures, as a notebook shows them."""
-        low, high = self.interval
+        """The figures as a table, for notebooks."""
         env_id = self.records[0].env_id if self.records else "no environment"
-        passes = self.pass_at_k.items() if self.k > 1 else ()
-        return facts_table(
-            f"Evaluation of {env_id}",
-            [
-                ("accuracy", with_interval(self.accuracy, low, high)),
-                *(
-                    (f"pass@{j}", with_interval(found.value, found.low, found.high))
-                    for j, found in passes
-                ),
-                ("answered", self.answered),
-                ("validity", self.validity),
-                ("mean score", self.mean_score),
-                ("episodes", self.episodes),
-                ("tries a task", self.k if self.k > 1 else None),
-                ("unscored", self.episodes - len(self._scored) or None),
-                ("tasks refused", len(self.refused) or None),
-            ],
-        )
+        figures = self.summary()
+        facts = {name: figures[name] for name in SHOWN}
+        facts["pass@1 to k"] = list(figures["pass_at_k"].values()) if self.k > 1 else None
+        return html_table(f"Evaluation of {env_id}", {**facts, "tasks refused": len(self.refused)})
 
     def __iter__(self) -> Iterator[EpisodeRecord]:
         return iter(self.records)
@@ -276,15 +246,6 @@ class Evaluation:
                 task is in two of them, or some tasks have other tries than the rest.
         """
         shards = list(parts)
-        tries: dict[str, list[int | None]] = {}
-        for part in shards:
-            if twice := sorted({record.task_id for record in part} & tries.keys()):
-                raise ConfigurationError(
-                    f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}: play"
-                    " other tasks in each (shard=, --shard)."
-                )
-            for record in part:
-                tries.setdefault(record.task_id, []).append(record.number)
         records = tuple(record for part in shards for record in part)
         envs = sorted({record.env_id for record in records})
         if len(envs) != 1:
@@ -292,17 +253,22 @@ class Evaluation:
                 f"evaluations of one environment can be merged, these are of"
                 f" {', '.join(envs) or 'none'}."
             )
+        tasks = Counter(task_id for part in shards for task_id in {r.task_id for r in part})
+        if twice := sorted(task_id for task_id, count in tasks.items() if count > 1):
+            raise ConfigurationError(
+                f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}: play"
+                " other tasks in each (shard=, --shard)."
+            )
+        tries: dict[str, list[int | None]] = {}
+        for record in records:
+            tries.setdefault(record.task_id, []).append(record.number)
         k = max(map(len, tries.values()))
         for task_id, numbers in tries.items():
-            if None in numbers:
-                raise ConfigurationError(
-                    f"the records of {task_id} have no numbers of their tries, as those of a"
-                    " training: merge what `toolgym eval --shard` wrote."
-                )
             if numbers != list(range(k)):
                 raise ConfigurationError(
                     f"every task needs {k} tries, numbered from 0, and {task_id} has the tries"
-                    f" {numbers}: play each evaluation with the same k."
+                    f" {numbers}: play each evaluation with the same k. (Episodes of a training"
+                    " have no numbers.)"
                 )
         refused = {refusal["task_id"]: refusal for part in shards for refusal in part.refused}
         return cls(records, k, tuple(refused.values()))
@@ -392,6 +358,27 @@ class Evaluation:
         return {
             key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
         }
+
+
+def html_table(title: str, facts: Mapping[str, object]) -> str:
+    """A title and a table of names and values as HTML; texts are escaped and cut."""
+    rows = "".join(
+        f"<tr><th>{_shown(name)}</th><td>{_shown(value)}</td></tr>"
+        for name, value in facts.items()
+        if value is not None
+    )
+    # The classes keep MathJax from reading two prices as a formula.
+    return (
+        f'<div class="tex2jax_ignore mathjax_ignore"><b>{_shown(title)}</b>'
+        f"<table>{rows}</table></div>"
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value[:MOST_CHARS]))
+    text = f"{value:.3f}" if isinstance(value, float) else str(value)
+    return html.escape(visible(text if len(text) <= MOST_CHARS else f"{text[:MOST_CHARS]}…"))
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -101,7 +101,7 @@ def _episodes(
 ) -> Iterator[tuple[ToolEnv[Any], list[Message]]]:
     """The environment of a part and the transcript of each right answer, as it is played."""
     env = part.env
-    for _ in play_episodes(env, policies.expert(), first_tries(part.tasks.ids, seed)):
+    for _ in play_episodes(env, policies.ExpertPolicy(), first_tries(part.tasks.ids, seed)):
         played()
         if env.episode.ledger.correct:
             yield env, episode_messages(env, final or None)

@@ -102,7 +102,7 @@ def sft_dataset(
     from datasets import Dataset, Features, Json, List
 
     env = registration.make(env_id, **env_kwargs)
-    player = policies.expert() if policy is None else policy
+    player = policies.ExpertPolicy() if policy is None else policy
     ids = playable_tasks(env.tasks, n, seed).ids
     rows = [
         episode_messages(env, final)

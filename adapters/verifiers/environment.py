@@ -70,7 +70,7 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignor
 def expert_solves(data: EpisodeData) -> bool:
     """Whether the expert, who only sees what an agent is shown, answers rightly."""
     task_id, given = data.task_id, data.env_kwargs
-    return rollout.play(data.env_id, policies.expert(), task_id=task_id, **given).correct
+    return rollout.play(data.env_id, policies.ExpertPolicy(), task_id=task_id, **given).correct
 
 
 class Episodes:

@@ -16,7 +16,6 @@ from aflowgym.backends.sharing import Shared
 from aflowgym.execution.protocols import Completion, Request, Sandbox
 from aflowgym.execution.trace import Usage
 from toolgym.chat import Chat, ChatClient, ChatSettings, Reply
-from toolgym.chat.settings import settings_for
 
 TEMPERATURE: Final = 0.7
 
@@ -74,7 +73,6 @@ def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
     chat_options = {option: value for option, value in chosen.items() if option != "sandbox"}
 
     def make() -> OpenAIBackend:
-        settings = settings_for(model, chat_options, more=("sandbox",))
-        return OpenAIBackend(settings, chosen.get("sandbox"))
+        return OpenAIBackend(ChatSettings(model=model, **chat_options), chosen.get("sandbox"))
 
     return _shared.get(f"openai:{model}", chosen, make)

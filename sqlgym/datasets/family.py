@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 from sqlgym.tasks.hardness import hardness
 from toolgym.errors import TaskRefused
 from toolgym.family import Origin, SynthesisOrder, TaskFamily
-from toolgym.spread import Progress
 from toolgym.tasks import TaskSet
+from toolgym.workers import Progress
 
 _USUAL = ("train", "dev", "test")
 UNANSWERABLE = "no answer"

@@ -39,7 +39,7 @@ from sqlgym.tasks.splits import SHARES, Entry, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.family import SynthesisOrder
 from toolgym.runs.files import replace_folder
-from toolgym.spread import Progress
+from toolgym.workers import Progress
 
 NOTE: Final = "SYNTHESIS.md"
 _TITLE: Final = "# Synthesised tasks"
@@ -59,7 +59,7 @@ def write_folder(order: SynthesisOrder, progress: Progress | None = None) -> dic
     files = _files(order.sources)
     out = order.out.expanduser().absolute()
     _check_place(out, order.force)
-    written, refused = write_all(files, options, progress, order.spread)
+    written, refused = write_all(files, options, progress, order.map)
     entries = [entry for one in written for entry in one.entries]
     parts = divide(entries, shares)
     if not order.splits:

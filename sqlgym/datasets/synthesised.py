@@ -44,7 +44,7 @@ from toolgym.errors import (
     TaskRefused,
     refused_fields,
 )
-from toolgym.spread import HERE, Part, Progress, Spread, Tell
+from toolgym.workers import Map, Progress
 
 Level = Literal["easy", "medium", "hard", "extra"]
 KEPT: Final = (
@@ -124,15 +124,13 @@ def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
         ) from None
 
 
-def write_tasks(
-    database: Path, db_id: str, options: SynthesisOptions, progress: Progress | None = None
-) -> Written:
+def write_tasks(database: Path, db_id: str, options: SynthesisOptions) -> Written:
     """The tasks of one database, from the cache if they are there.
+
+    Progress is reported by `toolgym.long_work`.
 
     Args:
         db_id: What the tasks call it.
-        progress: Called with how many tasks are found and how many are wanted; without it whoever
-            listens to long work is told.
 
     Raises:
         ConfigurationError: An option does not fit this database.
@@ -142,22 +140,19 @@ def write_tasks(
     file = _cache_file(database, db_id, options)
     body = _load(file)
     if body is None:
-        body = _write(database, db_id, options, progress)
+        body = _write(database, db_id, options)
         _save(file, body)
     return Written(db_id, database, tuple(body["entries"]), body["report"])
 
 
-def _write(
-    database: Path, db_id: str, options: SynthesisOptions, progress: Progress | None
-) -> dict[str, Any]:
+def _write(database: Path, db_id: str, options: SynthesisOptions) -> dict[str, Any]:
     from sqlgym.synthesis import synthesize  # imports a parser: only where tasks are written
 
     def tell(done: int, total: int) -> None:
         long_work.tell(f"writing tasks for {db_id}", done, total)
 
-    synthesis = synthesize(database, **options.model_dump(), progress=progress or tell)
-    if progress is None:
-        tell(options.n, options.n)  # a database may be exhausted before
+    synthesis = synthesize(database, **options.model_dump(), progress=tell)
+    tell(options.n, options.n)  # a database may be exhausted before
     entries = []
     for task in synthesis.tasks:
         entry = {"id": task_id(db_id, task.canonical), **task.entry(db_id)}
@@ -305,39 +300,38 @@ def write_all(
     files: Files,
     options: SynthesisOptions,
     progress: Progress | None = None,
-    spread: Spread = HERE,
+    map: Map = map,
 ) -> tuple[list[Written], dict[str, TaskRefused]]:
     """The tasks of several databases, and why there are none of the others.
 
     Args:
-        progress: Called with how many tasks are found and how many are wanted, of all together.
-        spread: Where; a database is a part, since a search learns from all that it has found.
+        progress: Called after each database with how many tasks were wanted of those so far, and
+            how many are wanted of all.
+        map: Does the work for each database; see `toolgym.workers`.
 
     Raises:
-        PartLost: A worker was lost with a database again and again.
+        WorkerLost: A worker process ended while it worked on a database.
     """
     written: list[Written] = []
     refused: dict[str, TaskRefused] = {}
-    parts = [Part(f"database {db_id}", options.n, (db_id, path)) for db_id, path in files]
-    for one in spread.map(functools.partial(_write_one, options), parts, progress):
+    for done, one in enumerate(map(functools.partial(_write_one, options), files), start=1):
         if isinstance(one, TaskRefused):
             refused[one.task_id] = one
         else:
             written.append(one)
+        if progress is not None:
+            progress(done * options.n, len(files) * options.n)
     if progress is not None and written:  # what could not be found is not waited for any more
         found = sum(len(one.entries) for one in written)
         progress(found, found)
     return written, refused
 
 
-def _write_one(
-    options: SynthesisOptions, named: tuple[str, Path], tell: Tell | None
-) -> Written | TaskRefused:
+def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | TaskRefused:
     """The tasks of one database, or why there are none."""
     db_id, path = named
-    progress = None if tell is None else lambda done, _: tell(done)
     try:
-        one = write_tasks(path, db_id, options, progress)
+        one = write_tasks(path, db_id, options)
     except EnvironmentFault as fault:
         return TaskRefused(db_id, "not_a_database", str(fault))
     except ConfigurationError as problem:  # it is empty, or the options do not fit it

@@ -34,7 +34,7 @@ from sqlgym.judging.source_rows import NoInstance, read_source, write_instance
 from toolgym import long_work
 from toolgym.cache import cache_folder
 from toolgym.errors import EnvironmentFault
-from toolgym.processes import usable_cores
+from toolgym.workers import usable_cores
 
 _COUNT: Final = "count"
 """File beside the instances that says how many there are."""

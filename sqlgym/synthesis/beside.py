@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from toolgym.forks import leave_to_parent, renew_in_child
-from toolgym.processes import usable_cores
+from toolgym.workers import usable_cores
 
 T = TypeVar("T")
 

@@ -141,17 +141,16 @@ def test_a_cache_gives_back_what_can_be_encoded_and_nothing_from_a_row_that_is_n
     cache = ReplyCache(tmp_path / "replies.sqlite")
     cache.put("a", Reply(HALF))
     for key, row in (("b", "{"), ("c", "[]"), ("d", "[1, 2, 3, 4, 5, 6]"), ("e", "null")):
-        cache._execute("INSERT INTO replies VALUES (?, ?)", (key, row))
+        cache._execute("INSERT INTO replies VALUES (?, ?)", key, row)
 
     assert is_encodable(cache.get("a").text)
     assert [cache.get(key) for key in "bcde"] == [None] * 4
-    cache.close()
 
 
 def half_spoken(run_folder):
     """A run with an episode of a model that writes half characters."""
     said = [form for form in actions("describe", HALF).values() if form is not None]
-    policy = policies.scripted([said[number % len(said)] for number in range(12)])
+    policy = policies.ScriptedPolicy([said[number % len(said)] for number in range(12)])
     record = rollout.play(ENVS[0], policy, seed=1)
     run = Run.create(run_folder, {"seed": 0, "model": HALF})
     run.log_rollouts([{**record.to_json(), "phase": "grpo", "step": 1}])

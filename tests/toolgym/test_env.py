@@ -25,7 +25,7 @@ def said(name, **arguments):
 
 def test_a_clean_episode_earns_one_less_its_steps(lock_env):
     env = lock_env()
-    record = rollout.play(env, policies.expert(), seed=3)
+    record = rollout.play(env, policies.ExpertPolicy(), seed=3)
     assert record.correct
     cost = 0.2 * (1 - math.exp(-0.06 / 0.2))
     assert record.score == pytest.approx(1 - cost)

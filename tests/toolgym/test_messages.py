@@ -38,7 +38,7 @@ def test_reset_returns_the_user_message_of_the_chat(env_id):
 
 def test_calls_become_tool_calls_with_arguments_as_a_dict(lock_env):
     env = lock_env()
-    rollout.play(env, policies.expert(), task_id="lock-407")
+    rollout.play(env, policies.ExpertPolicy(), task_id="lock-407")
     chat = messages.episode_messages(env, final="done")
     assert [message["role"] for message in chat] == [
         "system",

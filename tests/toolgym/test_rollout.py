@@ -1,7 +1,10 @@
 """Running and scoring episodes."""
 
+import gc
 import json
 import math
+import weakref
+from collections import Counter
 from dataclasses import astuple, replace
 
 import gymnasium as gym
@@ -11,8 +14,11 @@ from hypothesis import strategies as st
 
 from toolgym import (
     ConfigurationError,
+    TaskRefused,
+    TaskSet,
     evaluate,
     info_to_json,
+    messages,
     policies,
     read_episodes,
     rollout,
@@ -33,9 +39,16 @@ class HalfRight:
 
     name = "half right"
 
+    def __init__(self):
+        self.tries = Counter()
+
     def act(self, situations):
-        codes = [s.env.task.extra["code"] if s.slot % 2 == 0 else "000" for s in situations]
-        return [{"name": "open", "arguments": {"code": code}} for code in codes]
+        return [self.one(each.env.task) for each in situations]
+
+    def one(self, task):
+        self.tries[task.id] += 1
+        code = task.extra["code"] if self.tries[task.id] % 2 else "000"
+        return {"name": "open", "arguments": {"code": code}}
 
 
 def test_an_evaluation_plays_every_task_k_times_and_estimates_pass_at_k(lock_id):
@@ -62,7 +75,7 @@ def test_an_evaluation_of_a_part_is_the_same_for_a_seed(lock_id):
 def test_progress_is_reported_to_the_last_episode(lock_id):
     seen = []
     rollout.evaluate(
-        lock_id, policies.expert(), batch=3, progress=lambda *state: seen.append(state)
+        lock_id, policies.ExpertPolicy(), batch=3, progress=lambda *state: seen.append(state)
     )
     assert seen == sorted(seen)
     assert {(0, 4), (3, 4), (4, 4)} <= set(seen)
@@ -70,7 +83,7 @@ def test_progress_is_reported_to_the_last_episode(lock_id):
 
 
 def test_records_without_a_score_are_equal_if_all_else_is(lock_id):
-    (record, *_) = rollout.evaluate(lock_id, policies.expert()).records
+    (record, *_) = rollout.evaluate(lock_id, policies.ExpertPolicy()).records
     lost = replace(record, score=float("nan"), scored=False, fault="The lock is gone.")
 
     assert lost == replace(lost, score=float("nan"))
@@ -83,15 +96,15 @@ def test_records_without_a_score_are_equal_if_all_else_is(lock_id):
 
 def test_the_random_policy_is_reproducible_and_no_expert(lock_id):
     first, second = (
-        rollout.evaluate(lock_id, policies.random(seed=1), k=2).records for _ in range(2)
+        rollout.evaluate(lock_id, policies.RandomPolicy(seed=1), k=2).records for _ in range(2)
     )
     assert first == second
-    assert rollout.evaluate(lock_id, policies.expert()).accuracy == 1.0
+    assert rollout.evaluate(lock_id, policies.ExpertPolicy()).accuracy == 1.0
 
 
 def test_a_fault_during_an_episode_leaves_one_record_unscored_and_the_rest_goes_on(lock_id):
     script = [{"name": "peek", "arguments": {"dial": 9}}]
-    found = rollout.evaluate(lock_id, policies.scripted(script))
+    found = rollout.evaluate(lock_id, policies.ScriptedPolicy(script))
     assert found.episodes == 4
     summary = found.summary()
     assert summary["unscored"] == 4
@@ -103,7 +116,9 @@ def test_a_fault_during_an_episode_leaves_one_record_unscored_and_the_rest_goes_
 
 
 def test_a_record_is_one_line_of_json_with_what_was_said_and_shown(lock_id):
-    record = rollout.play(lock_id, policies.scripted(["hm", b"\xff", {"name": "peek"}]), seed=0)
+    record = rollout.play(
+        lock_id, policies.ScriptedPolicy(["hm", b"\xff", {"name": "peek"}]), seed=0
+    )
     line = json.loads(json.dumps(record.to_json(), allow_nan=False))
     assert line["turns"][0]["errors"] == ["no_call"]
     assert line["turns"][0]["valid"] is False
@@ -112,11 +127,11 @@ def test_a_record_is_one_line_of_json_with_what_was_said_and_shown(lock_id):
 
 def test_wrong_use_says_what_to_do(lock_id):
     with pytest.raises(ConfigurationError, match="at least 1"):
-        rollout.evaluate(lock_id, policies.expert(), k=0)
+        rollout.evaluate(lock_id, policies.ExpertPolicy(), k=0)
     with pytest.raises(ConfigurationError, match="Did you mean: `Lock`"):
-        rollout.play("toy/Lokc-v0", policies.expert())
+        rollout.play("toy/Lokc-v0", policies.ExpertPolicy())
     with pytest.raises(ConfigurationError, match="toy/Lock-v0 has no argument 'colour'"):
-        rollout.play(lock_id, policies.expert(), colour="red")
+        rollout.play(lock_id, policies.ExpertPolicy(), colour="red")
     with pytest.raises(ConfigurationError, match="1 <= k <= n"):
         pass_at(2, 1, 3)
 
@@ -162,12 +177,102 @@ def test_what_is_no_policy_is_told(lock_id, policy):
 
 def test_a_policy_may_be_named_and_an_environment_be_made_already(lock_id):
     env = gym.make(lock_id)
-    made, named = evaluate(env, "expert", k=2), evaluate(lock_id, policies.expert(), k=2)
+    made, named = evaluate(env, "expert", k=2), evaluate(lock_id, policies.ExpertPolicy(), k=2)
     assert [record.to_json() for record in made] == [record.to_json() for record in named]
     with pytest.raises(ConfigurationError, match="'step_limit' is an argument for making"):
         evaluate(env, "expert", step_limit=5)
     with pytest.raises(ConfigurationError, match="has no tools"):
         evaluate(gym.make("CartPole-v1"), "expert")
+
+
+def test_a_class_or_a_function_makes_the_environments_of_a_batch(lock_env):
+    made = []
+
+    def make(**options):
+        made.append(lock_env(**options))
+        return made[-1]
+
+    class OpenLock(type(lock_env())):
+        """A lock that needs no arguments."""
+
+        def __init__(self):
+            super().__init__(lock_env().tasks)
+
+    assert evaluate(make, "expert", batch=3, step_limit=12).accuracy == 1.0
+    assert [env.step_limit for env in made] == [12, 12, 12]
+    played = evaluate(OpenLock, "expert", k=2)
+    assert (played.records[0].env_id, played.episodes) == ("OpenLock", 8)
+    assert rollout.play(OpenLock, "expert").correct
+    with pytest.raises(ConfigurationError, match=r"can be made from .*LockEnv.*: .* 'tasks'"):
+        evaluate(type(lock_env()), "expert")
+    with pytest.raises(ConfigurationError, match=r"can be made from 3: .* Give an"):
+        evaluate(3, "expert")
+
+
+def test_a_time_limit_around_an_environment_ends_its_episodes_unanswered(lock_env):
+    limited = gym.wrappers.TimeLimit(lock_env(), max_episode_steps=3)
+    record = rollout.play(limited, "expert", seed=0)
+    assert len(record.turns) == 3
+    assert (record.answered, record.scored, record.correct) == (False, True, False)
+    assert record.reward_parts["unanswered"] < 0
+    assert {len(each.turns) for each in evaluate(limited, "expert", k=2)} == {3}
+
+
+def test_actions_and_observations_pass_through_the_wrappers(lock_env):
+    class Louder(gym.ObservationWrapper):
+        def observation(self, observation):
+            return observation.upper()
+
+    class Unlocking(gym.ActionWrapper):
+        def action(self, action):
+            return action.replace("unlock", "open")
+
+    seen = []
+
+    def policy(observation):
+        seen.append(observation)
+        return "peek(dial=1)" if len(seen) == 1 else 'unlock(code="000")'
+
+    plain = lock_env()
+    record = rollout.play(Unlocking(Louder(plain)), policy, seed=0)
+
+    assert seen[1].startswith("DIAL 1 BELONGS AT")
+    assert record.turns[0]["observation"] == seen[1]
+    assert record.turns[1]["action"] == 'open(code="000")'
+    assert messages.episode_messages(plain)[3]["content"] == seen[1]
+
+
+def test_a_policy_keeps_nothing_of_episodes_that_are_over(lock_id):
+    class Watched(policies.RandomPolicy):
+        def act(self, situations):
+            actions = super().act(situations)
+            for each in situations:
+                draws.add(each.memory["draw"])
+            return actions
+
+    draws = weakref.WeakSet()
+    policy = Watched()
+    assert evaluate(lock_id, policy, k=50).episodes == 200
+    gc.collect()
+    assert len(draws) == 0
+    assert set(vars(policy)) == {"_seed"}
+    assert vars(policies.ExpertPolicy()) == {}
+
+
+def test_if_every_task_is_refused_the_first_reasons_are_told(lock_env):
+    env = lock_env()
+    refused = {
+        task_id: TaskRefused(task_id, "rusty", f"locks.json, line {line}: it is rusty.")
+        for line, task_id in enumerate(env.tasks.ids, start=1)
+    }
+    env.tasks = TaskSet(list(env.tasks), name="locks", refused=refused)
+    with pytest.raises(ConfigurationError, match="no task of locks is playable") as caught:
+        evaluate(env, "expert")
+    assert str(caught.value) == (
+        "no task of locks is playable. lock-407 [rusty]: locks.json, line 1: it is rusty;"
+        " lock-112 [rusty]: locks.json, line 2: it is rusty;"
+        " lock-953 [rusty]: locks.json, line 3: it is rusty; and 1 more."
+    )
 
 
 def test_an_evaluation_and_its_records_print_as_one_line(lock_id):
@@ -192,7 +297,7 @@ def test_rows_are_flat_and_have_one_set_of_columns(lock_id):
 def test_figures_are_numbers_and_a_fault_leaves_none_but_that_it_happened(lock_id):
     script = [{"name": "peek", "arguments": {"dial": 9}}]
     fair = evaluate(lock_id, HalfRight(), k=2).records
-    faulted = evaluate(lock_id, policies.scripted(script)).records
+    faulted = evaluate(lock_id, policies.ScriptedPolicy(script)).records
 
     assert [record.figures()["correct"] for record in fair[:2]] == [1.0, 0.0]
     assert [record.figures()["score"] for record in fair] == [record.score for record in fair]

@@ -55,9 +55,9 @@ def by_name(records):
 def players():
     return [
         ("toy/Lock-v0", Tossing, {}),
-        ("toy/Lock-v0", lambda: policies.random(seed=3), {}),
-        (SQL, lambda: policies.random(seed=3), {"n": 4}),
-        (FLOW, lambda: policies.random(seed=3), {"n": 3}),
+        ("toy/Lock-v0", lambda: policies.RandomPolicy(seed=3), {}),
+        (SQL, lambda: policies.RandomPolicy(seed=3), {"n": 4}),
+        (FLOW, lambda: policies.RandomPolicy(seed=3), {"n": 3}),
     ]
 
 
@@ -85,15 +85,15 @@ def test_the_tries_at_a_task_differ(lock_id):
 def test_the_order_of_the_tasks_the_batch_and_what_was_played_before_change_no_try(lock_id):
     ids = [record.task_id for record in rollout.evaluate(lock_id, Tossing(), k=3).records]
     shuffled = random.Random(1).sample(ids, len(ids))
-    for policy in (Tossing(), policies.random(seed=2)):
-        usual = by_name(rollout.run(lock_id, policy, ids, seed=8))
+    for policy in (Tossing(), policies.RandomPolicy(seed=2)):
+        usual = by_name(rollout.evaluate(lock_id, policy, task_ids=ids, seed=8))
         others = [
-            by_name(rollout.run(lock_id, policy, order, seed=8, batch=batch))
+            by_name(rollout.evaluate(lock_id, policy, task_ids=order, seed=8, batch=batch))
             for order, batch in ((ids[::-1], 64), (shuffled, 1), (ids, 5))
         ]
 
         assert all(other == usual for other in others)
-        assert by_name(rollout.run(lock_id, policy, ids, seed=9)) != usual
+        assert by_name(rollout.evaluate(lock_id, policy, task_ids=ids, seed=9)) != usual
 
 
 def test_one_episode_played_by_itself_is_the_try_that_it_is_named(lock_id):
@@ -105,13 +105,10 @@ def test_one_episode_played_by_itself_is_the_try_that_it_is_named(lock_id):
 
 
 def test_a_policy_that_plays_twice_begins_anew(lock_id):
-    expert, script = policies.expert(), policies.scripted([{"name": "peek"}])
+    expert, script = policies.ExpertPolicy(), policies.ScriptedPolicy([{"name": "peek"}])
     assert [rollout.evaluate(lock_id, expert).accuracy for _ in range(2)] == [1.0, 1.0]
     first, again = (rollout.play(lock_id, script, seed=1) for _ in range(2))
     assert first == again
-    ids = ["lock-407"] * 3
-    interleaved = zip(*(rollout.run(lock_id, expert, ids, batch=1) for _ in range(2)), strict=True)
-    assert all(one.correct and other.correct for one, other in interleaved)
 
 
 def test_the_seeds_that_a_server_is_sent_are_those_of_the_tries(lock_id):
@@ -148,7 +145,7 @@ def test_what_is_not_one_whole_measurement_is_not_merged(lock_id):
     with pytest.raises(ConfigurationError, match=r"the tries \[0, 1, 0, 1\]"):
         Evaluation.merged([Evaluation(first.records * 2, 2)])
     unnamed = tuple(replace(record, number=None) for record in first.records)
-    with pytest.raises(ConfigurationError, match=r"have no numbers of their tries"):
+    with pytest.raises(ConfigurationError, match=r"the tries \[None, None\].*no numbers"):
         Evaluation.merged([Evaluation(unnamed, 2)])
     other = tuple(replace(record, env_id="toy/Other-v0") for record in second.records)
     with pytest.raises(ConfigurationError, match="these are of toy/Lock-v0, toy/Other-v0"):
@@ -170,6 +167,12 @@ def told(*arguments):
     return json.loads(done.stdout) if done.exit_code == 0 else done.stderr
 
 
+def put_together(*arguments):
+    """What `toolgym merge --json ARGUMENTS` prints."""
+    done = CliRunner().invoke(application("merge"), ["merge", "--json", *arguments])
+    return json.loads(done.stdout) if done.exit_code == 0 else done.stderr
+
+
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1/0", "1", "a/b", "1/2/3", "-1/2", ""])
 def test_a_shard_that_there_is_not_is_refused(text):
     assert "shard" in told("--policy", "random", "--n", "2", "--shard", text)
@@ -178,18 +181,18 @@ def test_a_shard_that_there_is_not_is_refused(text):
 def test_the_command_plays_shards_and_merges_their_files(tmp_path):
     common = ["--policy", "random", "--n", "2", "--k", "3", "--seed", "3"]
     whole, first, last, both = (str(tmp_path / f"{name}.jsonl") for name in range(4))
-    expected = rollout.evaluate(SQL, policies.random(3), k=3, n=2, seed=3, split="dev")
+    expected = rollout.evaluate(SQL, policies.RandomPolicy(3), k=3, n=2, seed=3, split="dev")
     write_records(expected, Path(whole))
     told(*common, "--shard", "1/2", "--out", first)
     part = told(*common, "--shard", "2/2", "--out", last)
-    merged = told("--merge", first, "--merge", last, "--out", both)
+    merged = put_together(first, last, "--out", both)
 
     assert (part["shard"], part["episodes"]) == ([2, 2], 3)
     summary = expected.summary()
     assert {name: merged.get(name) for name in summary} == {**summary, "refused": None}
     assert merged["merged"] == [first, last]
     assert Path(both).read_bytes() == Path(whole).read_bytes()
-    assert "more than one evaluation" in told("--merge", first, "--merge", first)
-    assert "there is no such file" in told("--merge", "nowhere.jsonl")
+    assert "more than one evaluation" in put_together(first, first)
+    assert "there is no nowhere.jsonl" in put_together("nowhere.jsonl")
     Path(last).write_bytes(Path(last).read_bytes()[:-20])
-    assert "was not written to its end" in told("--merge", first, "--merge", last)
+    assert "was not written to its end" in put_together(first, last)

@@ -1,121 +1,98 @@
-"""HTTP to a server that may send anything: the client of the library `openai`, with limits.
+"""The HTTP client of the library `openai`, with limits on what a server may send.
 
-Connections, TLS and proxies are the library's business. What it does not have is a bound on what
-comes back: it unpacks a body while it reads it, reads the body of an error to its end, and follows
-redirects with the prompt in hand. Here a body is read as it comes off the wire, up to a limit;
-a packed one is unpacked afterwards, up to the same limit, though none was asked for; a redirect is
-an answer like any other; and cookies are dropped, so that no reply depends on an earlier one.
-
-How long all of it may take is the caller's to say: whoever cancels `send` ends the exchange, and
-the connection with it.
+The library bounds neither the length of a body nor the time of an exchange: a server may send one
+byte a second, or a small body that unpacks to gigabytes. Here a body is read as it comes off the
+wire up to a limit, and a packed one is refused; one try has a time limit from the connection to the
+last byte. Redirects are not followed, so that prompt and key go to no other
+server, and cookies are dropped, so that no reply depends on an earlier one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-import zlib
-from collections.abc import Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
+import httpx2
 import openai
 
 LONGEST_BODY: Final = 1 << 23
-"""Bytes of a body, as it is sent and unpacked: two million tokens."""
+"""Bytes of a body: two million tokens."""
+LONGEST_ERROR: Final = 1 << 16
+"""Bytes that are read of a body whose status is an error."""
 HEADERS: Final = {"Accept-Encoding": "identity"}
-"""What a request says of the reply that it wants."""
-_UNPACKABLE: Final = frozenset({"gzip", "x-gzip", "deflate"})
-_GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
+_WAITS: Final = ("retry-after", "retry-after-ms")
 _PIECES_AT_ONCE: Final = 64
 _TOO_LONG: Final = f"the reply is longer than {LONGEST_BODY // 1_000_000} MB"
 
 
-class Refused(openai.OpenAIError):
-    """An answer with a status other than 2xx.
-
-    Args:
-        body: As far as it could be read; else empty.
-    """
-
-    def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        super().__init__(f"status {status}")
-        self.status, self.headers, self.body = status, headers, body
-
-
 class Unreadable(openai.OpenAIError):
-    """A body that is not read on; the message says why."""
+    """A body that cannot be read; the message says why."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """The library's HTTP client, for whole replies of bounded length.
+    """An HTTP client for whole replies of bounded length.
 
     Args:
-        connections: Most connections, which are all kept open.
-        tls: Connections are encrypted. To load the certificates takes longer than most requests to
-            a local server; without them, none can be encrypted.
+        connections: Largest number of connections, which are all kept open.
+        seconds: Time limit of one try.
+        tls: Whether connections are encrypted. Loading the certificates takes longer than most
+            requests to a local server.
     """
 
-    def __init__(self, connections: int, tls: bool) -> None:
-        limits = type(openai.DEFAULT_CONNECTION_LIMITS)
+    def __init__(self, connections: int, seconds: float, tls: bool) -> None:
         super().__init__(
             verify=True if tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            limits=limits(max_connections=connections, max_keepalive_connections=connections),
+            limits=httpx2.Limits(
+                max_connections=connections, max_keepalive_connections=connections
+            ),
+            timeout=seconds,
         )
+        self._seconds = seconds
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """The whole reply to a request.
+        """The whole response to a request.
 
         Raises:
-            Refused: Its status is not 2xx.
-            Unreadable: It is longer than a reply can be, or packed in a way that was not asked for.
+            TimeoutException: It took too long; the library tries again.
+            Unreadable: Its body is longer than a reply can be, or packed.
         """
-        response = await super().send(
-            request, **{**options, "stream": True, "follow_redirects": False}
-        )
-        status = response.status_code
+        options |= {"stream": True, "follow_redirects": False}
         try:
-            body = await _body(response)
-        except Unreadable:
-            if 200 <= status < 300:
-                raise
-            body = b""
-        finally:
-            await response.aclose()
-        if not 200 <= status < 300:
-            raise Refused(status, response.headers, body)
-        return type(response)(status, content=body, request=request)
+            async with asyncio.timeout(self._seconds):
+                response = await super().send(request, **options)
+                try:
+                    body = await _body(response)
+                finally:
+                    await response.aclose()
+        except TimeoutError:
+            raise httpx2.ReadTimeout("time limit", request=request) from None
+        waits = {name: response.headers.get(name, "") for name in _WAITS}
+        headers = {name: text for name, text in waits.items() if text and text.isascii()}
+        if b"insufficient_quota" in body[:LONGEST_ERROR]:
+            headers["x-should-retry"] = "false"
+        return httpx2.Response(response.status_code, headers=headers, content=body, request=request)
 
 
 async def _body(response: Any) -> bytes:
-    """The body of a response, unpacked."""
-    packing = response.headers.get("content-encoding", "identity").strip().lower()
-    if packing != "identity" and packing not in _UNPACKABLE:
-        raise Unreadable("the reply is packed in a way that was not asked for")
-    length = response.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > LONGEST_BODY:
+    """The body of a response as it was sent; of an error only the beginning."""
+    is_error = not 200 <= response.status_code < 300
+    most = LONGEST_ERROR if is_error else LONGEST_BODY
+    if not is_error and response.headers.get("content-encoding", "identity") != "identity":
+        raise Unreadable("the reply is packed, though the request forbids it")
+    if not is_error and int(response.headers.get("content-length", 0)) > most:
         raise Unreadable(_TOO_LONG)
     body = bytearray()
     pieces = 0
     async for piece in response.aiter_raw():
         body += piece
-        if len(body) > LONGEST_BODY:
+        if len(body) > most:
+            if is_error:
+                break
             raise Unreadable(_TOO_LONG)
         pieces += 1
         if pieces % _PIECES_AT_ONCE == 0:  # thousands of pieces may come in one packet,
             await asyncio.sleep(0)  # and the time limit, like other requests, needs its turn
-    return bytes(body) if packing == "identity" else _unpack(body)
-
-
-def _unpack(packed: bytearray) -> bytes:
-    unpacking = zlib.decompressobj(_GZIP_OR_ZLIB)
-    try:
-        body = unpacking.decompress(packed, LONGEST_BODY + 1)
-    except zlib.error:
-        raise Unreadable("the reply cannot be unpacked") from None
-    if len(body) > LONGEST_BODY:
-        raise Unreadable(_TOO_LONG)
-    if not unpacking.eof:
-        raise Unreadable("the reply was cut within its packing")
-    return body
+    return bytes(body[:most])

@@ -1,52 +1,54 @@
-"""`ChatClient`: requests to a chat model, over the library `openai`, with what a long run needs.
+"""`ChatClient`: requests to a chat model over the library `openai`.
+
+The library brings connections, retries with growing pauses, and obedience to `Retry-After`. The
+client adds a limit on requests in flight and on the time and length of a reply (`bounded_http`), a
+deadline, a cache, and the count of tokens and dollars.
 
 Requests run on an event loop of the client's own, in a thread that ends with the process, so any
-number of threads may wait for replies at once.
-
-The retries of the library are switched off, since ours keep to a deadline, wait the same in every
-run, and let one `Retry-After` hold back all requests of the client.
+number of threads may wait for replies at once. The library's exceptions hold the request with its
+headers, so no fault has one as its cause or context, and the key is removed from every text that
+comes back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import atexit
+import importlib.util
 import threading
-import time
-from collections.abc import Awaitable, Coroutine, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from toolgym.chat.cache import ReplyCache
-from toolgym.chat.faults import ChatFault, fault
-from toolgym.chat.reply import Chat, Reply, key_of
-from toolgym.chat.sending import Sender, Sent, wait_before
+from toolgym.chat.faults import ChatFault, code_of_status
+from toolgym.chat.reply import Chat, NotAReply, Reply, encoded, key_of, read_error, read_reply
 from toolgym.chat.settings import ChatSettings
+from toolgym.errors import ConfigurationError
 from toolgym.forks import leave_to_parent, renew_in_child
+from toolgym.sanitize import encodable
 
-T = TypeVar("T")
-#: Clients with a loop of their own, until they are closed: at the end of the process at the latest.
-_OPEN: set[ChatClient] = set()
+_NO_KEY: Final = "no-key"
+_SHORTEST_KEY: Final = 6
+_QUOTED: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Totals:
     """The totals of a client so far.
 
     Attributes:
-        replies: Replies given, those from the cache too.
-        cached: Of these, from the cache.
-        retries: Tries beyond the first one of a request.
-        faults: Requests that ended in a fault.
+        replies: Number of replies, those from the cache too.
+        cached: Number of replies from the cache.
+        faults: Number of requests that ended in a fault.
         tokens_in: Tokens read, for replies that were not cached.
         tokens_out: Tokens written, likewise.
-        estimated: Replies whose usage the server did not tell.
-        dollars: What it cost; None if a price is not known.
+        estimated: Number of replies whose tokens the server did not count.
+        dollars: Cost of the replies; None if a price is not known.
     """
 
     replies: int = 0
     cached: int = 0
-    retries: int = 0
     faults: int = 0
     tokens_in: int = 0
     tokens_out: int = 0
@@ -54,38 +56,38 @@ class Totals:
     dollars: float | None = 0.0
 
 
-class _Lane:
-    """The resources of the event loop: connections, slots, and the server's rest."""
-
-    def __init__(self, settings: ChatSettings) -> None:
-        self.sender = Sender(settings)
-        self.slots = asyncio.Semaphore(settings.concurrency)
-        self.rest_until = 0.0
-
-
 class ChatClient:
     """Asks a chat model.
+
+    Attributes:
+        settings: Its settings; the key is read from the environment with the first request.
+        totals: The requests so far and their cost.
 
     Raises:
         ConfigurationError: The library `openai` is not installed, or the cache cannot be opened.
     """
 
     def __init__(self, settings: ChatSettings) -> None:
+        if importlib.util.find_spec("openai") is None:
+            raise ConfigurationError(
+                "chat models on a server need the library openai: pip install 'toolgym[openai]'."
+            )
         self.settings = settings
-        Sender.check_installed()
         file = settings.cache_file
         self._cache = None if file is None else ReplyCache(file)
-        self._lane: _Lane | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: _Server | None = None
+        self._close: weakref.finalize[..., ChatClient] | None = None
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin anew: the loop, the thread and the connections of a parent stay there."""
-        leave_to_parent(self._lane, self._loop)
-        self._lane = self._loop = None
+        """Begin anew: in a forked child, loop, thread and connections belong to the parent."""
+        if self._close is not None:
+            self._close.detach()
+        leave_to_parent(self._server)
+        self._server = self._close = None
         self._lock = threading.Lock()
-        self._totals = Totals()
+        self.totals = Totals()
 
     def __repr__(self) -> str:
         return f"ChatClient({self.settings!r})"
@@ -93,141 +95,145 @@ class ChatClient:
     def __reduce__(self) -> tuple[type[ChatClient], tuple[ChatSettings]]:
         return ChatClient, (self.settings,)
 
-    @property
-    def totals(self) -> Totals:
-        """The requests and their cost, so far."""
-        with self._lock:
-            return self._totals
-
     def complete(self, chat: Chat) -> Reply:
         """One reply; waits for it.
 
         Raises:
-            ChatFault: None could be had.
+            ChatFault: The server gave none.
         """
-        return self._wait_for(self._complete(chat))
-
-    def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
-        """A reply or a fault for each, at the same time; waits for all of them."""
-        return self._wait_for(self._all(chats))
-
-    async def _complete(self, chat: Chat) -> Reply:
-        body = chat.body(self.settings)
-        key = ""
-        if self._cache is not None:
-            key = key_of(self.settings.url, body)
-            if (cached := self._cache.get(key)) is not None:
-                self._count(replies=1, cached=1)
-                return cached
-        lane = self._lane = self._lane or _Lane(self.settings)
-        async with lane.slots:
-            reply = await self._tried(lane, body)
+        (reply,) = self.complete_all([chat])
         if isinstance(reply, ChatFault):
-            self._count(faults=1)
             raise reply
-        if self._cache is not None:
-            self._cache.put(key, reply)
-        read, written = reply.tokens_in, reply.tokens_out
-        reply = replace(reply, dollars=self.settings.dollars(read, written))
-        self._count(
-            replies=1, tokens_in=read, tokens_out=written, estimated=int(reply.estimated),
-            dollars=reply.dollars,
-        )  # fmt: skip
         return reply
 
-    def close(self) -> None:
-        """Close the connections and the cache; the next request opens them again."""
-        if self._loop is not None:
-            loop, self._loop = self._loop, None
-            lane, self._lane = self._lane, None
-            _OPEN.discard(self)
-            if lane is not None:
-                asyncio.run_coroutine_threadsafe(lane.sender.close(), loop).result()
-            loop.call_soon_threadsafe(loop.stop)
-        if self._cache is not None:
-            self._cache.close()
+    def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
+        """A reply or a fault for each, asked for at the same time; waits for all of them.
 
-    # Tries ----------------------------------------------------------------------------------------
-
-    async def _all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
-        return await asyncio.gather(*(_or_fault(self._complete(chat)) for chat in chats))
-
-    async def _tried(self, lane: _Lane, body: dict[str, Any]) -> Reply | ChatFault:
-        """A reply, or the fault of the last try that time and number allow."""
-        settings = self.settings
-        end = time.monotonic() + settings.deadline
-        attempt = 0
-        while True:
-            attempt += 1
-            if lane.rest_until >= end:
-                rest = lane.rest_until - time.monotonic()
-                return fault("rate_limited", settings.server, f"it asked for {rest:.0f} s of rest")
-            await _sleep_until(lane.rest_until)
-            sent = await lane.sender.send(body, max(0.001, end - time.monotonic()))
-            if isinstance(sent, Reply):
-                return sent
-            if not sent.fault.passing or attempt > settings.retries:
-                return sent.fault
-            wait = wait_before(attempt, key_of(settings.url, body), settings.backoff)
-            if sent.retry_after is not None:
-                wait = max(wait, sent.retry_after)
-                lane.rest_until = max(lane.rest_until, time.monotonic() + sent.retry_after)
-            if time.monotonic() + wait >= end:
-                return _too_late(settings, sent, wait)
-            self._count(retries=1)
-            await asyncio.sleep(wait)
-
-    def _count(self, dollars: float | None = 0.0, **more: int) -> None:
+        Raises:
+            ConfigurationError: The key cannot be sent.
+        """
         with self._lock:
-            now = self._totals
-            added = {name: getattr(now, name) + value for name, value in more.items()}
-            spent = None if now.dollars is None or dollars is None else now.dollars + dollars
-            self._totals = replace(now, dollars=spent, **added)
-
-    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of some work on the client's own loop."""
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                _OPEN.add(self)
-                threading.Thread(
-                    target=_run, args=(self._loop,), name="toolgym-chat", daemon=True
-                ).start()
-            loop = self._loop
-        future = asyncio.run_coroutine_threadsafe(work, loop)
+            if self._server is None:
+                self._server = _Server(self.settings)
+                self._close = weakref.finalize(self, self._server.close)
+            server = self._server
+        future = asyncio.run_coroutine_threadsafe(self._all(chats, server), server.loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
 
+    def close(self) -> None:
+        """Close the connections; the next request opens them again."""
+        with self._lock:
+            if self._close is not None:
+                self._close()
+            self._server = self._close = None
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        loop.close()
+    async def _all(self, chats: Sequence[Chat], server: _Server) -> list[Reply | ChatFault]:
+        return await asyncio.gather(*(self._counted(chat, server) for chat in chats))
+
+    async def _counted(self, chat: Chat, server: _Server) -> Reply | ChatFault:
+        """A reply from the cache, or else from the server; all counting is done in this thread."""
+        body, totals = chat.body(self.settings), self.totals
+        key = key_of(self.settings.url, body) if self._cache is not None else ""
+        if self._cache is not None and (cached := self._cache.get(key)) is not None:
+            totals.replies += 1
+            totals.cached += 1
+            return cached
+        reply = await server.ask(body)
+        if isinstance(reply, ChatFault):
+            totals.faults += 1
+            return reply
+        if self._cache is not None:
+            self._cache.put(key, reply)
+        totals.replies += 1
+        totals.tokens_in += reply.tokens_in
+        totals.tokens_out += reply.tokens_out
+        totals.estimated += reply.estimated
+        totals.dollars = self.settings.dollars(totals.tokens_in, totals.tokens_out)
+        return reply
 
 
-async def _sleep_until(moment: float) -> None:
-    if (left := moment - time.monotonic()) > 0:
-        await asyncio.sleep(left)
+class _Server:
+    """The connections to one server, on an event loop in a thread of its own."""
 
+    def __init__(self, settings: ChatSettings) -> None:
+        import openai
 
-async def _or_fault(work: Awaitable[Reply]) -> Reply | ChatFault:
-    try:
-        return await work
-    except ChatFault as problem:
-        return problem
+        from toolgym.chat import bounded_http
 
+        self._settings, self._key = settings, settings.key()
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._openai, self._unreadable = openai, bounded_http.Unreadable
+        self._library = openai.AsyncOpenAI(
+            api_key=self._key or _NO_KEY,
+            base_url=settings.url,
+            max_retries=settings.retries,
+            timeout=settings.timeout,
+            default_headers=bounded_http.HEADERS,
+            http_client=bounded_http.BoundedClient(
+                settings.concurrency,
+                settings.timeout,
+                tls=not settings.url.lower().startswith("http:"),
+            ),
+        )
+        self.loop = asyncio.new_event_loop()
+        threading.Thread(target=self._run, name="toolgym-chat", daemon=True).start()
 
-def _too_late(settings: ChatSettings, sent: Sent, wait: float) -> ChatFault:
-    what = f"{sent.what}; the next try would be in {wait:.1f} s, after the deadline"
-    return fault(sent.fault.code, settings.server, what)
+    def _run(self) -> None:
+        self.loop.run_forever()
+        self.loop.close()
 
+    def close(self) -> None:
+        """Close the connections and end the thread; does not wait for it."""
+        closing = asyncio.run_coroutine_threadsafe(self._library.close(), self.loop)
+        closing.add_done_callback(lambda _: self.loop.call_soon_threadsafe(self.loop.stop))
 
-@atexit.register
-def _close_all() -> None:
-    for client in list(_OPEN):
-        client.close()
+    async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
+        """The reply of the server, or the fault of the last try."""
+        async with self._slots:
+            try:
+                async with asyncio.timeout(self._settings.deadline):
+                    # `post` of plain bytes: the typed method checks, and copies, every field.
+                    answer = await self._library.post(
+                        "/chat/completions", content=encoded(body), cast_to=bytes
+                    )
+            except TimeoutError:
+                return self._fault("timeout", f"no reply within {self._settings.deadline:g} s")
+            except self._openai.APITimeoutError:
+                return self._fault("timeout", f"no reply within {self._settings.timeout:g} s")
+            except self._openai.APIStatusError as problem:
+                return self._refused(problem.status_code, problem.response.content)
+            except self._unreadable as problem:
+                return self._fault("unreadable_reply", str(problem))
+            except self._openai.OpenAIError as problem:
+                cause = problem.__cause__
+                what = "no connection" if cause is None else f"{cause}" or repr(cause)
+                return self._fault("unreachable", what)
+        try:
+            reply = read_reply(self._without_key(answer), body)
+        except NotAReply as problem:
+            return self._fault("unreadable_reply", str(problem))
+        if reply.finish == "content_filter":
+            return self._fault("content_filter", "the reply was withheld by a content filter")
+        return reply
+
+    def _refused(self, status: int, body: bytes) -> Reply | ChatFault:
+        """The result of a status other than 2xx."""
+        error = read_error(self._without_key(body))
+        if error.code == "context_length_exceeded":
+            return Reply("", finish="length")  # the model has no room left to say anything
+        code = code_of_status(status, error.code)
+        # A server that refuses a key tends to quote it, or half of it.
+        quoted = f": {error.message}" if error.message and code != "refused_key" else ""
+        return self._fault(code, f"status {status}{quoted}")
+
+    def _fault(self, code: str, what: str) -> ChatFault:
+        said = encodable(self._without_key(what.encode("utf-8", "replace"))[:_QUOTED]).rstrip(". ")
+        return ChatFault(f"the chat server {self._settings.url}: {said}.", code)
+
+    def _without_key(self, body: bytes) -> str:
+        text = body.decode("utf-8", "replace")
+        return text.replace(self._key, "[key]") if len(self._key) >= _SHORTEST_KEY else text

@@ -1,16 +1,15 @@
 """One request to a chat model and its reply, as plain values.
 
-`read_reply` and `read_error` are the places where a server's JSON is looked at. What is not the
-protocol raises `NotAReply`; what is merely wrong is put right where that can be told: usage that is
-missing, negative or no number is estimated from the texts, and says so. Text leaves in a form that
-can be encoded, whatever escapes it was written with.
+`read_reply` and `read_error` read the JSON of a server. What does not follow the protocol raises
+`NotAReply`. Counts of tokens that are missing or cannot be are estimated from the texts. Text
+leaves in a form that can be encoded, whatever escapes it was written with.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -19,10 +18,7 @@ from toolgym.sanitize import encodable
 
 _CHARACTERS_PER_TOKEN: Final = 4
 _MOST_TOKENS: Final = 100_000_000
-_FINISHES: Final = frozenset({"stop", "length", "tool_calls", "content_filter"})
 _MOST_VALUES: Final = 500_000
-_DEEPEST: Final = 64
-_LONGEST_INTEGER: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +28,8 @@ class Chat:
     Attributes:
         messages: In the form of the API.
         tools: In the OpenAI function format.
-        seed: For the server, and part of what a remembered reply is found by.
-        max_tokens: Most tokens of the reply; None takes that of the settings.
+        seed: Seed for the server; a cached reply is found by it too.
+        max_tokens: Largest number of tokens of the reply; None takes that of the settings.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -75,14 +71,13 @@ class Reply:
     """A reply of a model.
 
     Attributes:
-        text: Its words; empty where it only called tools.
-        tool_calls: Its calls, as the API has them, arguments as JSON text.
-        finish: `stop`, `tool_calls`, or `length` where it was cut off at its most tokens.
-        tokens_in: Tokens it read.
-        tokens_out: Tokens it wrote.
-        estimated: The server told no such numbers, and they are estimated.
-        dollars: What it cost now; 0 from the cache, None if the price is not known.
-        cached: It was remembered, and nothing was asked.
+        text: Its text; empty if it only called tools.
+        tool_calls: Its calls in the form of the API, with arguments as JSON text.
+        finish: The server's reason, such as `stop`, or `length` if it was cut off at `max_tokens`.
+        tokens_in: Tokens that the model read.
+        tokens_out: Tokens that it wrote.
+        estimated: Whether these numbers are estimates, since the server gave none.
+        cached: Whether it comes from the cache.
     """
 
     text: str
@@ -91,7 +86,6 @@ class Reply:
     tokens_in: int = 0
     tokens_out: int = 0
     estimated: bool = False
-    dollars: float | None = None
     cached: bool = False
 
     @property
@@ -101,7 +95,7 @@ class Reply:
 
 
 class NotAReply(ValueError):
-    """This is no reply of the protocol; the message says what is wrong with it."""
+    """A text that is no reply of the protocol; the message says what is wrong with it."""
 
 
 def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
@@ -109,32 +103,37 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
 
     Args:
         text: The answer's body.
-        body: What was sent, from which missing usage is estimated.
+        body: The request, from which missing counts of tokens are estimated.
 
     Raises:
         NotAReply: It is no JSON, or there is no choice with a message in it.
     """
     answer = _loaded(text)
-    choices = answer.get("choices") if isinstance(answer, dict) else None
+    choices = _dict(answer).get("choices")
     if not isinstance(choices, list) or not choices:
-        error = _error(answer)
-        quoted = f", but an error: {error.message}" if error.message else ""
-        raise NotAReply(f"the reply has no choices{quoted}")
-    choice = choices[0] if isinstance(choices[0], dict) else {}
+        error = _error(answer).message
+        raise NotAReply(f"the reply has no choices{f', but an error: {error}' if error else ''}")
+    choice = _dict(choices[0])
     message = choice.get("message")
     if not isinstance(message, dict):
         raise NotAReply("its choice has no message")
-    content = _content(message.get("content")) or _content(message.get("refusal"))
+    said = message.get("content")
+    parts = [_dict(part).get("text") for part in said] if isinstance(said, list) else [said]
+    content = "".join(map(_text, parts)) or _text(message.get("refusal"))
     calls = _calls(message.get("tool_calls"))
-    finish = choice.get("finish_reason")
-    finish = finish if isinstance(finish, str) and finish in _FINISHES else "stop"
-    usage = answer.get("usage")
-    read, written, estimated = _tokens(usage, body, content, calls)
-    return Reply(content, calls, finish, read, written, estimated)
+    usage = _dict(answer.get("usage"))
+    counts: list[Any] = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
+    estimated = not all(type(each) is int and 0 < each <= _MOST_TOKENS for each in counts)
+    if estimated:
+        written = content + "".join(call["function"]["arguments"] for call in calls)
+        asked = json.dumps(body.get("messages"), default=str)
+        counts = [len(each) // _CHARACTERS_PER_TOKEN + 1 for each in (asked, written)]
+    finish = _text(choice.get("finish_reason")) or "stop"
+    return Reply(content, calls, finish, counts[0], counts[1], estimated)
 
 
 class ServerError(NamedTuple):
-    """A server's own description of an error; empty where it gives none."""
+    """A server's own description of an error; empty texts if it gives none."""
 
     code: str
     message: str
@@ -149,92 +148,44 @@ def read_error(text: str) -> ServerError:
 
 
 def _error(answer: Any) -> ServerError:
-    error = answer.get("error", answer) if isinstance(answer, dict) else None
-    if isinstance(error, str):
-        return ServerError("", encodable(error))
-    fields = error if isinstance(error, dict) else {}
-    code, message = fields.get("code"), fields.get("message")
-    return ServerError(
-        encodable(code) if isinstance(code, str) else "",
-        encodable(message) if isinstance(message, str) else "",
-    )
+    error = _dict(answer).get("error", answer)
+    fields = {"message": error} if isinstance(error, str) else _dict(error)
+    return ServerError(_text(fields.get("code")), _text(fields.get("message")))
 
 
 def _loaded(text: str) -> Any:
-    """JSON of bounded size and depth.
+    """JSON with a bounded number of values, each of which takes up to 70 bytes in memory.
 
     Raises:
-        NotAReply: It is none, or larger than any reply is.
+        NotAReply: It is no JSON, or has more values or levels than any reply has.
     """
-    if sum(map(text.count, "[{,")) > _MOST_VALUES:  # each takes up to 70 bytes in memory
+    if sum(map(text.count, "[{,")) > _MOST_VALUES:
         raise NotAReply("the reply has more values in it than any reply has")
     try:
-        answer = json.loads(text, parse_int=_integer)
+        answer = json.loads(text)
+        json.dumps(answer)  # goes through every level, so that later work on a part can
+        return answer
     except (ValueError, RecursionError):
-        raise NotAReply("the reply is no JSON") from None
-    level = [answer]
-    for _ in range(_DEEPEST):
-        level = [inner for each in level for inner in _inside(each)]
-        if not level:
-            return answer
-    raise NotAReply("the reply is nested deeper than any reply is")
+        raise NotAReply("the reply is no JSON, or is nested too deep") from None
 
 
-def _inside(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _integer(digits: str) -> int | float:
-    """The number; one of thousands of digits takes too long as an integer."""
-    return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
-
-
-def _content(content: Any) -> str:
-    if isinstance(content, str):
-        return encodable(content)
-    parts = content if isinstance(content, list) else []
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
-    return encodable("".join(text for text in texts if isinstance(text, str)))
+def _text(value: Any) -> str:
+    return encodable(value) if isinstance(value, str) else ""
 
 
 def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
     """The calls with an id each and arguments as text, as they have to be sent back."""
     calls = []
     for place, call in enumerate(entries if isinstance(entries, list) else ()):
-        inner = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(inner, dict):
+        if not (inner := _dict(_dict(call).get("function"))):
             continue
-        name, arguments, told_id = inner.get("name"), inner.get("arguments"), call.get("id")
+        arguments = inner.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        has_id = isinstance(told_id, str | int) and bool(told_id)
-        calls.append(
-            {
-                "id": encodable(str(told_id)) if has_id else f"call_{place}",
-                "type": "function",
-                "function": {
-                    "name": encodable(name) if isinstance(name, str) else "",
-                    "arguments": encodable(text),
-                },
-            }
-        )
+        function = {"name": _text(inner.get("name")), "arguments": encodable(text)}
+        told = _text(call.get("id")) or f"call_{place}"
+        calls.append({"id": told, "type": "function", "function": function})
     return tuple(calls)
-
-
-def _tokens(
-    usage: Any, body: Mapping[str, Any], reported: str, calls: Sequence[Any]
-) -> tuple[int, int, bool]:
-    """Tokens read and written, and whether they had to be estimated."""
-    usage = usage if isinstance(usage, dict) else {}
-    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    wrote_something = bool(reported or calls)
-    if _is_count(read) and read > 0 and _is_count(written) and (written > 0 or not wrote_something):
-        return read, written, False
-    asked = len(json.dumps(body.get("messages"), default=str))
-    answered = len(reported) + sum(len(call["function"]["arguments"]) for call in calls)
-    return asked // _CHARACTERS_PER_TOKEN + 1, answered // _CHARACTERS_PER_TOKEN + 1, True
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS

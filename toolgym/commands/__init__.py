@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolgym.errors import ConfigurationError
-from toolgym.spread import HERE, Spread, open_spread
+from toolgym.workers import Map, open_workers, worker_processes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -206,8 +206,8 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
     return arguments
 
 
-def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Spread]:
-    """The workers that `--ray` or `--workers` asks for; without them this process does the work.
+def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
+    """The `map` of the workers that `--ray` or `--workers` asks for, else Python's own.
 
     Raises:
         ConfigurationError: Both are given, there is no such cluster, or Ray is not installed.
@@ -217,12 +217,10 @@ def spread_of(ray: str | None, workers: int | None) -> AbstractContextManager[Sp
             "--workers is for this machine and --ray for a cluster: leave one out."
         )
     if ray is not None:
-        return open_spread("ray", ray)
+        return open_workers("ray", ray)
     if workers is None:
-        return nullcontext(HERE)
-    from toolgym.processes import processes
-
-    return processes(workers)
+        return nullcontext(map)
+    return worker_processes(workers)
 
 
 def check_folder(folder: Path) -> None:

@@ -143,7 +143,7 @@ def expert_calls(
     """
     from toolgym import policies, rollout
 
-    record = rollout.play(env_id, policies.expert(), task_id=task_id, seed=seed, **env_kwargs)
+    record = rollout.play(env_id, policies.ExpertPolicy(), task_id=task_id, seed=seed, **env_kwargs)
     return [
         {"name": call["name"], "arguments": call["arguments"]}
         for turn in record.turns

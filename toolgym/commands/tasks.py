@@ -29,11 +29,11 @@ from toolgym.commands import (
     environments,
     facts_text,
     family_of,
+    map_of,
     print_json,
     print_table,
     say,
     settings_of,
-    spread_of,
 )
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, NoTasks
@@ -301,8 +301,8 @@ def synth(
                 f"--splits must be of the form NAME=SHARE,NAME=SHARE, got {splits!r}."
             ) from None
     family = family_of(env_id)
-    with spread_of(ray, workers) as spread, progress_bar("tasks written", quiet=quiet) as progress:
-        order = SynthesisOrder(tuple(sources), out, shares, options, link, overwrite, spread)
+    with map_of(ray, workers) as map_parts, progress_bar("tasks written", quiet=quiet) as progress:
+        order = SynthesisOrder(tuple(sources), out, shares, options, link, overwrite, map_parts)
         summary = family.synthesize(order, progress)
     if as_json:
         print_json(summary)

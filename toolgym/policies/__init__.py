@@ -1,30 +1,28 @@
-"""Policies: what acts in an environment, and how one is found by its name.
+"""Policies: objects that act in an environment, and how one is loaded by its name.
 
-`builtin` says what a policy is and holds those that need no model, `chat` plays by a model on a
-server; installed packages register others. What is slow to import is imported when its name is
-asked for: `ChatPolicy` stays in `toolgym.policies.chat`, which needs the client of `toolgym.chat`.
+`builtin` defines what a policy is and holds those that need no model, `chat` plays by a model on a
+server; installed packages register others. Slow modules are imported when a name needs them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import entry_points
-from typing import Any, cast
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final, cast
 
 from toolgym.errors import ConfigurationError
+from toolgym.plugins import MODEL_NAMES, POLICIES, find_plugins
 from toolgym.policies.builtin import (
     SERVED,
     ExpertPolicy,
     FunctionPolicy,
-    Metered,
     Policy,
     RandomPolicy,
     ScriptedPolicy,
     Situation,
-    expert,
-    random,
-    scripted,
 )
 
 __all__ = [
@@ -32,68 +30,44 @@ __all__ = [
     "ByName",
     "ExpertPolicy",
     "FunctionPolicy",
-    "Metered",
     "Policy",
     "RandomPolicy",
     "ScriptedPolicy",
     "Situation",
     "as_policy",
-    "expert",
     "load",
-    "random",
-    "scripted",
 ]
 
 
-@dataclass
+BUILT_IN: Final = ("expert", "random")
+"""Names of the policies that need no model."""
+
+
+@dataclass(frozen=True)
 class ByName:
-    """A policy that is loaded where it plays, which may be in other processes.
+    """The name and options of a policy, which is loaded in each process that plays.
 
     Attributes:
         name: As for `load`.
         seed: As for `load`.
         options: As for `load`; plain values.
-        used: What the policies have used that were loaded in other processes, by name.
     """
 
     name: str
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
-    used: dict[str, Any] = field(default_factory=dict)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What is sent: without what was used, which is counted where the results come together."""
-        return {**self.__dict__, "used": {}}
-
-    def load(self) -> Policy:
-        """The policy, for this process.
-
-        Raises:
-            ConfigurationError: Nothing can load it.
-        """
-        return load(self.name, seed=self.seed, **self.options)
-
-    def count(self, usage: Mapping[str, Any]) -> None:
-        """Add what was used for some episodes; what is not known of some is not known of all."""
-        for name, value in usage.items():
-            before = self.used.get(name, 0)
-            self.used[name] = None if value is None or before is None else before + value
-
-    def usage(self) -> dict[str, Any]:
-        """What was used so far; nothing where the policy meters nothing."""
-        return dict(self.used)
 
 
 def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
-    """The policy itself, the one of a function, or the one of a name such as `expert`.
+    """The policy itself, the policy of a function, or the one with a name such as `expert`.
 
     Raises:
-        ConfigurationError: It is none of these, or nothing can load that name.
+        ConfigurationError: It is none of these, or no policy has that name.
     """
     if isinstance(policy, str):
         return load(policy)
     if isinstance(policy, ByName):
-        return policy.load()
+        return load(policy.name, seed=policy.seed, **policy.options)
     if not isinstance(policy, type) and callable(getattr(policy, "act", None)):
         return cast(Policy, policy)
     if not isinstance(policy, type) and callable(policy):
@@ -108,7 +82,8 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
 
     A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
-    of the name, the seed and the options. The one called `model` loads whatever has no other name.
+    of the name, the seed and the options. The one called `model` loads all names that are not
+    registered.
 
     Args:
         name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
@@ -118,29 +93,50 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     Raises:
         ConfigurationError: Nothing can load it; the message says what to install.
     """
-    if name == "expert":
-        return expert()
-    if name == "random":
-        return random(seed)
+    if name in BUILT_IN:
+        if options:
+            raise ConfigurationError(
+                f"{name} takes no options of models: leave {', '.join(options)} out."
+            )
+        return ExpertPolicy() if name == "expert" else RandomPolicy(seed)
     if name.startswith(SERVED):
         from toolgym.policies.chat import load as load_served
 
         return load_served(name.removeprefix(SERVED), seed=seed, **options)
-    registered = entry_points(group="toolgym.policies")
-    for entry in [
-        *registered.select(name=name),
-        *registered.select(name="model"),
-    ]:  # the first one wins
-        try:
-            loader = entry.load()
-        except ImportError as problem:
-            raise ConfigurationError(
-                f"--policy {name} is a model, which needs more than is installed ({problem});"
-                " run: pip install 'toolgym[train]'."
-            ) from problem
+    plugins = find_plugins(POLICIES)
+    if name not in plugins:
+        _check_name(name)
+    plugin = plugins.get(name) or plugins.get("model")
+    if plugin is None:
+        raise ConfigurationError(
+            f"no policy {name!r}: use expert or random, or install what loads models:"
+            " pip install 'toolgym[train]'."
+        )
+    try:
+        loader = plugin.point.load()
+    except ImportError as problem:
+        raise ConfigurationError(
+            f"the policy {name} is a model, which needs more than is installed ({problem});"
+            " run: pip install 'toolgym[train]'."
+        ) from problem
+    try:
         policy: Policy = loader(name, seed=seed, **options)
-        return policy
-    raise ConfigurationError(
-        f"no policy {name!r}: use expert or random, or install what loads models:"
-        " pip install 'toolgym[train]'."
-    )
+    except TypeError as problem:
+        raise ConfigurationError(f"{name} does not take these options: {problem}.") from problem
+    return policy
+
+
+def _check_name(name: str) -> None:
+    """Refuse what can be no model, before a loader spends seconds on it.
+
+    Raises:
+        ConfigurationError: It is no path, no hub id and no name of a published model.
+    """
+    if near := get_close_matches(name, BUILT_IN, n=1):
+        raise ConfigurationError(f"there is no policy {name!r}; did you mean {near[0]!r}?")
+    published = (plugin.load()() for plugin in find_plugins(MODEL_NAMES).values())
+    if "/" not in name and not Path(name).exists() and name not in chain(*published):
+        raise ConfigurationError(
+            f"there is no policy {name!r}. For a model on a server write {SERVED}{name}; a model on"
+            " the hub is OWNER/NAME."
+        )

@@ -4,7 +4,7 @@
     rollouts.jsonl   one episode a line, in the phase `eval`
     summary.json     the figures
 
-It is a run folder without metrics, so whatever reads a run's episodes reads these.
+It is a run folder without metrics, so that everything which reads a run's episodes reads these.
 """
 
 from __future__ import annotations
@@ -12,19 +12,38 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from toolgym.errors import ConfigurationError
-from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.records import EpisodeRecord
 from toolgym.runs.files import Record, read_lines
-from toolgym.runs.run import ALL_PHASES, EVALUATION, Run, reproducibility
+from toolgym.runs.run import ALL_PHASES, Run
 
-_KIND = "evaluation"
+KIND: Final = "evaluation"
+"""The `kind` in the `config.json` of an evaluation."""
 
 
 def is_evaluation(config: Mapping[str, Any]) -> bool:
     """Whether a `config.json` is that of an evaluation, in which nothing was trained."""
-    return bool(config.get("kind") == _KIND)
+    return bool(config.get("kind") == KIND)
+
+
+def setting_of(path: Path) -> dict[str, Any]:
+    """Policy, data set and split of an evaluation or a run; None where they are not recorded.
+
+    Raises:
+        ConfigurationError: There is no such file or folder.
+    """
+    config: Mapping[str, Any] = {} if path.is_file() else Run.open(path).config
+    settings = config.get("settings")
+    settings = settings if isinstance(settings, Mapping) else {}
+    kwargs = settings.get("env_kwargs")
+    known = {**(kwargs if isinstance(kwargs, Mapping) else {}), **settings, **config}
+    return {
+        "policy": known.get("policy", known.get("model")),
+        "dataset": known.get("dataset"),
+        "split": known.get("split"),
+    }
 
 
 def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRecord]:
@@ -34,37 +53,35 @@ def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRec
 
     Args:
         path: A folder or a file.
-        phase: Of a run: `before`, `grpo`, `after` or another one; None means all.
+        phase: A phase of the run: `before`, `grpo`, `after` or another one; None means all.
 
     Raises:
-        ConfigurationError: There is nothing of the kind, a line before the last is damaged, or a
-            file was asked for a phase.
+        ConfigurationError: There is no such file, folder or phase, or a line before the last is
+            damaged.
     """
     path = Path(path)
     if not path.exists():
         raise ConfigurationError(
             f"there is no {path}: name a run folder, or a file of `toolgym eval --out`."
         )
-    if path.is_file():
-        if phase is not None:
-            raise ConfigurationError(f"{path} is a file and has no phases: leave `phase` out.")
-        notes: list[str] = []
-        note = f"The last line of {path} was cut off and is left out."
-        records = list(read_lines(path, episode_of, lambda: notes.append(note)))
-    else:
-        run = Run.open(path)
-        records = [episode_of(record) for record in run.rollouts(phase)]
-        notes = run.notes
+    notes: list[str] = []
+    records = [
+        EpisodeRecord.from_json(line)
+        for line in rollouts_of(path, None if phase is None else [phase], notes)
+    ]
     for sentence in notes:
         warnings.warn(sentence, stacklevel=2)
     return records
 
 
-def rollouts_of(path: Path, phases: Sequence[str] | None = None) -> Iterator[Record]:
-    """The lines of a run, an evaluation or a file, one at a time, for the commands.
+def rollouts_of(
+    path: Path, phases: Sequence[str] | None = None, notes: list[str] | None = None
+) -> Iterator[Record]:
+    """The lines of a run, an evaluation or a file, one at a time.
 
     Args:
-        phases: Of a run, those that are wanted; None or none at all means all.
+        phases: The wanted phases of a run; None or none at all means all.
+        notes: Gets a sentence if the last line was cut off.
 
     Raises:
         ConfigurationError: There is no such run or phase, or a line of its file is damaged.
@@ -72,56 +89,25 @@ def rollouts_of(path: Path, phases: Sequence[str] | None = None) -> Iterator[Rec
     if unknown := set(phases or ()) - set(ALL_PHASES):
         names = ", ".join(ALL_PHASES)
         raise ConfigurationError(f"there is no phase {min(unknown)!r}; a run has {names}.")
-    if path.is_file() and phases:
-        raise ConfigurationError("--phase is for run folders; leave it out for a file.")
+    notes = [] if notes is None else notes
     if path.is_file():
-        return read_lines(path, _line_of, lambda: None)
-    rollouts = Run.open(path).rollouts()
-    return (each for each in rollouts if not phases or each["phase"] in phases)
+        if phases:
+            raise ConfigurationError(
+                f"{path} is a file and has no phases: they are for run folders."
+            )
+        note = f"The last line of {path} was cut off and is left out."
+        yield from read_lines(path, _episode_line, lambda: notes.append(note))
+        return
+    run = Run.open(path)
+    for record in run.rollouts():
+        if not phases or record["phase"] in phases:
+            yield record
+    notes += run.notes
 
 
-def _line_of(record: Any) -> Record:
-    if not isinstance(record, dict) or not {"env_id", "turns"} <= record.keys():
-        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
-    return record
-
-
-def episode_of(record: Any) -> EpisodeRecord:
-    """The episode in a line.
-
-    Raises:
-        ConfigurationError: It holds none.
-    """
+def _episode_line(record: Any) -> Record:
+    """A line of a file of episodes, which is checked to be one."""
     if not isinstance(record, dict):
         raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
-    return EpisodeRecord.from_json(record)
-
-
-def create_evaluation(path: Path, config: Mapping[str, Any]) -> Run:
-    """Make the folder of an evaluation, before it is played.
-
-    Args:
-        path: Where; a folder that is taken gets a counter, as that of a run.
-        config: `env_id`, `policy`, and `settings` with the `env_kwargs`.
-
-    Raises:
-        ConfigurationError: It cannot be made there.
-    """
-    run = Run.create(path, {"kind": _KIND, **config, "reproducibility": reproducibility()})
-    run.write_summary({"status": "interrupted"})
-    return run
-
-
-def log_episode(run: Run, record: EpisodeRecord) -> None:
-    """Append an episode to the folder of an evaluation."""
-    run.log_rollouts([{"phase": EVALUATION, **record.to_json()}])
-
-
-def finish_evaluation(run: Run, evaluation: Evaluation, facts: Mapping[str, Any]) -> None:
-    """Write the figures of an evaluation, and that it came to its end.
-
-    Args:
-        facts: What else `summary.json` tells of it: `name`, `temperature`.
-    """
-    figures = {**facts, "tries": evaluation.k, "after": evaluation.summary()}
-    run.write_summary({"status": "complete", "evaluations": [figures]})
+    EpisodeRecord.from_json(record)
+    return record

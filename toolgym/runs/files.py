@@ -141,25 +141,27 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
                 cut_off()
 
 
-def append_lines(file: Path, records: Sequence[Record], whole: Iterable[Record]) -> None:
-    """Append one line for each record, all in one write.
+def append_lines(file: Path, records: Sequence[Record]) -> bool:
+    """Append one line for each record, all in one write; a last line that was cut off is dropped.
 
     Args:
-        file: Made where it is missing.
-        records: What to append.
-        whole: The records in the file now. They are written anew where its last line was cut off,
-            which would otherwise run into the next one.
+        file: Made if it is missing.
+        records: The records to append.
+
+    Returns:
+        Whether a line was dropped.
     """
-    if ends_within_a_line(file):
-        replace_file(file, (line_text(record) for record in whole))
-    with file.open("ab") as stream:
-        stream.write(b"".join(line_text(record) for record in records))
-
-
-def ends_within_a_line(file: Path) -> bool:
-    """The file has a last line without its end."""
-    if not file.is_file() or file.stat().st_size == 0:
-        return False
-    with file.open("rb") as stream:
-        stream.seek(-1, os.SEEK_END)
-        return stream.read(1) != b"\n"
+    is_cut = False
+    with file.open("a+b") as stream:
+        size = stream.tell()
+        stream.seek(max(0, size - 1))
+        if size and stream.read() != b"\n":
+            last = file.read_bytes().rpartition(b"\n")[2]
+            try:
+                json.loads(last)
+                stream.write(b"\n")  # only the end of the line is missing
+            except (ValueError, RecursionError):
+                is_cut = True
+                stream.truncate(size - len(last))
+        stream.write(b"".join(map(line_text, records)))
+    return is_cut

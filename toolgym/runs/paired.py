@@ -1,14 +1,13 @@
 """Two evaluations on the same tasks, compared task by task.
 
-Tasks differ far more than two checkpoints do. Pairing takes that out: what counts is on how many
-tasks one is right and the other wrong, so a difference can be told from chance with a fraction of
-the tasks that two independent samples need. What is compared has to be the same tasks in the same
-environment; a task that only one of the two played is counted and left out.
+Tasks differ far more than two checkpoints do. Pairing removes that difference: it counts on how
+many tasks one is right and the other wrong, so it needs a fraction of the tasks that two
+independent samples need. A task that only one of the two played is counted and left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,8 +16,8 @@ from typing import Any
 from toolgym.errors import ConfigurationError
 from toolgym.intervals import Effect, paired_difference, sign_test
 from toolgym.records import EpisodeRecord
-from toolgym.runs.episodes import is_evaluation, read_episodes
-from toolgym.runs.run import EVALUATION, ITEMS, SAMPLED, Run
+from toolgym.runs.episodes import is_evaluation, read_episodes, setting_of
+from toolgym.runs.run import ITEMS, SAMPLED, Run
 
 
 @dataclass(frozen=True)
@@ -26,18 +25,20 @@ class Paired:
     """The comparison of a second evaluation with a first.
 
     Attributes:
-        tasks: Those that both played, and that were scored in both.
-        tries: The most tries at a task of either.
-        first: Accuracy of the first on them, the mean over tasks.
-        second: That of the second.
-        difference: The second's less the first's, with its paired 95 % interval
+        env_id: The environment that both played.
+        tasks: Number of tasks that were scored in both.
+        tries: Largest number of tries at a task, in either.
+        first: Accuracy of the first, as the mean over these tasks.
+        second: Accuracy of the second.
+        difference: `second` minus `first`, with its paired 95 % interval
             (`toolgym.intervals.paired_difference`).
-        chance: p-value of the exact sign test (McNemar's where each task has one try).
-        gained: Tasks that the second does better.
-        lost: Tasks that the first does better.
-        unpaired: Tasks that one of the two has not, or has not scored.
+        chance: p-value of the exact sign test (McNemar's if each task has one try).
+        gained: Ids of the tasks on which the second is better.
+        lost: Ids of the tasks on which the first is better.
+        unpaired: Number of tasks that were not scored in both.
     """
 
+    env_id: str
     tasks: int
     tries: int
     first: float
@@ -64,44 +65,45 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
             task was scored in both.
     """
     one, other = _by_task(first), _by_task(second)
-    tasks = [task for task in one if task in other]
-    for task in tasks:
+    for task in one.keys() & other.keys():
         (one_asks, _), (other_asks, _) = one[task], other[task]
         if one_asks != other_asks:
             raise ConfigurationError(
                 f"{task} is two different tasks, of {one_asks[0]} and {other_asks[0]}: compare"
                 " evaluations of one environment on one data set."
             )
-    tasks = [task for task in tasks if one[task][1] and other[task][1]]
-    if not tasks:
+    pairs = {task: (one[task][1], other[task][1]) for task in one if task in other}
+    pairs = {task: tries for task, tries in pairs.items() if all(tries)}
+    if not pairs:
         raise ConfigurationError(
             "no task was scored in both: evaluate both with the same --dataset, --split, --n and"
             " --seed."
         )
-    pairs = {task: (fmean(one[task][1]), fmean(other[task][1])) for task in tasks}
-    gained = tuple(task for task, (a, b) in pairs.items() if b > a)
-    lost = tuple(task for task, (a, b) in pairs.items() if b < a)
-    tries = [sorted(len(each[task][1]) for each in (one, other)) for task in tasks]
-    before, after = zip(*pairs.values(), strict=True)
+    means = {task: (fmean(a), fmean(b)) for task, (a, b) in pairs.items()}
+    before, after = zip(*means.values(), strict=True)
+    gained = tuple(task for task, (a, b) in means.items() if b > a)
+    lost = tuple(task for task, (a, b) in means.items() if b < a)
     return Paired(
-        tasks=len(tasks),
-        tries=max(most for _, most in tries),
+        env_id=next(one[task][0][0] for task in pairs),
+        tasks=len(pairs),
+        tries=max(len(tries) for both in pairs.values() for tries in both),
         first=fmean(before),
         second=fmean(after),
-        difference=paired_difference(before, after, sum(least for least, _ in tries)),
+        difference=paired_difference(
+            before, after, sum(min(len(a), len(b)) for a, b in pairs.values())
+        ),
         chance=sign_test(len(gained), len(lost)),
         gained=gained,
         lost=lost,
-        unpaired=len(one.keys() | other.keys()) - len(tasks),
+        unpaired=len(one.keys() | other.keys()) - len(pairs),
     )
 
 
-_Tries = tuple[tuple[str, str], list[float]]
-"""What a task asks, in which environment; and of each scored try at it 1 if it was right."""
-
-
-def _by_task(records: Iterable[EpisodeRecord]) -> dict[str, _Tries]:
-    tasks: dict[str, _Tries] = {}
+def _by_task(
+    records: Iterable[EpisodeRecord],
+) -> dict[str, tuple[tuple[str, str], list[float]]]:
+    """By task its environment and question, and 1 or 0 for each scored try."""
+    tasks: dict[str, tuple[tuple[str, str], list[float]]] = {}
     for record in records:
         asks = (record.env_id, record.question)
         _, outcomes = tasks.setdefault(record.task_id, (asks, []))
@@ -111,110 +113,67 @@ def _by_task(records: Iterable[EpisodeRecord]) -> dict[str, _Tries]:
 
 @dataclass(frozen=True)
 class Compared:
-    """Two evaluations that go together.
+    """The comparison of two evaluations that belong together.
 
     Attributes:
-        name: What was played, such as `unseen databases, after`.
-        unseen: What the tasks were to the training of the two, in one sentence.
+        name: The evaluations' name, such as `unseen databases`.
+        about: For each of the two: what was played by whom, and what a training had not seen.
     """
 
     name: str
-    unseen: str
+    about: tuple[str, str]
     result: Paired
 
 
-def compare_folders(first: Path, second: Path, env_id: str | None = None) -> list[Compared]:
-    """Compare what two places hold: the final evaluations of two runs, or two of `toolgym eval`.
+def compare_folders(first: Path, second: Path) -> list[Compared]:
+    """Compare the evaluations in two places.
 
     Args:
-        first: A run folder, or what `toolgym eval --out` wrote.
+        first: A folder or file of `toolgym eval --out`, or a run folder, which stands for the
+            final evaluations of its training.
         second: Another; the same run folder again compares its evaluations before with those after.
-        env_id: The environment that was played; None: any.
 
     Raises:
-        ConfigurationError: There is nothing of the kind, or nothing that both have, or it was
-            played in another environment.
+        ConfigurationError: There are no evaluations, or none that both have.
     """
-    is_one = first.resolve() == second.resolve() and _is_training(first)
-    whens = ("before", "after") if is_one else ("after", "after")
-    one, other = (
-        _evaluations(path, when) for path, when in zip((first, second), whens, strict=True)
-    )
-    names = [suffix for suffix in one if suffix in other]
-    for record in (r for side in (one, other) for each in side.values() for r in each.records[:1]):
-        if env_id not in (None, record.env_id):
-            raise ConfigurationError(f"these episodes are of {record.env_id}, not of {env_id}.")
+    is_one = first.resolve() == second.resolve()
+    one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")
     found = [
         Compared(
-            _name(one[suffix], other[suffix], whens),
-            _unseen(one[suffix].unseen, other[suffix].unseen),
+            " and ".join(dict.fromkeys((one[suffix].name, other[suffix].name))),
+            (one[suffix].about, other[suffix].about),
             paired(one[suffix].records, other[suffix].records),
         )
-        for suffix in names
+        for suffix in one
+        if suffix in other
     ]
     if not found:
         raise ConfigurationError(f"{first} and {second} have no evaluation in common.")
     return found
 
 
-def _is_training(path: Path) -> bool:
-    return path.is_dir() and not is_evaluation(Run.open(path).config)
-
-
 @dataclass(frozen=True)
 class _Played:
     records: list[EpisodeRecord]
     name: str
-    unseen: tuple[str, ...] | None
+    about: str
 
 
 def _evaluations(path: Path, when: str) -> dict[str, _Played]:
-    """The evaluations of a place, by the suffix of their phases; one alone has none."""
-    if path.is_file():
-        return {"": _Played(read_episodes(path), path.name, None)}
-    run = Run.open(path)
-    if is_evaluation(run.config):
-        return {"": _Played(read_episodes(path, EVALUATION), run.name, None)}
-    told = dict(_by_suffix(run.summary.get("evaluations") or []))
-    played = {suffix: read_episodes(path, f"{when}{suffix}") for suffix in ("", ITEMS, SAMPLED)}
-    return {
-        suffix: _Played(
-            records,
-            str(told.get(suffix, {}).get("name", when)),
-            tuple(told[suffix].get("unseen") or ()) if suffix in told else None,
-        )
-        for suffix, records in played.items()
-        if records
-    }
-
-
-def _by_suffix(evaluations: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The evaluations of a summary: the first, then the others by how they were played."""
-    for place, each in enumerate(evaluations):
-        yield SAMPLED if each.get("temperature") else ITEMS if place else "", each
-
-
-def _name(one: _Played, other: _Played, whens: tuple[str, str]) -> str:
-    named = list(dict.fromkeys((one.name, other.name)))
-    return f"{' and '.join(named)}{', before and after' if whens[0] != whens[1] else ''}"
-
-
-def _unseen(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> str:
-    """What the tasks were to the training."""
-    if one is None and other is None:
-        return "What a training had seen of these tasks is not told by such files."
-    return " ".join(_sides(one, other))
-
-
-def _sides(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> Iterator[str]:
-    if one == other:
-        yield _said("Both trainings", one)
-        return
-    for who, kinds in (("The training of the first", one), ("That of the second", other)):
-        yield _said(who, kinds) if kinds is not None else f"{who} is not told."
-
-
-def _said(who: str, kinds: tuple[str, ...] | None) -> str:
-    if not kinds:
-        return f"{who} may have seen these tasks: nothing was held out."
-    return f"{who} had seen none of these {' and none of their '.join(kinds)}."
+    """The evaluations in a place, by the suffix of their phases; a single one has none."""
+    known = [f"{name} {value}" for name, value in setting_of(path).items() if value is not None]
+    about = ", ".join(known) or "not recorded in the file"
+    if path.is_file() or is_evaluation(Run.open(path).config):
+        return {"": _Played(read_episodes(path), path.resolve().name, about)}
+    named: dict[str, Any] = {}
+    for place, each in enumerate(Run.open(path).summary.get("evaluations") or []):
+        named[SAMPLED if each.get("temperature") else ITEMS if place else ""] = each
+    played = {}
+    for suffix in ("", ITEMS, SAMPLED):
+        if records := read_episodes(path, f"{when}{suffix}"):
+            told = named.get(suffix, {})
+            unseen = ", ".join(told.get("unseen") or ()) or "nothing"
+            name = str(told.get("name", "evaluation"))
+            seen = f"{about}; {when} a training that held out: {unseen}"
+            played[suffix] = _Played(records, name, seen)
+    return played

@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from toolgym.errors import ConfigurationError
-from toolgym.notebook import facts_table, with_interval
+from toolgym.records import html_table
 from toolgym.runs.files import (
     Record,
     append_lines,
@@ -74,8 +74,8 @@ RECORDED_PACKAGES = (
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
 )
 """What decides over a run's numbers."""
-MOST_EVALUATIONS = 10
-"""Evaluations of a run that a notebook shows."""
+SHOWN = ("env_id", "dataset", "model", "policy", "trainer", "status")
+"""What a notebook shows of the config and the summary."""
 
 
 class Run:
@@ -118,24 +118,14 @@ class Run:
             ConfigurationError: There is no such folder, or it has no readable `config.json`.
         """
         path = Path(path)
+        cure = "A run folder is made by `toolgym train`, or by `toolgym eval --out FOLDER`."
         if path.is_file():
-            raise ConfigurationError(
-                f"{path} is a file, and a run is a folder. A file of episodes, as `toolgym eval"
-                " --out FILE.jsonl` writes it, is for `toolgym stats` and for `toolgym eval"
-                " --merge`; with --out FOLDER there is a folder for report and audit."
-            )
+            raise ConfigurationError(f"{path} is a file, and a run is a folder. {cure}")
         if not path.is_dir():
-            raise ConfigurationError(
-                f"There is no run folder {path}; `toolgym train` makes one, and `toolgym eval --out"
-                " FOLDER` one of an evaluation."
-            )
+            raise ConfigurationError(f"There is no run folder {path}. {cure}")
         if not (path / CONFIG).is_file():
-            inside = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
-            cure = (
-                f"It holds the runs {', '.join(inside)}: name one of them."
-                if inside
-                else "A run folder is made by `toolgym train`, or by `toolgym eval --out FOLDER`."
-            )
+            if inside := sorted(file.parent.name for file in path.glob(f"*/{CONFIG}")):
+                cure = f"It holds the runs {', '.join(inside)}: name one of them."
             raise ConfigurationError(f"{path} is no run folder: {CONFIG} is missing. {cure}")
         return cls(path, read_object(path / CONFIG))
 
@@ -178,7 +168,7 @@ class Run:
         Raises:
             ConfigurationError: Phase or step is not one, or JSON cannot hold a value.
         """
-        self._append(METRICS, [_checked_metrics(plain(record, "metrics"))])
+        self._append(METRICS, [_checked(plain(record, "metrics"), METRIC_PHASES)])
 
     def metrics(self, phase: str | None = None) -> list[Record]:
         """All records of `metrics.jsonl`, or those of one phase, in the order of writing.
@@ -204,7 +194,7 @@ class Run:
             ConfigurationError: Phase or step is not one, or JSON cannot hold a value. Nothing is
                 written then.
         """
-        self._append(ROLLOUTS, [_checked_rollout(plain(item, "rollout")) for item in rollouts])
+        self._append(ROLLOUTS, [_checked(plain(item, "rollout"), ALL_PHASES) for item in rollouts])
 
     def rollouts(self, phase: str | None = None) -> Iterator[Record]:
         """The episodes of `rollouts.jsonl`, or those of one phase, one at a time.
@@ -237,11 +227,15 @@ class Run:
     def _repr_html_(self) -> str:
         """What was played or trained and how it ended, as a notebook shows it."""
         summary = self.summary
-        known = {**self.config, **summary}
-        names = ("env_id", "dataset", "model", "policy", "trainer")
-        facts = [(name, known.get(name)) for name in names]
-        facts.append(("status", summary.get("status", "not ended")))
-        return facts_table(f"Run {self.name}", [*facts, *_accuracies(summary)])
+        known = {**self.config, "status": "not ended", **summary}
+        facts = {name: known.get(name) for name in SHOWN}
+        listed = summary.get("evaluations")
+        first = listed[0] if isinstance(listed, list) and listed else summary
+        for when in ("before", "after"):
+            found = first.get(when) if isinstance(first, dict) else None
+            if isinstance(found, dict):
+                facts |= {f"{name} {when}": found.get(name) for name in ("accuracy", "interval")}
+        return html_table(f"Run {self.name}", facts)
 
     @property
     def checkpoints(self) -> Path:
@@ -249,12 +243,19 @@ class Run:
         return self.path / "checkpoints"
 
     def _append(self, name: str, records: Sequence[Record]) -> None:
-        append_lines(self.path / name, records, whole=self._lines(name))
+        if append_lines(self.path / name, records):
+            self._note_cut(name)
 
     def _lines(self, name: str) -> Iterator[Record]:
-        check = _checked_metrics if name == METRICS else _checked_rollout
+        phases = METRIC_PHASES if name == METRICS else ALL_PHASES
+        return read_lines(
+            self.path / name, lambda record: _checked(record, phases), lambda: self._note_cut(name)
+        )
+
+    def _note_cut(self, name: str) -> None:
         note = f"The last line of {name} was cut off and is left out."
-        return read_lines(self.path / name, check, lambda: self._note(note))
+        if note not in self.notes:
+            self.notes.append(note)
 
     def _cut(self, name: str, phase: str, after_step: int) -> None:
         if not (self.path / name).is_file():
@@ -267,12 +268,8 @@ class Run:
         )
         replace_file(self.path / name, (line_text(record) for record in remaining))
 
-    def _note(self, sentence: str) -> None:
-        if sentence not in self.notes:
-            self.notes.append(sentence)
 
-
-def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
+def reproducibility() -> Record:
     """The circumstances besides config and seed that decide over a run's numbers.
 
     Returns:
@@ -286,21 +283,8 @@ def reproducibility(packages: Sequence[str] = RECORDED_PACKAGES) -> Record:
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
         "sqlite": sqlite3.sqlite_version,
-        "packages": {name: version for name in packages if (version := _version(name)) is not None},
+        "packages": {name: found for name in RECORDED_PACKAGES if (found := _version(name))},
     }
-
-
-def _accuracies(summary: Record) -> Iterator[tuple[str, str]]:
-    """The accuracy of each evaluation in a summary, before and after, with its interval."""
-    listed = summary.get("evaluations")
-    for evaluation in listed[:MOST_EVALUATIONS] if isinstance(listed, list) else [summary]:
-        if not isinstance(evaluation, dict):
-            continue
-        for when in ("before", "after"):
-            match evaluation.get(when):
-                case {"accuracy": float(accuracy), "interval": [float(low), float(high)]}:
-                    on = f" on {evaluation['name']}" if evaluation.get("name") else ""
-                    yield f"accuracy{on}, {when}", with_interval(accuracy, low, high)
 
 
 def _version(package: str) -> str | None:
@@ -340,25 +324,14 @@ def _claim(folder: Path, config: Record) -> bool:
     return True
 
 
-def _checked_metrics(record: Any) -> Record:
-    phase, step = _place(record, METRIC_PHASES)
-    if step is None:
-        raise ConfigurationError(f"metrics of phase {phase!r} need a `step`, a whole number from 1")
-    return dict(record)
-
-
-def _checked_rollout(record: Any) -> Record:
-    _place(record, ALL_PHASES)
-    return {"step": None, **record}
-
-
-def _place(record: Any, phases: tuple[str, ...]) -> tuple[str, int | None]:
+def _checked(record: Any, phases: tuple[str, ...]) -> Record:
+    """A record whose phase is one of these, with a step; a step of None is for rollouts only."""
     if not isinstance(record, dict):
         raise ConfigurationError(f"a record must be a JSON object, not {type(record).__name__}")
     phase, step = record.get("phase"), record.get("step")
     if phase not in phases:
         raise ConfigurationError(f"`phase` must be one of {', '.join(phases)}, not {phase!r}")
-    first = 0 if phase in SELECTION_PHASES else 1
-    if step is not None and (type(step) is not int or step < first):
-        raise ConfigurationError(f"`step` must be a whole number from {first}, not {step!r}")
-    return str(phase), step
+    least = 0 if phase in SELECTION_PHASES else 1
+    if not ((step is None and phases is ALL_PHASES) or (type(step) is int and step >= least)):
+        raise ConfigurationError(f"`step` must be a whole number from {least}, not {step!r}")
+    return {**record, "step": step}

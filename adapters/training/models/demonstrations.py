@@ -29,7 +29,7 @@ from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages, turn_messages
 from toolgym.policies import ExpertPolicy, Policy, Situation
 from toolgym.tasks import Task, TaskSet
-from toolgym.tries import seed_of_try, slots
+from toolgym.tries import seed_of_try
 
 
 def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
@@ -223,7 +223,7 @@ def demonstrate(
     env = registration.make(env_id, **env_kwargs)
     ids = playable_tasks(env.tasks, n, seed).ids
     policy: Policy = NoisyDemonstrator(seed) if demonstrator == "sloppy" else ExpertPolicy()
-    tries = ((slot, ids[slot % len(ids)], seed * 1_000_003 + slot) for slot in range(n))
+    tries = ((ids[number % len(ids)], seed * 1_000_003 + number) for number in range(n))
     transcripts = []
     for _ in play_episodes(env, policy, tries):
         transcripts.append(_transcript(env))
@@ -232,25 +232,25 @@ def demonstrate(
     return transcripts
 
 
-def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[int, str, int]]:
+def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[str, int]]:
     """The first try at each task, for `play_episodes`."""
-    for slot, task_id in zip(slots(), task_ids, strict=False):
-        yield slot, task_id, seed_of_try(seed, task_id, 0)
+    return ((task_id, seed_of_try(seed, task_id, 0)) for task_id in task_ids)
 
 
 def play_episodes(
-    env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[int, str, int]]
+    env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[str, int]]
 ) -> Iterator[None]:
     """Play episodes, and yield after each, while the environment still holds it.
 
     Args:
         policy: Who acts. An action without text ends its episode, unanswered.
-        tries: For each episode the slot and the seed of its situations, with the task's id between.
+        tries: For each episode the task's id and the seed of its situations.
     """
-    for slot, task_id, seed in tries:
+    for task_id, seed in tries:
         observation, _ = env.reset(options={"task_id": task_id})
+        memory: dict[str, Any] = {}
         while not env.episode.over:
-            (action,) = policy.act([Situation(slot, env, observation, seed)])
+            (action,) = policy.act([Situation(env, observation, seed, memory)])
             if isinstance(action, str) and not action.strip():
                 env.finish()
                 break

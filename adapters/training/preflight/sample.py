@@ -137,7 +137,7 @@ def play_sample(
     table = _Table(settings, policy)
     for start in range(0, len(named), batch):
         began = time.monotonic()
-        played += table.play(named[start : start + batch], start)
+        played += table.play(named[start : start + batch])
         seconds.append(time.monotonic() - began)
         progress(len(played))
     return SamplePlayed(tuple(played), tries, tuple(seconds), batch)
@@ -150,9 +150,9 @@ class _Table:
         self._settings, self._policy = settings, policy
         self._envs: list[ToolEnv[Any]] = []
 
-    def play(self, tries: Sequence[Try], first: int) -> Iterator[Played]:
-        """One episode for each try, in lock step; `first` were played before."""
-        opened = [self._begin(place, one, first) for place, one in enumerate(tries)]
+    def play(self, tries: Sequence[Try]) -> Iterator[Played]:
+        """One episode for each try, in lock step."""
+        opened = [self._begin(place, one) for place, one in enumerate(tries)]
         while playing := [each for each in opened if not each.over]:
             actions = self._policy.act([each.situation for each in playing])
             for each, action in zip(playing, actions, strict=True):
@@ -164,14 +164,14 @@ class _Table:
             was_cut_off = each.last_words is not None
             yield Played(record, messages, each.written, was_cut_off, each.unfinished)
 
-    def _begin(self, place: int, one: Try, first: int) -> _Open:
+    def _begin(self, place: int, one: Try) -> _Open:
         if place == len(self._envs):
             made = registration.make(self._settings.env_id, **self._settings.training_kwargs)
             self._envs.append(made)
         env = self._envs[place]
         observation, _ = env.reset(seed=seed_of(one.task_id), options={"task_id": one.task_id})
         own = seed_of_try(self._settings.seed, one.task_id, one.number)
-        situation = Situation(first + place, env, observation, own)
+        situation = Situation(env, observation, own)
         return _Open(situation, self._settings.max_completion_length)
 
     def _advance(self, each: _Open, action: str) -> None:

@@ -85,16 +85,17 @@ def play_turn_by_turn(
         batch=AT_ONCE if settings.is_tiny else _FEW,
         seed=settings.seed,
     )
-    played = rollout.run(
+    played = rollout.evaluate(
         settings.env_id,
         policy,
-        asked.repeated,
+        task_ids=asked.task_ids,
+        k=asked.tries,
         batch=AT_ONCE,
         seed=MEASURED_ON,
         progress=lambda so_far, _: done(so_far),
         **asked.env_kwargs,
     )
-    return list(played)
+    return list(played.records)
 
 
 def asked_for(settings: TrainSettings, evaluation: Evaluation) -> Asked:

@@ -91,11 +91,10 @@ def test_demonstrations_end_as_they_are_told_to(tmp_path: Path) -> None:
 @pytest.fixture
 def evaluated(tmp_path: Path) -> Path:
     """What `toolgym eval --out FOLDER` keeps."""
-    output = Output(
-        tmp_path / "evaluated", {"env_id": NOTES, "policy": "expert"}, {"step_limit": 9}
-    )
-    evaluation = rollout.evaluate(NOTES, "expert", n=4, step_limit=9)
-    output.keep(evaluation)
+    output = Output(tmp_path / "evaluated")
+    setting = {"env_id": NOTES, "policy": "expert"}
+    with output.writing(setting, {"step_limit": 9}) as keep:
+        output.finish(rollout.evaluate(NOTES, "expert", n=4, step_limit=9, on_episode=keep))
     return tmp_path / "evaluated"
 
 
@@ -119,7 +118,7 @@ def test_rollouts_have_the_prompt_that_was_played(evaluated: Path, tmp_path: Pat
 
 def test_an_episode_of_an_older_version_is_left_out_where_it_cannot_be_told(tmp_path: Path) -> None:
     calls = [{"name": "read", "arguments": {"note": "a"}}] * 2
-    record = rollout.play(NOTES, policies.scripted([calls, ""]), seed=0).to_json()
+    record = rollout.play(NOTES, policies.ScriptedPolicy([calls, ""]), seed=0).to_json()
     old = json.loads(json.dumps(record))
     del old["turns"][0]["results"]
     path = Run.create(tmp_path / "run", {"kind": "evaluation"}).path

@@ -123,7 +123,7 @@ def test_the_strangest_arguments_come_back_to_the_last_digit(tmp_path: Path) -> 
         [{"name": "count", "arguments": {"text": "a"}}, {"name": "answer", "arguments": {}}],
         "no call",
     ]
-    record = rollout.play(NOTES, policies.scripted(actions), seed=0).to_json()
+    record = rollout.play(NOTES, policies.ScriptedPolicy(actions), seed=0).to_json()
     record["turns"][0]["calls"][0]["arguments"] = STRANGE
     record["turns"][0]["action"] = calls_text([ToolCall("read", STRANGE)])
     run = Run.create(tmp_path / "run", {"kind": "evaluation", "env_id": NOTES})

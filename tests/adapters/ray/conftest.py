@@ -46,8 +46,8 @@ DEADLY = """
 
 @pytest.fixture(scope="session")
 def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """The workers of a cluster of its own."""
-    from adapters.ray.spread import open_spread
+    """The `map` of a cluster of its own."""
+    from adapters.ray.workers import ray_workers
 
     points = {"deadly": "load", "slow": "slow", "refuse": "refuse"}
     group = {f"toolgym.policies: {name}": f"deadly:{value}" for name, value in points.items()}
@@ -55,8 +55,8 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with pytest.MonkeyPatch.context() as patch:
         path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
         patch.setenv("PYTHONPATH", path)  # what workers of the cluster will inherit
-        with open_spread("local") as spread:
-            yield spread
+        with ray_workers("local") as map_parts:
+            yield map_parts
 
 
 @pytest.fixture

@@ -14,14 +14,14 @@ pytest.importorskip("ray", reason="needs the extra `ray`: make test-adapters NAM
 
 import ray
 
-from adapters.ray import spread as ray_spread
+from adapters.ray import workers as ray_workers
 from tests.toolgym.commands.command_line import environ, run
 from tests.toolgym.commands.on_a_terminal import run_on_terminal
 from toolgym import ConfigurationError, EnvironmentFault, policies, read_episodes, rollout
 from toolgym.policies import ByName
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
-from toolgym.spread import PartLost
+from toolgym.workers import WorkerLost
 
 EXPLORE = "sqlgym/Explore-v0"
 HOW: dict[str, Any] = {"n": 6, "batch": 2, "split": "dev"}
@@ -34,31 +34,31 @@ def command(*arguments: object) -> list[str]:
 
 
 def test_a_killed_worker_loses_nothing(workers: Any, marks: Path) -> None:
-    one = rollout.evaluate(EXPLORE, policies.expert(), **HOW)
+    one = rollout.evaluate(EXPLORE, policies.ExpertPolicy(), **HOW)
     options = {"marks": str(marks), "at": one.records[3].task_id, "deaths": 2}
 
-    many = rollout.evaluate(EXPLORE, ByName("deadly", options=options), spread=workers, **HOW)
+    many = rollout.evaluate(EXPLORE, ByName("deadly", options=options), map=workers, **HOW)
 
     assert len(list(marks.iterdir())) == 2
     assert many == one
 
 
 def test_a_part_that_kills_its_workers_is_named(workers: Any, marks: Path) -> None:
-    one = rollout.evaluate(EXPLORE, policies.expert(), **HOW)
+    one = rollout.evaluate(EXPLORE, policies.ExpertPolicy(), **HOW)
     options = {"marks": str(marks), "at": one.records[3].task_id, "deaths": 99}
     kept: list[EpisodeRecord] = []
-    named = rf"2 episodes from try 0 of {one.records[2].task_id} to .* was lost 4 times"
+    named = rf"a worker was lost 4 times .* worked on .*{one.records[2].task_id}"
 
-    with pytest.raises(PartLost, match=named):
+    with pytest.raises(WorkerLost, match=named):
         rollout.evaluate(
             EXPLORE,
             ByName("deadly", options=options),
-            spread=workers,
+            map=workers,
             on_episode=kept.append,
             **HOW,
         )
 
-    assert len(list(marks.iterdir())) == 1 + ray_spread.RETRIES
+    assert len(list(marks.iterdir())) == 1 + ray_workers.RETRIES
     assert kept == list(one.records[:2])
 
 
@@ -66,7 +66,7 @@ def test_an_error_of_ours_arrives_as_itself(workers: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"^this policy is out of order; take another"
     ) as e:
-        rollout.evaluate(EXPLORE, ByName("refuse"), spread=workers, **HOW)
+        rollout.evaluate(EXPLORE, ByName("refuse"), map=workers, **HOW)
 
     assert type(e.value) is ConfigurationError
 
@@ -78,7 +78,7 @@ def test_an_interrupted_command_keeps_what_was_played_and_leaves(
     options = ("--policy", "slow", "--n", 6, "--batch", 1, "--out", kept)
     playing = subprocess.Popen(
         command(*options),
-        env=environ(),
+        env=environ(Path(os.environ["PYTHONPATH"])),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -93,7 +93,7 @@ def test_an_interrupted_command_keeps_what_was_played_and_leaves(
     assert playing.returncode == 130, stderr
     assert (stdout, stderr.splitlines()[-1]) == ("", "toolgym: interrupted.")
     assert not Run.open(kept).is_complete
-    whole = rollout.evaluate(EXPLORE, policies.expert(), n=6, split="dev").records
+    whole = rollout.evaluate(EXPLORE, policies.ExpertPolicy(), n=6, split="dev").records
     played = read_episodes(kept)
     assert 0 < len(played) < 6
     assert tuple(played) == whole[: len(played)]
@@ -117,11 +117,11 @@ def test_the_command_writes_what_one_process_writes(workers: Any, tmp_path: Path
 def test_a_connection_that_is_there_stays(
     workers: Any, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ray_spread, "_check_address", lambda address: None)
+    monkeypatch.setattr(ray_workers, "_check_address", lambda address: None)
 
     with (
         pytest.raises(ConfigurationError, match="this process is connected to Ray already"),
-        ray_spread.open_spread(address),
+        ray_workers.ray_workers(address),
     ):
         pass
 
@@ -129,10 +129,10 @@ def test_a_connection_that_is_there_stays(
 
 
 def test_another_version_on_a_node_is_told(workers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_spread, "version", lambda name: "0.0.1")
+    monkeypatch.setattr(ray_workers, "version", lambda name: "0.0.1")
 
     with pytest.raises(ConfigurationError, match=r"has toolgym .*, and here is 0\.0\.1: install"):
-        ray_spread._check_versions(ray, "there:6379")
+        ray_workers._check_versions(ray, "there:6379")
 
 
 def listening(folder: str) -> set[str]:
@@ -188,4 +188,4 @@ def test_an_unknown_address_is_told(tmp_path: Path, address: str, told: str) -> 
 
 
 def test_a_fault_is_of_the_kind_that_leaves_episodes_unscored() -> None:
-    assert issubclass(PartLost, EnvironmentFault)
+    assert issubclass(WorkerLost, EnvironmentFault)

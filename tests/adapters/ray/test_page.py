@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("ray", reason="needs the extra `ray`: make test-adapters NAME=ray")
 
-from adapters.ray.spread import RETRIES
+from adapters.ray.workers import RETRIES
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "ray.md").read_text("utf-8")
 
@@ -20,7 +20,7 @@ def test_the_session_prints_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     # One process has one connection, and the tests have a cluster already.
-    monkeypatch.setattr("toolgym.spread.open_spread", lambda name, address: nullcontext(workers))
+    monkeypatch.setattr("toolgym.workers.open_workers", lambda name, address: nullcontext(workers))
     (block,) = re.findall(r"^```python ray\n(.*?)^```$", PAGE, re.M | re.S)
     session = doctest.DocTestParser().get_doctest(block, {}, "ray.md", "ray.md", 0)
     said: list[str] = []

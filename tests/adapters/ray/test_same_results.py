@@ -13,7 +13,6 @@ from toolgym.family import SynthesisOrder
 from toolgym.policies import ByName
 from toolgym.records import Evaluation
 from toolgym.registration import family_of
-from toolgym.spread import HERE
 
 EXPLORE, COMPOSE = "sqlgym/Explore-v0", "aflowgym/Compose-v0"
 
@@ -41,7 +40,7 @@ def test_records_are_those_of_one_process(
     many = rollout.evaluate(
         env_id,
         ByName(policy, seed=5),
-        spread=workers,
+        map=workers,
         progress=lambda *state: told.append(state),
         on_episode=kept.append,
         **options,
@@ -62,12 +61,12 @@ def test_written_tasks_are_those_of_one_process(
     empty = tmp_path / "empty.db"
     empty.write_bytes(files[0].read_bytes()[:100])
     written, told = {}, []
-    for name, spread in (("ray", workers), ("one", HERE)):
+    for name, map_parts in (("ray", workers), ("one", map)):
         # The workers have the cache that they were started with, and this process has no other.
         monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / f"cache-{name}"))
         out, splits = tmp_path / name, {"train": 0.6, "dev": 0.4}
         sources = (tmp_path / "invented", empty)
-        order = SynthesisOrder(sources, out, splits, {"n": 12, "seed": 3}, spread=spread)
+        order = SynthesisOrder(sources, out, splits, {"n": 12, "seed": 3}, map=map_parts)
         summary = family.synthesize(order, lambda *state: told.append(state))
         made = {
             str(file.relative_to(out)): file.read_bytes()
@@ -79,5 +78,4 @@ def test_written_tasks_are_those_of_one_process(
     assert written["ray"] == written["one"]
     assert {"dev.json", "train_spider.json"} <= written["one"][1].keys()
     assert '"empty"' in written["one"][0]
-    assert told[0][0] % 12 == 0  # whole databases
-    assert told[0][1] == 6 * 12
+    assert told[0] == (12, 6 * 12)  # a whole database

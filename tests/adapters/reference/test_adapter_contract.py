@@ -88,7 +88,7 @@ class ScriptedPlayer(Player):
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
     env = registration.make(EXPLORE)
-    play(env, policies.expert(), task_id=HUTS)
+    play(env, policies.ExpertPolicy(), task_id=HUTS)
     return train_tokenizer([episode_messages(env)], 600)
 
 

@@ -163,7 +163,7 @@ def test_the_rules_agree_on_the_bundled_tasks(env_id: str, n: int) -> None:
 def test_the_rules_agree_on_real_spider(spider: Path, env_id: str) -> None:
     kwargs = {"dataset": str(spider), "split": "dev"}
     env = registration.make(env_id, **kwargs)
-    for policy in (policies.expert(), NoisyDemonstrator(0, {"careless": 1.0}, 0.0)):
+    for policy in (policies.ExpertPolicy(), NoisyDemonstrator(0, {"careless": 1.0}, 0.0)):
         for record in played(env_id, policy, 200, **kwargs):
             task = env.tasks.require(record.task_id)
             found = env.family.recheck(env, task, record.to_json()["turns"])

@@ -50,7 +50,7 @@ def situations(count):
     for slot in range(count):
         env = registration.make(ENV, **TINY)
         observation, _ = env.reset(seed=slot)
-        made.append(Situation(slot, env, observation, slot))
+        made.append(Situation(env, observation, slot))
     return made
 
 
@@ -168,7 +168,7 @@ def evaluated(monkeypatch):
         tokens = iter([token for turn in script for token in encoded(tokenizer, turn)])
         monkeypatch.setattr(chat_policy, "_choose", lambda *_: [next(tokens)])
         for _ in script:
-            situation = Situation(0, env, "", 0)
+            situation = Situation(env, "", 0)
             shown = tokenizer.decode(policy._prompt(situation))
             env.step(policy.act([situation])[0])
         return env.episode, shown

@@ -573,7 +573,7 @@ def test_a_policy_plays_by_a_template_however_it_is_asked_for(
         ChatModelPolicy(model, bare, chat_template="chatml"),
     ]
     for policy in policies:
-        policy.act([Situation(0, notes, "", 0)])
+        policy.act([Situation(notes, "", 0)])
 
     fitted = with_chat_template(bare, "chatml")
     expected = rendered(

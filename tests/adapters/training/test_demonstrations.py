@@ -124,8 +124,9 @@ def test_the_careless_answer_what_their_own_query_returned() -> None:
     observation, _ = env.reset(seed=0)
     policy = NoisyDemonstrator(habits={"careful": 0.0, "careless": 1.0, "guess": 0.0}, stumbles=0.0)
 
+    memory: dict[str, Any] = {}
     while not env.episode.over:
-        (action,) = policy.act([Situation(0, env, observation, 0)])
+        (action,) = policy.act([Situation(env, observation, 0, memory)])
         observation, *_ = env.step(action)
 
     *_, query, answer = env.episode.turns

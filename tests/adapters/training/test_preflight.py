@@ -105,7 +105,13 @@ class Reader(ChatModelPolicy):
     """Arguments that are added to every call."""
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
-        return [self._said(situation.env, situation.slot % 2 == 0) for situation in situations]
+        return [self._said(each.env, self._number(each) % 2 == 0) for each in situations]
+
+    def _number(self, situation: Situation) -> int:
+        """The number of the episode among all that were played."""
+        if "number" not in situation.memory:
+            self.episodes = getattr(self, "episodes", -1) + 1
+        return int(situation.memory.setdefault("number", getattr(self, "episodes", 0)))
 
     def _said(self, env: Any, is_right: bool) -> str:
         if not env.episode.turns:

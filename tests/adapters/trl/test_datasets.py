@@ -74,7 +74,7 @@ def test_a_demonstration_is_the_experts_episode_and_a_last_word() -> None:
 
 
 def test_a_policy_that_says_nothing_more_ends_its_demonstration() -> None:
-    early = policies.scripted([{"name": "count", "arguments": {"text": "a"}}])
+    early = policies.ScriptedPolicy([{"name": "count", "arguments": {"text": "a"}}])
     rows = sft_dataset(NOTES, policy=early)
     assert len(rows) == 6
     assert [len(row["messages"]) for row in rows] == [5] * 6

@@ -120,7 +120,7 @@ def padded_experts(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     env = registration.make(EXPLORE, dataset="tiny")
     rollouts = []
     for place, row in enumerate(inputs):
-        play(env, policies.expert(), task_id=row["task_id"])
+        play(env, policies.ExpertPolicy(), task_id=row["task_id"])
         said = []
         for turn in env.episode.turns:
             for each in turn.calls:

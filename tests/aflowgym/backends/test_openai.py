@@ -39,7 +39,7 @@ def model():
 
 
 def backend_on(server, model, **changed):
-    options = {"model": "m", "base_url": server.url, "retries": 1, "backoff": 0.002}
+    options = {"model": "m", "base_url": server.url, "retries": 0}
     return OpenAIBackend(ChatClient(ChatSettings(**{**options, **changed})), model.sandbox)
 
 
@@ -178,16 +178,14 @@ def test_an_outage_leaves_an_episode_unscored_and_the_run_goes_on(model):
 
     with ScriptedServer(model, faults=faults) as server:
         backend = backend_on(server, model, retries=0)
-        records = list(
-            rollout.run(
-                "aflowgym/Compose-v0",
-                policies.expert(),
-                [task.id for task in ONE_OF_EACH],
-                split="train",
-                backend=backend,
-                sandbox=model.sandbox,
-            )
-        )
+        records = rollout.evaluate(
+            "aflowgym/Compose-v0",
+            policies.ExpertPolicy(),
+            task_ids=[task.id for task in ONE_OF_EACH],
+            split="train",
+            backend=backend,
+            sandbox=model.sandbox,
+        ).records
         backend.client.close()
 
     assert [record.scored for record in records] == [False, True, True]
@@ -202,8 +200,12 @@ def test_the_workflows_of_a_batch_of_episodes_are_on_the_server_at_the_same_time
         with ScriptedServer(model, latency=0.05) as server:
             backend = backend_on(server, model)
             options = {"split": "train", "backend": backend, "sandbox": model.sandbox}
-            records = rollout.run(
-                "aflowgym/Compose-v0", policies.expert(), math, batch=batch, **options
+            records = rollout.evaluate(
+                "aflowgym/Compose-v0",
+                policies.ExpertPolicy(),
+                task_ids=math,
+                batch=batch,
+                **options,
             )
             told = [record.to_json() for record in records]
             backend.client.close()
@@ -251,7 +253,7 @@ def test_a_backend_is_found_by_name_and_shared():
     assert make_backend("openai:m", **options, temperature=0.1) is not backend
     assert backend.client.settings.temperature > 0
     assert pickle.loads(pickle.dumps(backend.client)).settings == backend.client.settings
-    with pytest.raises(ConfigurationError, match="did you mean retries"):
+    with pytest.raises(ConfigurationError, match=r"retrys: Extra inputs .* retries"):
         make_backend("openai:m", retrys=1)
     with pytest.raises(ConfigurationError, match="has no options"):
         make_backend("simulated", retries=1)

@@ -159,7 +159,7 @@ def test_a_free_answer_is_there_only_when_it_is_asked_for(env):
     *_, info = free.step({"name": "answer", "arguments": {"value": "12"}})
     assert info["correct"]
     assert info["score"] == 1.0  # why it is off by default: no operator was called
-    assert rollout.play(free, policies.expert(), task_id="math-change-1").correct
+    assert rollout.play(free, policies.ExpertPolicy(), task_id="math-change-1").correct
 
 
 def test_equal_seeds_are_equal_episodes_and_other_seeds_draw_anew(env):

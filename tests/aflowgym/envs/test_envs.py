@@ -186,7 +186,7 @@ def test_identical_rollouts_earn_the_same(env_id):
         said += [right_call(env, luck) for _ in range(4)]
         ids = env.tasks.ids
         records = [
-            rollout.play(each, policies.scripted(said), task_id=ids[start % len(ids)])
+            rollout.play(each, policies.ScriptedPolicy(said), task_id=ids[start % len(ids)])
             for each in (env, other)
         ]
         assert records[0].to_json() == records[1].to_json()
@@ -210,8 +210,8 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
         assert env.episode.terminated
         return env.finish()
 
-    expert = fmean(rollout.play(env, policies.expert(), task_id=i).score for i in ids)
-    chance = fmean(rollout.play(env, policies.random(), task_id=i).score for i in ids)
+    expert = fmean(rollout.play(env, policies.ExpertPolicy(), task_id=i).score for i in ids)
+    chance = fmean(rollout.play(env, policies.RandomPolicy(), task_id=i).score for i in ids)
     middle = fmean(map(novice_score, ids))
     assert expert > 0.8
     assert expert > middle + 0.2
@@ -232,10 +232,10 @@ def test_the_novice_hits_upon_the_best_workflow_now_and_then_and_on_others_mostl
 
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_both_are_evaluated_by_every_policy(env_id):
-    found = rollout.evaluate(env_id, policies.expert(), n=20, k=2, split="dev")
+    found = rollout.evaluate(env_id, policies.ExpertPolicy(), n=20, k=2, split="dev")
     assert found.accuracy > 0.6
     assert all(record.answered for record in found.records)
-    assert rollout.evaluate(env_id, policies.random(), n=5).episodes == 5
+    assert rollout.evaluate(env_id, policies.RandomPolicy(), n=5).episodes == 5
 
 
 @pytest.mark.parametrize("preset", sweep(PRESETS, ["teaching"]))
@@ -244,6 +244,6 @@ def test_both_are_evaluated_by_every_policy(env_id):
 def test_the_expert_answers_within_any_budget_it_can(env_id, step_limit, preset):
     env = registration.make(env_id, step_limit=step_limit, backend=f"simulated:{preset}")
     for seed in range(30):
-        record = rollout.play(env, policies.expert(), seed=seed)
+        record = rollout.play(env, policies.ExpertPolicy(), seed=seed)
         if env_id == COMPOSE or step_limit > 2:
             assert record.answered, record.turns

@@ -155,7 +155,7 @@ def test_the_operators_of_an_episode_share_the_calls_of_one_run():
 
 def test_a_random_policy_runs_operators():
     """It once drew `copies` from the words of the question, so that nothing ever ran."""
-    found = rollout.evaluate(OPERATE, policies.random(), n=60, dataset="bundled", split="dev")
+    found = rollout.evaluate(OPERATE, policies.RandomPolicy(), n=60, dataset="bundled", split="dev")
     assert found.validity > 0.5
     ran = [each for each in found.records if "Solution:" in str(each.to_json()["turns"])]
     assert len(ran) > 20

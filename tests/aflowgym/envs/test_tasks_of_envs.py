@@ -61,19 +61,16 @@ class Wanderer:
 
     name = "wanderer"
 
-    def __init__(self):
-        self.playing = {}
-
     def act(self, situations):
         return [self.next(each) for each in situations]
 
     def next(self, situation):
         try:
-            if situation.slot not in self.playing:
+            if "novice" not in situation.memory:
                 draw = random.Random(situation.seed)
-                self.playing[situation.slot] = situation.env.novice(draw)
-                return next(self.playing[situation.slot])
-            return self.playing[situation.slot].send(situation.observation)
+                situation.memory["novice"] = situation.env.novice(draw)
+                return next(situation.memory["novice"])
+            return situation.memory["novice"].send(situation.observation)
         except StopIteration:
             return ""
 
@@ -83,7 +80,7 @@ def test_a_second_rule_agrees_on_what_was_played(env_id):
     env = registration.make(env_id)
     ids = [task_id for task_id in env.tasks.ids[::4] for _ in range(2)]
     decided = disagreed = 0
-    for record in rollout.run(env_id, Wanderer(), ids, seed=3):
+    for record in rollout.evaluate(env_id, Wanderer(), task_ids=ids, seed=3):
         task = env.tasks.get(record.task_id)
         verdict = env.family.recheck(env, task, record.to_json()["turns"])
         decided += verdict is not None

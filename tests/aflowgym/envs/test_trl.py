@@ -34,7 +34,7 @@ def padded(env_id: str) -> Any:
         env = registration.make(env_id, dataset="tiny")
         rollouts = []
         for place, row in enumerate(inputs):
-            play(env, policies.expert(), task_id=row["task_id"])
+            play(env, policies.ExpertPolicy(), task_id=row["task_id"])
             calls = [each for turn in env.episode.turns for each in turn.calls]
             said = [(each.name, each.arguments) for each in calls]
             if place % 2:  # as many calls, and other ones

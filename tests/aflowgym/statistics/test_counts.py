@@ -110,7 +110,7 @@ def call(name, **arguments):
     ],
 )
 def test_the_calls_of_the_operators_are_read_from_what_the_agent_was_told(env_id, actions, calls):
-    policy = policies.scripted([*actions, call("answer")])
+    policy = policies.ScriptedPolicy([*actions, call("answer")])
     records = rollout.evaluate(env_id, policy, n=4, kind="qa").records
 
     told = [each.calls for each in readings(records)]

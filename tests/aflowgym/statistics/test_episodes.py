@@ -23,7 +23,7 @@ def call(name, **arguments):
 
 
 def played(env_id: str, *actions: str, n: int = 3, **kwargs) -> list[EpisodeRecord]:
-    evaluation = rollout.evaluate(env_id, policies.scripted([*actions]), n=n, **kwargs)
+    evaluation = rollout.evaluate(env_id, policies.ScriptedPolicy([*actions]), n=n, **kwargs)
     return list(evaluation.records)
 
 
@@ -83,7 +83,7 @@ def test_several_calls_in_one_action_are_told_as_if_they_came_one_by_one():
 
 @pytest.mark.parametrize("env_id", [COMPOSE, OPERATE])
 def test_every_workflow_of_an_expert_is_valid(env_id):
-    records = rollout.evaluate(env_id, policies.expert(), n=30).records
+    records = rollout.evaluate(env_id, policies.ExpertPolicy(), n=30).records
     found = list(readings(records))
 
     assert all(reading.workflows and reading.valid for reading in found)
@@ -102,7 +102,7 @@ def test_a_random_policy_is_counted_alike_from_records_and_from_the_lines_of_a_r
 
 
 def test_each_kind_of_task_has_its_own_favourite():
-    records = rollout.evaluate(COMPOSE, policies.expert(), n=60).records
+    records = rollout.evaluate(COMPOSE, policies.ExpertPolicy(), n=60).records
     table = workflow_statistics(records)["kinds"].to_json()
 
     assert [row["kind"] for row in table] == ["math", "code", "qa"]

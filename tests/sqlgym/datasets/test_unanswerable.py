@@ -45,7 +45,7 @@ def test_a_data_set_without_such_questions_offers_no_refusal(env_id, tasks):
     env = gym.make(env_id, dataset=tasks.filter(lambda task: task.answerable)).unwrapped
     assert "cannot_answer" not in env.tools
     assert "mistake" not in env.reset(seed=3)[1]
-    assert "mistake" not in rollout.play(env, policies.expert(), seed=3).to_json()
+    assert "mistake" not in rollout.play(env, policies.ExpertPolicy(), seed=3).to_json()
 
 
 def test_an_unanswerable_task_that_was_overlooked_in_a_large_set_is_an_error(tasks, monkeypatch):
@@ -74,7 +74,7 @@ def test_with_fewer_tools_it_can_be_refused_too_and_need_not_be_named(tasks):
 
 @pytest.mark.parametrize("env_id", [EXPLORE, TEXT_TO_SQL])
 def test_who_always_refuses_earns_the_share_and_no_more(env_id, tasks):
-    found = rollout.evaluate(env_id, policies.scripted([REFUSE]), dataset=tasks)
+    found = rollout.evaluate(env_id, policies.ScriptedPolicy([REFUSE]), dataset=tasks)
     assert {record.task_id for record in found.records if record.score == 1} == {*UNANSWERABLE}
     assert found.mean_score == 0.5
     assert found.summary()["refused_answerable"] == 0.5
@@ -109,7 +109,7 @@ def test_refusing_what_has_an_answer_is_the_other_mistake(tasks):
 
 def test_the_second_judge_agrees_on_both_kinds_of_tasks(tasks):
     env = gym.make(EXPLORE, dataset=tasks).unwrapped
-    for policy in (policies.expert(), policies.scripted([REFUSE])):
+    for policy in (policies.ExpertPolicy(), policies.ScriptedPolicy([REFUSE])):
         for task_id in (*ANSWERABLE, *UNANSWERABLE):
             record = rollout.play(env, policy, task_id=task_id)
             turns = record.to_json()["turns"]

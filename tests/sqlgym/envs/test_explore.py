@@ -47,7 +47,7 @@ DEV = "film_festival-001"
 @pytest.mark.parametrize("shipped", [GATED, *sweep(SETS, [], "-".join)])
 def test_the_expert_solves_every_task_that_is_shipped(shipped):
     dataset, split = shipped
-    found = rollout.evaluate(ENV, policies.expert(), dataset=dataset, split=split)
+    found = rollout.evaluate(ENV, policies.ExpertPolicy(), dataset=dataset, split=split)
     assert found.accuracy == 1.0
     assert found.refused == ()
     assert found.validity == 1.0
@@ -56,14 +56,14 @@ def test_the_expert_solves_every_task_that_is_shipped(shipped):
 @pytest.mark.parametrize("limit", [3, 4, 6, 15])
 def test_the_expert_solves_a_task_where_few_calls_are_left(limit):
     """What is left is told below the result that it reads: no row, and no value of a column."""
-    found = rollout.evaluate(ENV, policies.expert(), split="dev", n=25, step_limit=limit)
+    found = rollout.evaluate(ENV, policies.ExpertPolicy(), split="dev", n=25, step_limit=limit)
     assert found.accuracy == 1.0
     assert found.validity == 1.0
 
 
 @pytest.mark.parametrize("split", sweep(["train", "dev"], ["dev"]))
 def test_the_expert_solves_every_playable_task_of_real_spider(spider, split):
-    found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split=split)
+    found = rollout.evaluate(ENV, policies.ExpertPolicy(), dataset=str(spider), split=split)
     assert found.accuracy == 1.0
     assert found.episodes + len(found.refused) == 125
     assert len(found.refused) <= 12
@@ -80,7 +80,7 @@ def test_the_expert_reads_its_answer_off_the_observation_and_not_off_the_gold(tm
         rows = list(gold.result.rows)
         shuffled.shuffle(rows)
         object.__setattr__(gold.result, "rows", tuple(rows))
-    found = rollout.evaluate(ENV, policies.expert(), dataset=copy, split="dev")
+    found = rollout.evaluate(ENV, policies.ExpertPolicy(), dataset=copy, split="dev")
     gold_of.cache_clear()
     assert found.accuracy == 1.0
 

@@ -41,7 +41,9 @@ def one_shot():
 @pytest.mark.parametrize("tools", [None, ("answer",)])
 @pytest.mark.parametrize("split", sweep(["train", "dev"], []))
 def test_the_expert_solves_every_task_that_is_shipped(split, tools):
-    found = rollout.evaluate(ENV, policies.expert(), dataset="bundled", split=split, tools=tools)
+    found = rollout.evaluate(
+        ENV, policies.ExpertPolicy(), dataset="bundled", split=split, tools=tools
+    )
 
     assert found.accuracy == 1.0
     assert found.validity == 1.0
@@ -49,7 +51,7 @@ def test_the_expert_solves_every_task_that_is_shipped(split, tools):
 
 @pytest.mark.parametrize("tools", [None, ("answer",)])
 def test_the_expert_solves_a_task_with_and_without_exploring(tools):
-    found = rollout.evaluate(ENV, policies.expert(), split="dev", n=25, tools=tools)
+    found = rollout.evaluate(ENV, policies.ExpertPolicy(), split="dev", n=25, tools=tools)
 
     assert found.accuracy == 1.0
     assert found.validity == 1.0
@@ -60,7 +62,9 @@ def test_the_expert_solves_a_task_with_and_without_exploring(tools):
     [("train", {}), ("dev", {"match": "spider"})],
 )
 def test_the_expert_solves_every_playable_task_of_real_spider(spider, split, options):
-    found = rollout.evaluate(ENV, policies.expert(), dataset=str(spider), split=split, **options)
+    found = rollout.evaluate(
+        ENV, policies.ExpertPolicy(), dataset=str(spider), split=split, **options
+    )
     assert found.accuracy == 1.0
     assert found.validity == 1.0
     assert len(found.refused) <= 12

@@ -442,7 +442,11 @@ def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite(huts)
 @pytest.mark.parametrize("split", ["train", "dev"])
 def test_the_expert_is_right_on_every_instance(split):
     found = rollout.evaluate(
-        "sqlgym/TextToSQL-v0", policies.expert(), dataset="bundled", split=split, match="suite"
+        "sqlgym/TextToSQL-v0",
+        policies.ExpertPolicy(),
+        dataset="bundled",
+        split=split,
+        match="suite",
     )
 
     assert found.accuracy == 1.0

@@ -115,7 +115,7 @@ def not_utf8(path):
 def solved(path, n):
     """The share of the tasks that the expert solves in the environment."""
     options = {"dataset": path, "split": "all", "synthesis": {"n": n}}
-    return rollout.evaluate("sqlgym/Explore-v0", policies.expert(), **options).accuracy
+    return rollout.evaluate("sqlgym/Explore-v0", policies.ExpertPolicy(), **options).accuracy
 
 
 def test_cryptic_names_and_no_keys_still_give_all_levels(tmp_path):

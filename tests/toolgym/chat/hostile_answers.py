@@ -147,12 +147,7 @@ BODIES = [
 ]  # fmt: skip
 
 PACKED = [
-    Hostile("gzip", (packed(gzip.compress(FINE), "gzip"),), "=fine"),
-    Hostile("deflate", (packed(zlib.compress(FINE), "Deflate"),), "=fine"),
-    Hostile("gzip by name only", (packed(FINE, "gzip"),), "unreadable_reply"),
-    Hostile("half of a gzip", (packed(gzip.compress(FINE)[:-20], "gzip"),), "unreadable_reply"),
-    Hostile("gzip within gzip", (packed(gzip.compress(gzip.compress(FINE)), "gzip, gzip"),),
-            "unreadable_reply"),
+    Hostile("gzip", (packed(gzip.compress(FINE), "gzip"),), "unreadable_reply"),
     Hostile("a packing nobody knows", (packed(FINE, "x" * 9000),), "unreadable_reply"),
     Hostile("a gzip bomb", (lambda: packed(bomb(), "gzip"),), "unreadable_reply"),
     Hostile("a gzip bomb in an error",
@@ -199,7 +194,8 @@ JSON = [
     Hostile("100,000 lists in a field", (lambda: with_field(deep("[", "]")),), "unreadable_reply"),
     Hostile("two million values", (lambda: raw("[" + "[]," * 2_000_000 + "1]"),),
             "unreadable_reply"),
-    Hostile("a number of 100,000 digits", (lambda: with_field("7" * 100_000),), "=fine"),
+    Hostile("a number of 100,000 digits", (lambda: with_field("7" * 100_000),),
+            "unreadable_reply"),
     Hostile("NaN and Infinity", (with_field("[NaN, -Infinity]"),), "=fine"),
     Hostile("a key twice, the wrong one last", (raw(FINE.decode()[:-1] + ', "choices": 7}'),),
             "unreadable_reply"),

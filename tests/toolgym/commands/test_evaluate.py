@@ -1,6 +1,7 @@
 """`toolgym eval`: figures, files and refusals, and what wrong use is told."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,16 @@ def test_the_expert_is_right_and_the_figures_say_so():
     assert told["policy"] == "expert"
 
 
+def test_the_first_lines_say_which_policy_played_which_tasks(stranger):
+    shown = evaluated("--n", "1").stdout.splitlines()
+    assert shown[0].startswith("policy")
+    assert "expert (the environment's own solver; --policy names another)" in shown[0]
+    rows = {line[:10].strip(): line[10:].split()[0] for line in shown}
+    assert (rows["data set"], rows["split"]) == ("bundled", "dev")
+    other = run_here("eval", "stranger/Word-v0", path=stranger).stdout
+    assert re.search(r"^data set +words *\nsplit +none *$", other, re.M)
+
+
 def test_the_default_split_is_the_held_out_one():
     assert figures("--n", "1")["split"] == "dev"
     assert figures("--n", "1", "--split", "train")["split"] == "train"
@@ -150,6 +161,9 @@ def test_an_option_that_an_environment_lacks_is_told(stranger):
 
     assert done.returncode == 2
     assert "has no argument 'step_limit'; leave it out. Its arguments: faulty." in done.stderr
+    split = run_here("eval", "stranger/Word-v0", "--split", "dev", path=stranger)
+    assert (split.returncode, split.stdout) == (2, "")
+    assert "has no argument 'split'; leave it out. Its arguments: faulty." in split.stderr
 
 
 def test_an_environment_that_fails_throughout_is_a_failure_and_not_an_accuracy(stranger):
@@ -198,9 +212,10 @@ def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
     ("arguments", "told"),
     [
         (["--policy", "exprt"], "there is no policy 'exprt'; did you mean 'expert'?"),
+        (["--policy", "gpt-4o"], "For a model on a server write openai:gpt-4o; a model on the"),
         (["--split", "nope"], "has no split 'nope'"),
         (["--step-limit", "1"], "step_limit must be an integer of at least 2, got 1."),
-        (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it first."),
+        (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it."),
         (["--out", "."], "--out . is a folder with other things in it; name a new one"),
         (["--seed", "-1"], "--seed"),
     ],
@@ -294,7 +309,7 @@ def test_a_report_lays_evaluations_side_by_side(kept, tmp_path):
 
 
 def test_an_evaluation_can_be_merged_and_is_never_written_over(kept, tmp_path):
-    merged = run_here("eval", ENV_ID, "--merge", kept / "expert", "--json")
+    merged = run_here("merge", kept / "expert", "--json")
     assert json.loads(merged.stdout)["accuracy"] == 1.0
     again = run_here("eval", ENV_ID, "--n", 2, "--out", kept / "expert")
     assert f"Evaluation: {kept / 'expert-2'}" in again.stderr
@@ -311,13 +326,13 @@ def test_an_evaluation_that_was_interrupted_keeps_what_was_played(kept, tmp_path
                 raise KeyboardInterrupt
             return super().act(situations)
 
-    monkeypatch.setattr("toolgym.commands.evaluate.load_policy", lambda *_, **__: Stops())
+    monkeypatch.setattr("toolgym.policies.ExpertPolicy", Stops)
     folder = tmp_path / "kept"
     done = run_here("eval", ENV_ID, "--n", 4, "--batch", 1, "--out", folder)
     assert done.returncode == 130
     assert 0 < len(read_episodes(folder)) < 4
     assert not Run.open(folder).is_complete
-    refused = run_here("eval", ENV_ID, "--merge", folder)
+    refused = run_here("merge", folder)
     assert (refused.returncode, "not written to its end" in refused.stderr) == (2, True)
     page = run_here("report", folder)
     assert "Incomplete:" in (folder / "report.html").read_text("utf-8"), page.stderr

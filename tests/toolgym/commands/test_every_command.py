@@ -70,7 +70,7 @@ ELSEWHERE = ("--ray", "--report-to", "--workers", "/checkpoints/")
 @pytest.mark.integration
 def test_every_example_of_the_core_works_as_printed(leaves, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    core = ("doctor", "envs", "eval", "play")
+    core = ("doctor", "envs", "eval", "merge", "play")
     lines = [line for name in core for line in examples_of(leaves[name])]
 
     # Some of them read what an earlier one wrote.
@@ -113,7 +113,7 @@ DOCUMENTED = documented()
 def test_every_command_with_json_is_on_the_page_and_no_other(leaves):
     with_json = {words for words, command in leaves.items() if "--json" in options_of(command)}
 
-    # The words of a command are small: `eval --merge` and `envs ENV_ID` are uses of one.
+    # The words of a command are small: `envs ENV_ID` is a use of one.
     assert {re.sub(r" (--|[A-Z]).*", "", each) for each in DOCUMENTED} == with_json
 
 
@@ -135,8 +135,8 @@ RUNS = {
     "envs": "envs",
     "envs ENV_ID": f"envs {EXPLORE}",
     "eval": f"eval {EXPLORE} --n 2 --k 2 --policy random --transcripts 1",
-    "eval --merge": f"eval {EXPLORE} --merge a.jsonl",
-    "eval --compare": f"eval {EXPLORE} --compare runs/expert runs/random",
+    "merge": "merge a.jsonl",
+    "compare": "compare runs/expert runs/random",
     "stats": "stats runs/compose",
     "audit": "audit runs/expert",
     "tasks check": 'tasks check invented --set synthesis={"n":4}',

@@ -346,7 +346,7 @@ def test_who_follows_each_hint_plays_the_episode_of_the_expert():
     env_id = "aflowgym/Operate-v0"
     expected = [
         {"name": call["name"], "arguments": call["arguments"]}
-        for turn in rollout.play(env_id, policies.expert(), seed=1).turns
+        for turn in rollout.play(env_id, policies.ExpertPolicy(), seed=1).turns
         for call in turn["calls"]
     ]
 

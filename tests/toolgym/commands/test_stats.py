@@ -63,7 +63,7 @@ def played(env_id, *sides):
     return [
         record.to_json()
         for each in said
-        for record in rollout.evaluate(env_id, policies.scripted([each]), n=1).records
+        for record in rollout.evaluate(env_id, policies.ScriptedPolicy([each]), n=1).records
     ]
 
 
@@ -139,7 +139,7 @@ def test_a_family_that_counts_nothing_is_told_in_a_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["{file}", "--phase", "grpo"], "--phase is for run folders"),
+        (["{file}", "--phase", "grpo"], "is a file and has no phases"),
         (["{empty}"], "{empty} has no rollouts."),
         (["{empty}", "--phase", "after"], "{empty} has no rollouts of phase after."),
         (["{strange}"], "Known environments"),

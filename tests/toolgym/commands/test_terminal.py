@@ -256,7 +256,7 @@ def test_the_figures_of_an_evaluation_are_shown_on_a_dashboard(tmp_path):
     assert done.returncode == 0, done.stderr
     first, closed = [json.loads(line) for line in (out / "showy.jsonl").read_text().splitlines()]
     assert closed == "closed"
-    assert first[:2] == ["dev", 0]
+    assert first[:2] == ["bundled_dev", 0]
     assert first[2]["accuracy"] == json.loads(done.stdout)["accuracy"]
 
 

@@ -84,13 +84,13 @@ def env():
 
 
 def test_random_values_are_of_the_types_and_within_the_bounds_of_the_schema(env):
-    record = rollout.play(env, policies.random(), task_id="task-0")
+    record = rollout.play(env, policies.RandomPolicy(), task_id="task-0")
     assert len(record.turns) == 200
     assert {turn.observation.splitlines()[0] for turn in env.episode.turns} == {"taken"}
 
 
 def test_a_bounded_value_takes_every_value_that_it_may(env):
-    rollout.play(env, policies.random(), task_id="task-0")
+    rollout.play(env, policies.RandomPolicy(), task_id="task-0")
     calls = [call.arguments for turn in env.episode.turns for call in turn.calls]
     assert {each["copies"] for each in calls if "copies" in each} == {1, 2, 3, 4, 5}
     assert {each["mode"] for each in calls if "mode" in each} == {"fast", "slow"}
@@ -99,7 +99,7 @@ def test_a_bounded_value_takes_every_value_that_it_may(env):
 
 def test_the_same_seed_draws_the_same_values(env):
     played = [
-        rollout.play(env, policies.random(seed), task_id="task-1").to_json()["turns"]
+        rollout.play(env, policies.RandomPolicy(seed), task_id="task-1").to_json()["turns"]
         for seed in (3, 3, 4)
     ]
     assert played[0] == played[1] != played[2]

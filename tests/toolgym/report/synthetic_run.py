@@ -39,7 +39,7 @@ def synthetic_run(
         "seed": seed,
         "grpo": {"learning_rate": 1e-3, "group": 8, "prompts": 8, "beta": 0.0, "steps": steps},
         "guards": {"entropy_floor": 0.1, "entropy_ceiling": 4.0, "baseline_steps": 10},
-        "reproducibility": {**reproducibility(["pydantic", "numpy"]), "threads": 2},
+        "reproducibility": {**reproducibility(), "threads": 2},
     }
     run = Run.create(folder, config)
     for step in range(1, 151):

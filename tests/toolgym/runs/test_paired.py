@@ -148,20 +148,17 @@ def test_two_runs_are_compared_by_their_final_evaluations_and_one_by_both_its_ow
 
     (found,) = compare_folders(one.path, other.path)
     assert (found.name, found.result.gained) == ("unseen databases", ("t1",))
-    assert (
-        found.unseen == "Both trainings had seen none of these tasks and none of their databases."
-    )
+    assert found.about[0].endswith("after a training that held out: tasks, databases")
     (own,) = compare_folders(one.path, one.path)
-    assert (own.name, own.result.gained) == ("unseen databases, before and after", ("t0",))
+    assert (own.name, own.result.gained) == ("unseen databases", ("t0",))
+    assert own.about[0].endswith("before a training that held out: tasks, databases")
 
     third = run_with(tmp_path / "third", [False], [True], [])
     (mixed,) = compare_folders(one.path, third.path)
-    assert mixed.unseen.endswith(
-        "That of the second may have seen these tasks: nothing was held out."
-    )
+    assert mixed.about[1].endswith("after a training that held out: nothing")
 
 
-def test_eval_compares_what_it_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_reads_what_eval_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     env, own = "sqlgym/Explore-v0", ["--dataset", "tiny", "--n", "6"]
     kept = [tmp_path / "random.jsonl", tmp_path / "expert"]
     for policy, out in zip(("random", "expert"), kept, strict=True):
@@ -170,16 +167,15 @@ def test_eval_compares_what_it_kept(tmp_path: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
 
     with pytest.raises(SystemExit, match=r"^0$"):
-        main(["eval", env, "--compare", *map(str, kept), "--json"])
+        main(["compare", *map(str, kept), "--json"])
     told = json.loads(capsys.readouterr().out)
     (found,) = told["comparisons"]
-    assert (found["tasks"], found["second"], found["unpaired"]) == (6, 1.0, 0)
+    assert (found["env_id"], found["tasks"], found["second"]) == (env, 6, 1.0)
+    assert found["unpaired"] == 0
     assert found["interval"][0] <= found["difference"] <= found["interval"][1]
     with pytest.raises(SystemExit, match=r"^0$"):
-        main(["eval", env, "--compare", *map(str, kept)])
+        main(["compare", *map(str, kept)])
     out = capsys.readouterr().out
-    assert "95 %, for other tasks like these" in out
-    assert "not told by such files" in out
-    with pytest.raises(SystemExit, match=r"^2$"):
-        main(["eval", "sqlgym/TextToSQL-v0", "--compare", *map(str, kept)])
-    assert f"these episodes are of {env}, not of" in capsys.readouterr().err
+    assert "difference (95 % interval)" in out
+    assert "not recorded in the file" in out
+    assert "policy expert, dataset tiny, split dev" in out

@@ -123,7 +123,7 @@ def test_a_number_that_does_not_exist_is_null_under_its_key(run: Run) -> None:
     [
         ({"step": 1}, "`phase` must be one of warmup, grpo, .*, not None"),
         ({"phase": "GRPO", "step": 1}, "`phase` must be one of warmup, grpo, .*, not 'GRPO'"),
-        ({"phase": "grpo"}, "need a `step`"),
+        ({"phase": "grpo"}, "must be a whole number from 1, not None"),
         ({"phase": "grpo", "step": 0}, "`step` must be a whole number from 1, not 0"),
         ({"phase": "grpo", "step": 1.0}, "`step` must be a whole number from 1, not 1.0"),
         ({"phase": "grpo", "step": True}, "`step` must be a whole number from 1, not True"),
@@ -232,8 +232,11 @@ def test_the_summary_says_whether_a_run_is_complete(run: Run) -> None:
     assert sorted(os.listdir(run.path)) == ["config.json", "summary.json"]
 
 
-def test_the_reproducibility_record_names_installed_packages_only() -> None:
-    record = reproducibility(["pydantic", "no-such-package-anywhere"])
+def test_the_reproducibility_record_names_installed_packages_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("toolgym.runs.run.RECORDED_PACKAGES", ("pydantic", "no-such-package"))
+    record = reproducibility()
 
     assert list(record["packages"]) == ["pydantic"]
     assert record["python"] == sys.version.split()[0]

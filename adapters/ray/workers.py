@@ -1,9 +1,9 @@
-"""A Ray cluster as a `toolgym.spread.Spread`: each part of some work is a task of Ray.
+"""A `map` that does the parts of some work in the workers of a Ray cluster (`toolgym.workers`).
 
-Ray decides which worker does a part, and gives the part to another one when its worker is lost. An
-exception of ours travels as itself. A cluster that is started here listens on the loopback
-interface only, takes nobody without its token, has no dashboard, sends no statistics and leaves no
-files; one that is connected to must have our version of toolgym on every node.
+Ray decides which worker does a part, and gives the part to another one if its worker is lost. An
+exception of ours is raised here as itself. A cluster that is started here listens on the loopback
+interface only, admits only processes with its token, has no dashboard, sends no statistics and
+leaves no files. On a cluster that is connected to, every node must have our version of toolgym.
 """
 
 from __future__ import annotations
@@ -14,20 +14,18 @@ import secrets
 import socket
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.spread import Part, PartLost, Progress, R, T, Work
+from toolgym.workers import Map, WorkerLost
 
 LOCAL: Final = "local"
 RETRIES: Final = 3
 """How often a part is done again whose worker was lost."""
-_LOOK: Final = 0.5
-"""Seconds between two looks at what is done."""
 _CONNECT: Final = 10.0
 """Seconds in which something must answer at the address of a cluster."""
 _ANSWER: Final = 300.0
@@ -44,53 +42,37 @@ _ENVIRON: Final = {
 }
 
 
-class RaySpread:
-    """The workers of the cluster that this process is connected to (`ray.init`).
+def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+    """The `map` of the cluster that this process is connected to (`ray.init`).
 
-    A part is given one core; `RaySpread()` needs no more than the connection.
+    Each item is one task of Ray, with one core. A part whose worker is lost is done again, up to
+    `RETRIES` times.
+
+    Raises:
+        WorkerLost: The worker of a part was lost, and each of those that did it again.
     """
+    import ray
 
-    sends = True
-
-    def map(
-        self, work: Work[T, R], parts: Sequence[Part[T]], progress: Progress | None = None
-    ) -> Iterator[R]:
-        """The result of each part, in order; progress counts parts that are done.
-
-        Raises:
-            PartLost: The worker of a part was lost, and each of those that did it again.
-        """
-        import ray
-
-        task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
-        sent, folder = ray.put(work), str(Path.cwd())
-        refs = [task.options(name=part.name).remote(folder, sent, part.about) for part in parts]
-        sizes = {ref: part.size for ref, part in zip(refs, parts, strict=True)}
-        total, in_order, waiting = sum(sizes.values()), deque(refs), refs
-        del refs  # or the result of every part would be held until the last one
-        try:
-            for part in parts:
-                ref = in_order.popleft()
-                while ref in sizes:
-                    done, waiting = ray.wait(waiting, num_returns=len(waiting), timeout=_LOOK)
-                    for each in done:
-                        del sizes[each]
-                    if done and progress is not None:
-                        progress(total - sum(sizes.values()), total)
-                yield _result(ray, ref, part)
-        finally:
-            for ref in waiting:
-                ray.cancel(ref, force=True)
+    task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
+    sent, folder = ray.put(function), str(Path.cwd())
+    waiting = deque(task.remote(folder, sent, item) for item in items)
+    try:
+        for item in items:
+            # The reference goes with the result, or all results would be held until the last one.
+            yield _result(ray, waiting.popleft(), item)
+    finally:
+        for ref in waiting:
+            ray.cancel(ref, force=True)
 
 
-def _do(folder: str, work: Work[T, R], about: T) -> R:
-    """One part, in a worker: paths mean there what they mean here, where the folder is there."""
+def _do(folder: str, function: Callable[[Any], Any], item: Any) -> Any:
+    """One part, in a worker, with the working directory of the caller if the node has it."""
     if Path(folder).is_dir():
         os.chdir(folder)
-    return work(about, None)
+    return function(item)
 
 
-def _result(ray: Any, ref: Any, part: Part[Any]) -> Any:
+def _result(ray: Any, ref: Any, item: Any) -> Any:
     try:
         return ray.get(ref)
     except ray.exceptions.RayTaskError as problem:
@@ -98,16 +80,14 @@ def _result(ray: Any, ref: Any, part: Part[Any]) -> Any:
     except ray.exceptions.RayError as problem:
         kinds = ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError")
         lost = (name := type(problem).__name__) in kinds
-        how = f"its worker was lost {RETRIES + 1} times" if lost else "Ray failed"
-        raise PartLost(
-            f"{part.name}: {how} ({name}).",
-            "Look whether it needs more memory than there is, and do it without --ray.",
-        ) from problem
+        how = f"a worker was lost {RETRIES + 1} times ({name})" if lost else f"Ray failed ({name})"
+        hint = "Look whether it needs more memory than there is, or work without --ray."
+        raise WorkerLost.on(item, how, hint) from problem
 
 
 @contextmanager
-def open_spread(address: str) -> Iterator[RaySpread]:
-    """Connect to a cluster, or start one on this machine, until the end of the context.
+def ray_workers(address: str) -> Iterator[Map]:
+    """Connect to a cluster, or start one on this machine, and yield its `map`.
 
     Args:
         address: `local`, or HOST:PORT of a cluster that this machine is a node of.
@@ -131,8 +111,8 @@ def open_spread(address: str) -> Iterator[RaySpread]:
             ) from problem
         if ray.is_initialized():
             raise ConfigurationError(
-                "this process is connected to Ray already: let adapters.ray.spread.RaySpread() use"
-                " that connection, or end it by ray.shutdown()."
+                "this process is connected to Ray already: use its workers by"
+                " adapters.ray.workers.map_on_ray, or end it by ray.shutdown()."
             )
         if address == LOCAL:
             options |= leaving.enter_context(_private_cluster())
@@ -150,7 +130,7 @@ def open_spread(address: str) -> Iterator[RaySpread]:
                 f"Ray {ray.__version__} listens at {own}, and not on the loopback interface only.",
                 "Take the version that docs/ray.md names, or start a cluster and give its address.",
             )
-        yield RaySpread()
+        yield map_on_ray
 
 
 def _unreachable(address: str, problem: Exception) -> Exception:

@@ -1,0 +1,82 @@
+"""`toolgym merge`: the parts of one evaluation, which several machines have played, as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from toolgym.commands import AsJson
+from toolgym.commands.evaluate import Out, Transcripts, print_object, print_results
+from toolgym.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from toolgym.records import Evaluation
+
+Parts = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PART",
+        help="Folders or files of `toolgym eval --shard I/N --out`, in the order of the tasks.",
+    ),
+]
+
+
+def command(
+    parts: Parts,
+    out: Out = None,
+    as_json: AsJson = False,
+    transcripts: Transcripts = 0,
+) -> None:
+    """Put the parts of one evaluation together and report on the whole.
+
+    Every part must be of the same environment, policy, settings and seed, and have the same number
+    of tries (--k). A task that is in two parts is refused.
+
+    Example:
+        toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
+        toolgym eval sqlgym/Explore-v0 --policy random --shard 2/2 --out two.jsonl
+        toolgym merge one.jsonl two.jsonl --out whole.jsonl
+    """
+    from toolgym.commands.episode_output import Output
+    from toolgym.records import Evaluation
+    from toolgym.runs.episodes import setting_of
+
+    output = Output(out)
+    merged = Evaluation.merged(map(_read, parts))
+    played = [setting_of(part) for part in parts]
+    setting: dict[str, Any] = {
+        name: played[0][name] if all(each == played[0] for each in played) else None
+        for name in ("policy", "dataset", "split")
+    }
+    setting |= {"env_id": merged.records[0].env_id, "merged": [*map(str, parts)], "k": merged.k}
+    with output.writing(setting, {}) as on_episode:
+        if on_episode is not None:
+            for record in merged:
+                on_episode(record)
+        output.finish(merged)
+    (print_object if as_json else print_results)(merged, setting, transcripts)
+
+
+def _read(path: Path) -> Evaluation:
+    """The evaluation of one part.
+
+    Raises:
+        ConfigurationError: It is not there, or was not written to its end.
+    """
+    import warnings
+
+    from toolgym.records import Evaluation
+    from toolgym.runs.episodes import read_episodes
+    from toolgym.runs.run import Run
+
+    is_whole = not path.is_dir() or Run.open(path).is_complete
+    with warnings.catch_warnings(record=True) as cut:
+        warnings.simplefilter("always")
+        records = tuple(read_episodes(path))
+    if cut or not is_whole:
+        raise ConfigurationError(
+            f"{path} was not written to its end, so its part is not whole; play it again."
+        )
+    return Evaluation(records)

@@ -1,0 +1,143 @@
+"""Worker processes for work that consists of independent parts, such as batches of episodes.
+
+A function with such work takes an argument `map`, which it calls as Python's own `map`: with a
+function and a sequence of items. The results come in the order of the items, so they are the same
+wherever the parts are done. `map` itself does them in this process, `worker_processes` gives a
+`map` for processes of this machine, and installed packages add others (`adapters.ray`).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.plugins import WORKERS, find_plugins
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
+
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""Applies a function to each item and returns the results in order, as the built-in `map` does.
+
+In other processes function, items and results are pickled, and a part may be done twice.
+"""
+Progress = Callable[[int, int], None]
+"""Called with the number of finished units and the total."""
+
+
+MOST_CHARS = 200
+"""Characters of a part that an error shows."""
+
+
+class WorkerLost(EnvironmentFault):
+    """A worker process ended while it did a part of the work."""
+
+    @classmethod
+    def on(cls, item: object, how: str, hint: str) -> WorkerLost:
+        """The fault for a part that could not be done.
+
+        Args:
+            item: The part, which the message shows in short.
+            how: What happened.
+        """
+        return cls(f"{how} while it worked on {item!r:.{MOST_CHARS}}.", hint)
+
+
+@contextmanager
+def worker_processes(count: int) -> Iterator[Map]:
+    """A `map` that does the parts in processes of this machine; none is left after the context.
+
+    Each process does one part at a time and has one thread, unless `OMP_NUM_THREADS` is set. The
+    processes also end with an interrupt, and when the process that made them ends in any way. The
+    `map` raises `WorkerLost` if a process ends during its work, for example for lack of memory.
+
+    Args:
+        count: Greatest number of processes, at least 1; each is started when there is work for it.
+    """
+    from concurrent.futures import ProcessPoolExecutor  # imported when processes are asked for
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    reader, writer = context.Pipe(duplex=False)
+    with ProcessPoolExecutor(count, context, _begin, (reader,)) as pool:
+
+        def map_in_processes(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
+            futures: list[Future[Any]] = []
+            done = 0
+            try:
+                futures += (pool.submit(function, item) for item in items)
+                for future in futures:
+                    yield future.result()
+                    done += 1
+            except BrokenProcessPool as problem:
+                raise WorkerLost.on(
+                    items[done],
+                    "a worker process ended",
+                    "Look whether it needs more memory than there is, and use fewer processes. A"
+                    " program that starts processes must do so under `if __name__ =="
+                    " '__main__':`.",
+                ) from problem
+            finally:
+                for future in futures:
+                    future.cancel()
+
+        try:
+            yield map_in_processes
+        except BaseException:
+            writer.close()  # ends the processes, whose work is not needed any more
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            writer.close()
+            reader.close()
+
+
+def _begin(watched: Connection) -> None:
+    """Set up a worker process: it ends when its parent ends or closes its end of the pipe."""
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when PyTorch is loaded
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
+    parent = parent_process()
+    sentinels: list[Connection | int] = [watched]
+    if parent is not None:
+        sentinels.append(parent.sentinel)
+
+    def watch() -> None:
+        wait(sentinels)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
+    """The `map` of workers that an installed package registers, for the time of the context.
+
+    Args:
+        name: The name of the entry point in the group `toolgym.workers`, such as `ray`.
+        address: Where the workers are, in the form that the package documents.
+
+    Raises:
+        ConfigurationError: No installed package registers that name.
+    """
+    plugin = find_plugins(WORKERS).get(name)
+    if plugin is None:
+        raise ConfigurationError(
+            f"no installed package brings {name!r}; run: pip install 'toolgym[{name}]'"
+        )
+    return cast("AbstractContextManager[Map]", plugin.load()(address))
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, which a container can make fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
