@@ -238,6 +238,8 @@ class TaskSet(Sequence[T], Generic[T]):
         counted = Counter(refusal.code for refusal in refusals)
         counts = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
         first = [f"  {each.task_id}: {each.reason}" for each in refusals[:_FIRST_REASONS]]
+        more = len(refusals) - len(first)
+        first += [f"  and {more:,} more"] if more > 0 else []
         return "\n".join([f"no task of {self.name} is playable: {counts}.", *first])
 
     @property

@@ -169,7 +169,7 @@ def told(*arguments):
 
 def put_together(*arguments):
     """What `toolgym merge --json ARGUMENTS` prints."""
-    done = CliRunner().invoke(application("merge"), ["merge", "--json", *arguments])
+    done = CliRunner().invoke(application(), ["merge", "--json", *arguments])
     return json.loads(done.stdout) if done.exit_code == 0 else done.stderr
 
 

@@ -197,12 +197,28 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
         ConfigurationError: There is no such environment, or an argument is given twice. Whether
             the environment takes it, `registration.make` says.
     """
+    environment_creator(env_id)
+    return given_once(wanted, settings, "--set")
+
+
+def given_once(
+    wanted: Mapping[str, Any], settings: list[str] | None, option: str
+) -> dict[str, Any]:
+    """The values of options and those of `--set` or `--policy-set` together.
+
+    Args:
+        wanted: Values of options; None means that the option was not given.
+        settings: The NAME=VALUE pairs.
+        option: The option that took the pairs.
+
+    Raises:
+        ConfigurationError: A value is given in both ways.
+    """
     arguments = {name: value for name, value in wanted.items() if value is not None}
     for name, value in settings_of(settings).items():
         if name in arguments:
-            raise ConfigurationError(f"{name} is given twice, by --set too; leave one out.")
+            raise ConfigurationError(f"{name} is given twice, by {option} too; leave one out.")
         arguments[name] = value
-    environment_creator(env_id)
     return arguments
 
 

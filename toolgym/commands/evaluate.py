@@ -26,12 +26,12 @@ from toolgym.commands import (
     arguments_for,
     environment_creator,
     environments,
+    given_once,
     map_of,
     parameters_of,
     print_json,
     print_table,
     say,
-    settings_of,
 )
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, EnvironmentFault
@@ -188,8 +188,7 @@ def command(
     if temperature is None and k > 1 and policy not in BUILT_IN:
         temperature = 1.0  # greedy tries would all be the same
     given = {"base_url": base_url, "chat_template": chat_template, "temperature": temperature}
-    options = settings_of(policy_settings)
-    options |= {name: value for name, value in given.items() if value is not None}
+    options = given_once(given, policy_settings, "--policy-set")
     env_kwargs, options, taken = with_settings_of(policy, env_id, env_kwargs, options)
     say(taken, err=True, nl=bool(taken))
     if "split" not in env_kwargs and "split" in parameters_of(environment_creator(env_id))[0]:

@@ -304,8 +304,8 @@ def test_a_report_lays_evaluations_side_by_side(kept, tmp_path):
     assert done.returncode == 0, done.stderr
     text = page.read_text("utf-8")
     assert "sqlgym/Explore-v0: 2 evaluations" in text
-    assert "1. expert, dev<small>greedy, 4 episodes</small>" in text
-    assert "2. random, dev<small>greedy, 4 episodes</small>" in text
+    assert "1. expert, bundled dev<small>greedy, 4 episodes</small>" in text
+    assert "2. random, bundled dev<small>greedy, 4 episodes</small>" in text
 
 
 def test_an_evaluation_can_be_merged_and_is_never_written_over(kept, tmp_path):
