@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic.fields import FieldInfo
 
 from toolgym.lazy import lazy
 
@@ -52,7 +53,8 @@ class ToolSpec:
 
     Attributes:
         description: The docstring without its sections.
-        arguments: A pydantic model, one field per argument, in the order of the signature.
+        arguments: A pydantic model, one field per argument, in the order of the signature. A field
+            of a spec read from a schema has the argument's name as its alias.
         terminal: Whether a call of it ends the episode; such a call costs no step.
         aliases: Other names a call may use for it (only for tools whose names are matched exactly).
         function: The undecorated method; None for a spec read from a schema.
@@ -73,11 +75,16 @@ class ToolSpec:
         schema.pop("description", None)
         return {**schema, "additionalProperties": False}
 
+    @lazy
+    def fields(self) -> dict[str, FieldInfo]:
+        """The fields of the model by the names of the arguments, in the order of the signature."""
+        fields = self.arguments.model_fields.items()
+        return {name if info.alias is None else info.alias: info for name, info in fields}
+
     @property
     def required(self) -> tuple[str, ...]:
         """Names of the arguments that have no default, in the order of the signature."""
-        fields = self.arguments.model_fields.items()
-        return tuple(name for name, info in fields if info.is_required())
+        return tuple(name for name, info in self.fields.items() if info.is_required())
 
     def schema(self) -> dict[str, Any]:
         """The tool in the OpenAI function format."""
@@ -90,7 +97,7 @@ class ToolSpec:
 
     def code_argument(self, name: str) -> str | None:
         """The language of an argument marked with `Code`, or None."""
-        info = self.arguments.model_fields.get(name)
+        info = self.fields.get(name)
         marks = [mark for mark in (info.metadata if info else []) if isinstance(mark, Code)]
         return marks[0].language if marks else None
 
@@ -206,12 +213,12 @@ def _from_schema(schema: Any) -> ToolSpec:
     fields: dict[str, Any] = {}
     for name, declared in parameters.get("properties", {}).items():
         default = ... if name in required else declared.get("default")
-        described = Field(default, description=declared.get("description"))
+        # Any text can be an alias; a field called `_id`, `copy` or `model_dump` is refused.
+        described = Field(default, alias=name, description=declared.get("description"))
         kind = _python_type(declared)
-        fields[name] = (kind if name in required else kind | None, described)
-    name = function["name"]
-    arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
-    return ToolSpec(name, function.get("description", ""), arguments)
+        fields[f"argument_{len(fields)}"] = (kind if name in required else kind | None, described)
+    arguments = create_model("arguments", __config__=ConfigDict(extra="forbid"), **fields)
+    return ToolSpec(function["name"], function.get("description", ""), arguments)
 
 
 _JSON_TYPES: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """A raw call and the tools -> a `ToolCall` whose arguments fit, or one that carries its error.
 
 The schema that a model is shown is strict; what is accepted is lenient, and every difference is
-recorded as a repair. A clean call takes the first branch of `_fit` and nothing else. The order
-otherwise: the tool's name, then the shape of the arguments, then their keys, then their values.
-Where two readings are possible there is an error and no guess.
+recorded as a repair. `bind` takes these steps: the tool's name, then the shape of the arguments (an
+object, and not one inside another or inside a text), then their keys, then their values. Where two
+readings are possible there is an error and no guess.
 
 Under strict parsing nothing is repaired. What strict accepts, lenient accepts with the same
 result; the one exception is a code fence around code, which lenient strips and strict hands to
@@ -12,28 +12,49 @@ the tool.
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import enum
+import json
+import re
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolgym.calls import arguments as argument_keys
-from toolgym.calls import arguments as argument_values
+from pydantic import BaseModel, ValidationError
+from pydantic_core import to_jsonable_python
+
 from toolgym.calls import errors as call_errors
-from toolgym.calls.plain_values import NotPlain, PlainCopy
+from toolgym.calls.json_reading import decode_json
 from toolgym.calls.repairs import (
+    COERCED_VALUE,
+    DECODED_ARGUMENTS,
+    DROPPED_ARGUMENT,
+    DROPPED_NULL,
     POSITIONAL_ARGUMENTS,
+    RENAMED_KEY,
     RENAMED_TOOL,
     REPLACED_SURROGATE,
+    STRIPPED_FENCE,
+    UNWRAPPED_ARGUMENTS,
     Repair,
     in_order,
 )
 from toolgym.calls.source import RawCall
-from toolgym.calls.tool_index import MAX_NAME, Plan, match_name, plan_of
+from toolgym.calls.tool_index import MAX_NAME, Match, Plan, fold, match_name, plan_of
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
 
 Parsing = Literal["lenient", "strict"]
 Specs = Mapping[str, ToolSpec]
+
+WRAPPERS = ("arguments", "parameters", "args", "input", "kwargs", "params", "tool_input")
+MAX_WRAPPED = 4  # an object in an object in an object ...
+MAX_OPENED = 3  # a list of one, that holds JSON text, that holds a number: more is not opened
+MAX_DEPTH = 40
+MAX_VALUES = 50_000
+MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
 
 
 @dataclass(frozen=True)
@@ -70,97 +91,390 @@ def bind(
         parsing: `lenient` repairs, `strict` does not.
         first: Values for the tool's first arguments, given by position in Python (no repair).
     """
-    copied = PlainCopy()
+    strict = parsing == "strict"
+    repairs = list(raw.repairs)
+    name, written = "", {}
     try:
-        name, arguments, values, unnamed = copied.of(
-            (raw.name, raw.arguments, tuple(first), raw.positional)
-        )
-    except NotPlain as problem:
-        name = raw.name[:MAX_NAME] if type(raw.name) is str and raw.name.isascii() else ""
-        error = raw.error or call_errors.malformed_call(str(problem), specs)
-        return ToolCall(name, {}, in_order(raw.repairs), error)
-    if copied.replaced:
-        raw = raw.with_repairs(REPLACED_SURROGATE)
-    if raw.error is not None:
-        return _failed(name, arguments, raw.repairs, raw.error)
-    if not isinstance(name, str) or not name:
-        error = call_errors.malformed_call("it has no tool name", specs)
-        return _failed(name, arguments, raw.repairs, error)
-    if unnamed:
-        raw = raw.with_repairs(POSITIONAL_ARGUMENTS)
-        values = [*values, *unnamed]
-    clean = RawCall(  # what binding needs of it; `dataclasses.replace` takes longer
-        name, arguments, raw.format, raw.repairs, textual=raw.textual, unfinished=raw.unfinished
-    )
-    return (
-        _bind_strict(clean, specs, values) if parsing == "strict" else _bind(clean, specs, values)
-    )
-
-
-def _bind(raw: RawCall, specs: Specs, first: list[Any]) -> ToolCall:
-    match = match_name(raw.name, specs)
-    repairs: list[Repair] = list(raw.repairs)
-    if match.name is None:
-        error = call_errors.unknown_tool(raw.name[:MAX_NAME], match.near, specs)
-        return _failed(raw.name, raw.arguments, repairs, error)
-    plan = plan_of(specs[match.name])
-    if match.name != raw.name:
-        repairs.append(RENAMED_TOOL)
-    try:
-        arguments = _fit(plan, raw, first, specs, repairs)
+        try:
+            name, in_name = plain(raw.name)
+            rest, in_rest = plain([raw.arguments, list(first), list(raw.positional)])
+        except NotPlain as problem:
+            raise call_errors.malformed_call(str(problem), specs) from None
+        written, values, unnamed = rest
+        if in_name or in_rest:
+            repairs.append(REPLACED_SURROGATE)
+        if raw.error:
+            raise raw.error
+        if not isinstance(name, str) or not name:
+            raise call_errors.malformed_call("it has no tool name", specs)
+        if unnamed:
+            repairs.append(POSITIONAL_ARGUMENTS)
+        if strict and repairs:
+            raise call_errors.malformed_call("it is not valid JSON in <tool_call> tags", specs)
+        exact = Match(name if name in specs else None)
+        match = exact if strict else match_name(name, specs)
+        if match.name is None:
+            raise call_errors.unknown_tool(name[:MAX_NAME], match.near, specs)
+        if match.name != name:
+            repairs.append(RENAMED_TOOL)
+            name = match.name
+        plan = plan_of(specs[name])
+        if strict:
+            fitting = _fit_exactly(plan, written, values, specs)
+        else:
+            fitting = _fit(plan, raw, written, [*values, *unnamed], specs, repairs)
     except ToolError as error:
-        return _failed(match.name, raw.arguments, repairs, error)
-    return ToolCall(match.name, arguments, in_order(repairs))
+        shown = json.dumps(written if isinstance(written, dict) else {})
+        arguments = json.loads(shown, parse_constant=str)  # NaN does not equal itself
+        shown_name = name[:MAX_NAME] if isinstance(name, str) else ""
+        return ToolCall(shown_name, arguments, () if strict else in_order(repairs), error)
+    return ToolCall(name, fitting, in_order(repairs))
+
+
+class NotPlain(ValueError):
+    """The value has no JSON form, is too deep, or too large; the message is half a sentence."""
+
+
+def plain(value: Any) -> tuple[Any, bool]:
+    """A copy of a value in exact JSON types, and whether half a surrogate pair was replaced in it.
+
+    An action can be any object at all: cyclic, endlessly deep, with methods that raise. A lone
+    surrogate is a text that neither UTF-8 nor SQLite can store.
+
+    Raises:
+        NotPlain: The value has no such copy.
+    """
+    left, replaced = MAX_VALUES, False
+
+    def copied(value: Any, depth: int) -> Any:
+        nonlocal left, replaced
+        left -= 1
+        if left < 0 or depth > MAX_DEPTH:
+            raise NotPlain("it is nested too deeply, or too large")
+        if isinstance(value, str):
+            text = str.__str__(value)
+            if not text.isascii():
+                fixed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+                replaced, text = replaced or fixed != text, fixed
+            return text
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, dict):
+            keys = [copied(key, depth + 1) for key in value]
+            if any(isinstance(key, (dict, list)) for key in keys):
+                raise NotPlain("it has a key that is not text")
+            entries = [copied(entry, depth + 1) for entry in value.values()]
+            return dict(zip(map(str, keys), entries, strict=True))
+        if isinstance(value, (list, tuple)):
+            return [copied(entry, depth + 1) for entry in value]
+        if isinstance(value, int):
+            number = int.__int__(value)
+            if number.bit_length() > MAX_INTEGER_BITS:
+                raise NotPlain("it holds a number that is too large")
+            return number
+        if isinstance(value, float):
+            return float.__float__(value)
+        if isinstance(value, _WITH_JSON_FORM):
+            return copied(to_jsonable_python(value), depth + 1)
+        if type(value).__module__ == "numpy":
+            return copied(value.tolist(), depth + 1)
+        raise NotPlain(f"it holds a value of type {type(value).__name__}")
+
+    try:
+        return copied(value, 0), replaced
+    except NotPlain:
+        raise
+    except Exception:  # noqa: BLE001 (any method of a stranger's object can raise anything)
+        raise NotPlain("a value of it cannot be read") from None
+
+
+def decoded(text: str) -> Any:
+    """The plain value of JSON text that was found inside a value.
+
+    Raises:
+        ValueError: It is no JSON, has one key with two values, or has no plain value.
+    """
+    return plain(decode_json(text))[0]
+
+
+_WITH_JSON_FORM = (
+    *(datetime.date, datetime.time, datetime.timedelta, decimal.Decimal),
+    *(uuid.UUID, enum.Enum, BaseModel),
+)
+
+
+def _fit_exactly(plan: Plan, written: Any, values: Sequence[Any], specs: Specs) -> dict[str, Any]:
+    """The arguments, if they have exactly the tool's keys and types.
+
+    Raises:
+        ToolError: They do not.
+    """
+    written = {} if written is None else written
+    if not isinstance(written, dict):
+        raise call_errors.malformed_call("its arguments must be an object", specs)
+    written = {**_by_position(plan, values, written), **written}
+    for key in written:
+        if key not in plan.names:
+            raise call_errors.unexpected_argument(plan.spec, key)
+    missing = [name for name in plan.required if name not in written]
+    if missing:
+        raise call_errors.missing_argument(plan.spec, missing)
+    try:
+        return _validated(plan, written, strict=True)
+    except ValidationError as error:
+        raise _invalid(plan, error) from None
 
 
 def _fit(
-    plan: Plan, raw: RawCall, first: list[Any], specs: Specs, repairs: list[Repair]
+    plan: Plan,
+    raw: RawCall,
+    written: Any,
+    values: Sequence[Any],
+    specs: Specs,
+    repairs: list[Repair],
 ) -> dict[str, Any]:
-    """Arguments that fit the plan; adds what it repaired to `repairs`, raises a `ToolError`."""
-    written = raw.arguments
-    if first or not (isinstance(written, dict) and plan.has_exactly(written)):
-        shaped = argument_keys.shape(plan, written, first, specs, repairs)
+    """The arguments after repairs, which are added to the list.
+
+    Raises:
+        ToolError: They can be read in no way, or in two.
+    """
+    if values or raw.textual or not (isinstance(written, dict) and plan.has_exactly(written)):
+        written = _shaped(plan, written, values, specs, repairs)
         if raw.textual:
-            shaped = argument_values.decode_text(plan, shaped)
-        written = argument_keys.match(plan, shaped, specs, repairs)
-    elif raw.textual:
-        written = argument_keys.match(
-            plan, argument_values.decode_text(plan, written), specs, repairs
-        )
-    written = argument_values.strip_code(plan, written, repairs)
+            written = {name: _typed(plan, name, value) for name, value in written.items()}
+        written = _matched(plan, written, specs, repairs)
+    for name, language in plan.code.items():
+        text = written.get(name)
+        if isinstance(text, str) and (bare := without_fence(text, language)) != text:
+            repairs.append(STRIPPED_FENCE)
+            written = {**written, name: bare}
     if raw.unfinished and any(name not in written for name in plan.names):
         raise call_errors.truncated_call(specs)  # the arguments that are absent may be cut off
-    return argument_values.fit(plan, written, repairs)
-
-
-def _bind_strict(raw: RawCall, specs: Specs, first: list[Any]) -> ToolCall:
-    """The wall: exact name, exact keys, exact types, nothing repaired."""
-    written = {} if raw.arguments is None else raw.arguments
-    if raw.repairs:
-        error = call_errors.malformed_call("it is not valid JSON in <tool_call> tags", specs)
-        return _failed(raw.name, written, (), error)
-    if raw.name not in specs:
-        error = call_errors.unknown_tool(raw.name[:MAX_NAME], (), specs)
-        return _failed(raw.name, written, (), error)
-    spec = specs[raw.name]
-    plan = plan_of(spec)
-    if not isinstance(written, dict):
-        error = call_errors.malformed_call("its arguments must be an object", specs)
-        return _failed(raw.name, written, (), error)
     try:
-        written = {**argument_keys.by_position(plan, first, written), **written}
-        unknown = next((key for key in written if key not in plan.names), None)
-        if unknown is not None:
-            raise call_errors.unexpected_argument(spec, unknown)
-        missing = [name for name in plan.required if name not in written]
-        if missing:
-            raise call_errors.missing_argument(spec, missing)
-        return ToolCall(raw.name, argument_values.fit_exactly(plan, written))
-    except ToolError as error:
-        return _failed(raw.name, raw.arguments, (), error)
+        return _validated(plan, written, strict=True)
+    except ValidationError:
+        repairs.append(COERCED_VALUE)
+    problems: list[ValidationError] = []
+    for _ in range(MAX_OPENED):
+        try:
+            return _validated(plan, written, strict=False)
+        except ValidationError as error:
+            problems.append(error)
+            wrong = {entry["loc"][0] for entry in error.errors(include_url=False) if entry["loc"]}
+            written = {
+                name: _opened(plan, name, value) if name in wrong else value
+                for name, value in written.items()
+            }
+    repairs.remove(COERCED_VALUE)
+    raise _invalid(plan, problems[0])
 
 
-def _failed(name: Any, written: Any, repairs: Sequence[Repair], error: ToolError) -> ToolCall:
-    shown = name[:MAX_NAME] if isinstance(name, str) else ""
-    arguments = written if isinstance(written, dict) else {}
-    return ToolCall(shown, argument_values.finite(arguments), in_order(repairs), error)
+def _shaped(
+    plan: Plan, written: Any, values: Sequence[Any], specs: Specs, repairs: list[Repair]
+) -> dict[str, Any]:
+    """The mapping of arguments in whatever was written in their place.
+
+    Raises:
+        ToolError: Values by position do not fit the signature, or a text in their place begins as
+            JSON does and is none.
+    """
+
+    def opened(text: Any) -> Any:
+        if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
+            return text
+        try:
+            return decoded(text)
+        except ValueError:
+            reason = "its arguments are a text that begins as JSON and is none"
+            raise call_errors.malformed_call(reason, specs) from None
+
+    for _ in range(MAX_WRAPPED):
+        inner = opened(written)
+        if inner is not written:
+            repairs.append(DECODED_ARGUMENTS)
+            written = inner
+        entries = written.items() if isinstance(written, dict) else ()
+        filled = [key for key, value in entries if value is not None]
+        key = filled[0] if len(filled) == 1 else ""
+        if key not in WRAPPERS or key in plan.names or not isinstance(opened(written[key]), dict):
+            break
+        repairs.append(UNWRAPPED_ARGUMENTS)
+        if len(written) > 1:
+            repairs.append(DROPPED_NULL)
+        written = written[key]
+    if written is None or isinstance(written, dict):
+        named = written or {}
+        return {**_by_position(plan, values, named), **named}
+    repairs.append(POSITIONAL_ARGUMENTS)
+    single = plan.names[0] if len(plan.names) == 1 else None
+    is_list = isinstance(written, list)
+    if is_list and len(written) != 1 and single and plan.accepts(single, written):
+        is_list = False  # the list can only be the one argument's own value
+    values = [*values, *(written if is_list else [written])]
+    while len(values) > len(plan.names) and values[-1] is None:
+        values.pop()
+        repairs.append(DROPPED_NULL)
+    return _by_position(plan, values, {})
+
+
+def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Values given to the first arguments of the signature.
+
+    Raises:
+        ToolError: There are more values than arguments, or one is named as well.
+    """
+    if len(values) > len(plan.names):
+        reason = f"{len(values)} values were given for {len(plan.names)} arguments"
+        raise call_errors.invalid_argument(plan.spec, f"#{len(plan.names) + 1}", reason)
+    placed = dict(zip(plan.names, values, strict=False))
+    for name in placed:
+        if named.get(name) is not None:
+            raise call_errors.ambiguous_argument(plan.spec, name, ["#1", name])
+    return placed
+
+
+def _matched(
+    plan: Plan, written: dict[str, Any], specs: Specs, repairs: list[Repair]
+) -> dict[str, Any]:
+    """The same arguments under the names that the tool has.
+
+    Raises:
+        ToolError: A required argument is missing, or several values could be meant for one.
+    """
+    matched, spare, nulls = dict[str, Any](), dict[str, Any](), set[str]()
+    for key, value in written.items():
+        if value is None and key not in plan.nullable:
+            nulls.add(key)
+        else:
+            (matched if key in plan.names else spare)[key] = value
+    for key in list(spare):  # keys that differ from an argument in case and separators only
+        name = plan.folded.get(fold(key))
+        if name in matched and matched[name] != spare[key]:
+            same = [other for other in written if fold(other) == fold(key)]
+            raise call_errors.ambiguous_argument(plan.spec, name, same)
+        if name is not None and name not in matched:
+            matched[name] = spare.pop(key)
+            repairs.append(RENAMED_KEY)
+    missing = [name for name in plan.required if name not in matched]
+    if missing:
+        terminal = plan.spec.terminal
+        # A key that another tool has was meant for that tool, and must not end the episode.
+        foreign = {key for spec in specs.values() for key in spec.fields} if terminal else set()
+        no_value = terminal and not nulls.isdisjoint(missing)
+        if len(missing) > 1 or no_value or foreign.issuperset(spare):
+            raise call_errors.missing_argument(plan.spec, missing)
+        if len(spare) > 1:
+            raise call_errors.ambiguous_argument(plan.spec, missing[0], list(spare))
+        matched[missing[0]] = spare.popitem()[1]
+        repairs.append(RENAMED_KEY)
+    if nulls:
+        repairs.append(DROPPED_NULL)
+    if spare:
+        repairs.append(DROPPED_ARGUMENT)
+    return matched
+
+
+def without_fence(text: str, language: str) -> str:
+    """Code without a fence or a pair of quotes around all of it; anything else is left alone.
+
+    >>> without_fence("```sql\\nSELECT 1\\n```", "sql")
+    'SELECT 1'
+    >>> without_fence('"a" || "b"', "sql")
+    '"a" || "b"'
+    """
+    whole = text.strip()
+    if whole.startswith("```"):
+        inner = whole[3:].removesuffix("```")
+        label = re.match(r"[ \t]*([\w+-]+)\s", inner)
+        if label and label.group(1).lower() in {language, *_LABELS}:
+            inner = inner[label.end() :]
+        return text if "```" in inner or not inner.strip() else inner.strip()
+    # In Python a quoted text is an expression, so only backticks are taken away.
+    for mark in ("`",) if language == "python" else ('"""', "'''", "`", '"', "'"):
+        inner = whole[len(mark) : -len(mark)]
+        wrapped = whole.startswith(mark) and whole.endswith(mark) and len(whole) > 2 * len(mark)
+        if wrapped and mark[0] not in inner and re.search(r"\S\s+\S", inner):
+            return inner.strip()
+    return text
+
+
+_LABELS = ("sqlite", "sqlite3", "postgresql", "mysql", "py", "python3", "text", "code")
+
+
+def _typed(plan: Plan, name: str, value: Any) -> Any:
+    """The value of a format that writes all values as bare text, by the type of its argument."""
+    if not isinstance(value, str):
+        return value
+    word = value.strip()
+    is_null = word.lower() in ("null", "none")
+    if name not in plan.names:
+        return None if is_null or not word else value
+    if is_null and (name in plan.nullable or name not in plan.required):
+        return None
+    if name in plan.texts:
+        return value
+    word = {"True": "true", "False": "false"}.get(word, word)  # some templates write Python
+    try:
+        read = decoded(word)
+    except ValueError:
+        return value
+    return read if plan.accepts(name, read) else value
+
+
+def _opened(plan: Plan, name: str, value: Any) -> Any:
+    """A value that does not fit, opened or converted once."""
+    if isinstance(value, list) and len(value) == 1:
+        return value[0]
+    if isinstance(value, dict) and len(value) == 1:
+        [(key, inner)] = value.items()
+        # A terminal call ends the episode: what stands under another key is perhaps not its value.
+        return inner if fold(key) == fold(name) or not plan.spec.terminal else value
+    if isinstance(value, (bool, int, float)) and name in plan.texts:
+        return json.dumps(value)
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return decoded(value)
+        except ValueError:
+            return value
+    return value
+
+
+_FINITE = json.JSONEncoder(allow_nan=False)
+
+
+def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
+    """The values in the types of the arguments.
+
+    They are validated as JSON, in which a date or a tuple has no other form than text or list.
+
+    Raises:
+        ValidationError: One does not fit.
+        ToolError: One is NaN or infinite, which no database and no JSON holds.
+    """
+    members = []
+    for name, value in written.items():
+        try:
+            members.append(f"{json.dumps(name)}: {_FINITE.encode(value)}")
+        except ValueError:
+            reason = "it is not a finite number"
+            raise call_errors.invalid_argument(plan.spec, name, reason) from None
+    model = plan.validator.validate_json("{" + ", ".join(members) + "}", strict=strict)
+    return plan.chosen(model, written)
+
+
+def _invalid(plan: Plan, problem: ValidationError) -> ToolError:
+    first = problem.errors(include_url=False)[0]
+    name = str(first["loc"][0]) if first["loc"] else ""
+    options = plan.spec.parameters["properties"].get(name, {}).get("anyOf", ())
+    kinds = [option.get("type", "") for option in options]
+    reason = f"it must be one of {', '.join(kinds)}" if kinds and all(kinds) else first["msg"]
+    return call_errors.invalid_argument(plan.spec, name, reason)
+
+
+def attributes(value: Any) -> dict[str, Any] | None:
+    """The instance dictionary of an object, if it has one; runs no property."""
+    try:
+        values = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+    return values if type(values) is dict else None

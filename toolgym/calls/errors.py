@@ -1,16 +1,14 @@
 """The errors of a call before its tool runs.
 
-`CALL_ERRORS` is the table of the codes; the documentation prints it, and every error of the
-parser and the binder is made here by a function named for what the agent did. Each carries a
-whole call as its example, made from the tool's schema; the environment replaces it by one that
-works in the episode. What a tool itself refuses (an unknown table, SQL that does not run) is told
-by that tool's own errors.
+`CALL_ERRORS` is the table of their codes, which the documentation prints; each function below makes
+one of them. An error carries a whole call as its example, made from the tool's schema; the
+environment replaces it by one that works in the episode. Tools raise the errors of their own work
+(an unknown table, SQL that does not run).
 """
 
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -26,7 +24,7 @@ CALL_ERRORS: dict[str, str] = {
     "missing_argument": "A required argument is absent or null.",
     "invalid_argument": "An argument has a value of the wrong type.",
     "ambiguous_argument": "More than one value could be meant for an argument.",
-    "unexpected_argument": "The tool has no such argument (told under strict parsing only).",
+    "unexpected_argument": "The tool has no such argument (strict parsing only).",
     "episode_over": "The episode had ended before this call; it was not executed.",
 }
 
@@ -39,7 +37,7 @@ MAX_REASON = 300
 
 
 def no_call(specs: Specs) -> ToolError:
-    """The agent wrote text in which no call was found."""
+    """No call was found in the agent's text."""
     return ToolError("no_call", "No tool call was found.", _how_to_call(specs), example_of(specs))
 
 
@@ -83,21 +81,26 @@ def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
 def missing_argument(spec: ToolSpec, names: Sequence[str]) -> ToolError:
     """Required arguments are absent or null."""
     listed = ", ".join(map(_quoted, names))
-    message = f"{spec.name}() needs the argument{'s' if len(names) > 1 else ''} {listed}."
-    return ToolError("missing_argument", message, _signature(spec), example_call(spec))
+    plural = "s" if len(names) > 1 else ""
+    return _wrong_argument("missing_argument", spec, f"needs the argument{plural} {listed}")
 
 
 def invalid_argument(spec: ToolSpec, name: str, reason: str) -> ToolError:
     """An argument's value does not fit its type, for `reason` (a sentence without its stop)."""
-    message = f"{spec.name}() cannot use the value of {_quoted(name)}: {reason[:MAX_REASON]}."
-    return ToolError("invalid_argument", message, _signature(spec), example_call(spec))
+    wrong = f"cannot use the value of {_quoted(name)}: {reason[:MAX_REASON]}"
+    return _wrong_argument("invalid_argument", spec, wrong)
 
 
 def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolError:
     """Several values could be meant for one argument."""
     listed = ", ".join([*map(_quoted, keys[:MAX_KEYS]), *["..."][: len(keys) > MAX_KEYS]])
-    message = f"{spec.name}() cannot tell which of {listed} is {name!r}."
-    return ToolError("ambiguous_argument", message, _signature(spec), example_call(spec))
+    return _wrong_argument("ambiguous_argument", spec, f"cannot tell which of {listed} is {name!r}")
+
+
+def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
+    """Strict parsing met a key that the tool does not have."""
+    wrong = f"got an unexpected argument {_quoted(name)}"
+    return _wrong_argument("unexpected_argument", spec, wrong)
 
 
 def several_answers(spec: ToolSpec) -> ToolError:
@@ -107,66 +110,17 @@ def several_answers(spec: ToolSpec) -> ToolError:
     return ToolError("ambiguous_argument", message, hint, example_call(spec))
 
 
-def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
-    """Strict parsing met a key that the tool does not have."""
-    message = f"{spec.name}() got an unexpected argument {_quoted(name)}."
-    return ToolError("unexpected_argument", message, _signature(spec), example_call(spec))
+def _wrong_argument(code: str, spec: ToolSpec, wrong: str) -> ToolError:
+    """An error of one tool's arguments, with their names as its hint."""
+    required = set(spec.required)
+    shown = [name if name in required else f"[{name}]" for name in spec.fields]
+    hint = f"Its arguments are {', '.join(shown)}." if shown else "It takes no arguments."
+    return ToolError(code, f"{spec.name}() {wrong}.", hint, example_call(spec))
 
 
 def _quoted(written: str) -> str:
     """The agent's text in quotes, not longer than a name is."""
     return repr(written[:MAX_QUOTED])
-
-
-def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
-    """A plausible call of the first tool in `near`, else of the first one not terminal."""
-    named = [specs[name] for name in near if name in specs]
-    open_ended = [spec for spec in specs.values() if not spec.terminal]
-    for spec in [*named, *open_ended, *specs.values()]:
-        return example_call(spec)
-    return {}
-
-
-def example_call(spec: ToolSpec) -> dict[str, Any]:
-    """A call with a value for each required argument, made from the schema alone."""
-    return copy.deepcopy(_example(spec))  # the cached one must not be changed by a caller
-
-
-@functools.lru_cache(maxsize=1024)
-def _example(spec: ToolSpec) -> dict[str, Any]:
-    schema = spec.parameters["properties"]
-    arguments = {}
-    for name in spec.required:
-        language = spec.code_argument(name)
-        sample = _CODE_SAMPLES.get(language) if language else None
-        arguments[name] = sample or _sample_value(schema.get(name, {}))
-    return {"name": spec.name, "arguments": arguments}
-
-
-_CODE_SAMPLES = {"sql": "SELECT 1", "python": "print(1)"}
-_SAMPLES: dict[str, Any] = {
-    "string": "text",
-    "integer": 1,
-    "number": 1.5,
-    "boolean": True,
-    "array": ["text"],
-    "object": {},
-    "null": None,
-}
-
-
-def _sample_value(schema: Mapping[str, Any]) -> Any:
-    """A value that fits a JSON schema fragment, as far as its type says."""
-    for key in ("examples", "enum"):
-        if schema.get(key):
-            return schema[key][0]
-    if "const" in schema:
-        return schema["const"]
-    if schema.get("anyOf"):
-        return _sample_value(schema["anyOf"][0])
-    if schema.get("type") == "array" and "items" in schema:
-        return [_sample_value(schema["items"])] if schema["items"] else ["text"]
-    return _SAMPLES.get(str(schema.get("type")), "text")
 
 
 def _how_to_call(specs: Specs) -> str:
@@ -175,7 +129,40 @@ def _how_to_call(specs: Specs) -> str:
     return f'Write one as JSON: {{"name": ..., "arguments": {{...}}}}.{tools}'
 
 
-def _signature(spec: ToolSpec) -> str:
-    required = set(spec.required)
-    shown = [name if name in required else f"[{name}]" for name in spec.arguments.model_fields]
-    return f"Its arguments are {', '.join(shown)}." if shown else "It takes no arguments."
+def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
+    """A plausible call of the first tool in `near`, else of the first one not terminal."""
+    chosen = next((specs[name] for name in near if name in specs), None)
+    ordered = sorted(specs.values(), key=lambda spec: spec.terminal)
+    return example_call(chosen or ordered[0]) if specs else {}
+
+
+def example_call(spec: ToolSpec) -> dict[str, Any]:
+    """A call with a value for each required argument, made from the schema alone."""
+    schemas = spec.parameters["properties"]
+    arguments = {
+        name: _CODE_SAMPLES.get(spec.code_argument(name) or "") or _sample_value(schemas[name])
+        for name in spec.required
+    }
+    return {"name": spec.name, "arguments": copy.deepcopy(arguments)}
+
+
+_CODE_SAMPLES = {"sql": "SELECT 1", "python": "print(1)"}
+_SAMPLES: dict[str, Any] = {
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "object": {},
+    "null": None,
+}
+
+
+def _sample_value(schema: Mapping[str, Any]) -> Any:
+    """A value that fits a JSON schema fragment, as far as its type says."""
+    for given in (schema.get("examples"), schema.get("enum"), [schema.get("const")]):
+        if given and given[0] is not None:
+            return given[0]
+    if schema.get("anyOf"):
+        return _sample_value(schema["anyOf"][0])
+    if schema.get("type") == "array":
+        return [_sample_value(schema.get("items") or {})]
+    return _SAMPLES.get(str(schema.get("type")), "text")

@@ -27,15 +27,6 @@ from typing import Any
 
 from toolgym.calls.repairs import REPAIRED_JSON, Repair
 
-# The brackets of a text that is no valid JSON: where its first value ends, or what is missing.
-#
-# Tokens are taken one after another and none is looked at twice, so the time grows with the length
-# of the text and with nothing else. The repetitions are possessive (`*+`): they never give back
-# what they took, so a string without its end costs one look at the rest of the text. Three quotes
-# that are not closed where a value could begin are an open string; elsewhere they are looked for
-# once.
-
-
 MAX_NESTING = 60
 
 
@@ -58,11 +49,13 @@ class Outline:
     open_at: int = -1
 
 
+# The repetitions are possessive (`*+`): they never give back what they took, so a string without
+# its end costs one look at the rest of the text.
 THREE_DOUBLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+"""'
 THREE_SINGLE = r"'''(?:[^'\\]++|\\.|'(?!''))*+'''"
 DOUBLE = r'"(?:[^"\\]++|\\.)*+"'
 SINGLE = r"'(?:[^'\\]++|\\.)*+'"
-_QUOTED = {
+_STRING = {
     mark: re.compile(pattern, re.DOTALL)
     for mark, pattern in (
         ('"""', THREE_DOUBLE),
@@ -71,71 +64,55 @@ _QUOTED = {
         ("'", SINGLE),
     )
 }
-_TOKEN = re.compile(r"\s++|[{}\[\](),:]|[^\s\"'{}\[\](),:]++|.", re.DOTALL)
+_TOKEN = re.compile(r"\s++|\"\"\"|'''|[\"'{}\[\](),:]|[^\s\"'{}\[\](),:]++")
 _CLOSER = {"{": "}", "[": "]", "(": ")"}
-_QUOTES = "\"'"
-_BEFORE_STRING = "{[(,:="
+_BEFORE_VALUE = "{[(,:="
 
 
 def outline(text: str) -> Outline:
-    """Follow the brackets from the start of `text`, strings in double or single quotes apart."""
+    """Follow the brackets from the start of `text`, strings in double or single quotes apart.
+
+    An apostrophe opens a string only where a value can begin. Tokens are taken one after another
+    and none is looked at twice, so the time grows with the length of the text.
+    """
     stack: list[str] = []
-    deepest = 0
-    before, last = "", "{"  # the last two tokens, blanks left out
-    position, blank = 0, False
     unclosed: set[str] = set()
-    length, match = len(text), _TOKEN.match
-    while position < length:
-        first = text[position]
-        if first in _QUOTES:
-            token = _string(text, position, last, unclosed)
-            if not token:
-                return Outline(None, "".join(reversed(stack)), False, deepest, position)
-        else:
-            token = match(text, position).group()  # type: ignore[union-attr]
+    depth = position = 0
+    before, last, is_blank = "", "{", False  # the last two tokens, blanks left out
+    while position < len(text):
+        token = _TOKEN.match(text, position).group()  # type: ignore[union-attr]
+        begins = last in _BEFORE_VALUE
+        if token[0] == '"' or (token[0] == "'" and begins):
+            string = None
+            for mark in (token, token[0]):
+                string = None if mark in unclosed else _STRING[mark].match(text, position)
+                if string or begins:
+                    break
+                unclosed.add(mark)
+            if string is None:
+                return Outline(None, "".join(reversed(stack)), False, depth, position)
+            token = string.group()
         position += len(token)
-        blank = token.isspace()
-        if blank:
+        is_blank = token.isspace()
+        if is_blank:
             continue
         if token in _CLOSER:
             stack.append(_CLOSER[token])
-            deepest = max(deepest, len(stack))
-            if deepest > MAX_NESTING:
-                return Outline(None, "", False, deepest)
+            depth = max(depth, len(stack))
+            if depth > MAX_NESTING:
+                return Outline(None, "", False, depth)
         elif token in "}])" and stack:
             stack.pop()
             if not stack:
-                return Outline(position, "", True, deepest)
-        before, last = last, token[-1:] if token[-1] in "=" else token
-    return Outline(None, "".join(reversed(stack)), _whole(stack, before, last, blank), deepest)
-
-
-def _string(text: str, position: int, last: str, unclosed: set[str]) -> str:
-    """The string, or the apostrophe, at a position; empty if the string is not closed."""
-    first = text[position]
-    if first == "'" and last not in _BEFORE_STRING:
-        return first  # an apostrophe, not the start of a string
-    three = first * 3
-    if text.startswith(three, position) and three not in unclosed:
-        match = _QUOTED[three].match(text, position)
-        if match:
-            return match.group()
-        if last in _BEFORE_STRING:
-            return ""
-        unclosed.add(three)
-    match = _QUOTED[first].match(text, position)
-    return match.group() if match else ""
-
-
-def _whole(stack: list[str], before: str, last: str, blank: bool) -> bool:
-    """Whether a text with open brackets stops behind a whole value, outside any list."""
-    if not stack or "]" in stack:
-        return False
-    if last in ("}", "]", ")"):
-        return True
+                return Outline(position, "", True, depth)
+        before, last = last, "=" if token.endswith("=") else token
     if last[0] in "\"'":
-        return before in (":", "=") or (stack == [")"] and before in ("(", ","))
-    return blank and before in (":", "=", "(") and last not in (",", ":", "=", "{", "[", "(")
+        complete = before in ":=" or (stack == [")"] and before in "(,")
+    else:  # a number or a word without a blank behind it may go on
+        ends = is_blank and before in ":=(" and last not in _BEFORE_VALUE
+        complete = last in "}])" or ends
+    complete = complete and bool(stack) and "]" not in stack
+    return Outline(None, "".join(reversed(stack)), complete, depth)
 
 
 MAX_MENDED = 16_384
@@ -187,20 +164,32 @@ def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         ConflictingKeys: It has two.
     """
     members = dict(pairs)
-    if len(members) == len(pairs):
-        return members
-    members = {}
-    for key, value in pairs:
-        if value is None or members.get(key) is None:
-            members[key] = value if value is not None else members.get(key)
-        elif members[key] != value or type(members[key]) is not type(value):
-            raise ConflictingKeys(key)
+    if len(members) < len(pairs):
+        members = {}
+        for key, value in pairs:
+            known = members.get(key)
+            if known is None:
+                members[key] = value
+            elif value is not None and (known != value or type(known) is not type(value)):
+                raise ConflictingKeys(key)
     return members
 
 
 _CLOSED_LATER = re.compile(r"[^{}]*+\}")
 _STRICT = json.JSONDecoder(object_pairs_hook=members_of)
 _LOOSE = json.JSONDecoder(object_pairs_hook=members_of, strict=False)
+
+
+def decode_json(text: str) -> Any:
+    """The value of JSON text that was found inside a value; its strings may hold raw line breaks.
+
+    Raises:
+        ValueError: It is no JSON, or has one key with two values.
+    """
+    try:
+        return _LOOSE.decode(text)
+    except RecursionError:
+        raise json.JSONDecodeError("it is nested too deeply", text, 0) from None
 
 
 class JsonReader:
@@ -234,141 +223,100 @@ class JsonReader:
         return bool(self._cuts) and bisect_left(self._cuts, start) < bisect_left(self._cuts, end)
 
     def _mend(self, start: int, limit: int) -> JsonRead:
+        text = self.text
         over = limit - start > self._left
-        window = self.text[start : start + self._left] if over else self.text[start:limit]
+        window = text[start : min(limit, start + self._left)]
         shape = outline(window)
-        at_end = limit == len(self.text)
-        if shape.end is None:
-            if at_end and (over or not shape.complete):
-                open_at = start + shape.open_at if shape.open_at >= 0 and not over else -1
-                return JsonRead(None, limit, problem=TRUNCATED, open_at=open_at)
-            if over:
+        opened = shape.open_at
+        crossing = opened >= 0 and not over and limit < len(text)
+        if crossing:  # the tag at `limit` may be a part of the string that is open there
+            window = text[start : start + self._left]
+            shape = outline(window)
+            over = start + len(window) < len(text)
+            self._left -= limit - start
+        last = crossing or limit == len(text)
+        if shape.end is None and (over or (last and not shape.complete)):
+            if crossing and (over or shape.open_at != opened):
+                return JsonRead(None, limit, problem=UNCLOSED)
+            if not last:
                 return JsonRead(None, limit, problem=MALFORMED)
-            if shape.open_at >= 0:
-                return self._across(start, limit, shape.open_at)
+            # With nothing behind its tag a quote was forgotten, rather than the end cut off there.
+            problem = UNCLOSED if text[limit:].strip() == "</tool_call>" else TRUNCATED
+            open_at = start + shape.open_at if shape.open_at >= 0 and not over else -1
+            return JsonRead(None, len(text), problem=problem, open_at=open_at)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
-        if shape.closers and _CLOSED_LATER.match(self.text, limit, limit + MAX_MENDED):
+        stop = start + len(window)
+        if shape.closers and _CLOSED_LATER.match(text, stop, stop + MAX_MENDED):
             return JsonRead(None, limit, problem="the brackets that close it stand behind its tag")
-        self._left -= len(window)
-        end = start + shape.end if shape.end is not None else limit
-        missing = len(shape.closers) if at_end and shape.end is None else 0
+        if not crossing:
+            self._left -= len(window)
+        end = stop if shape.end is None else start + shape.end
         chunk = window[: shape.end].rstrip()
+        value, wrong = None, len(chunk)
         try:
             value = as_written(chunk + shape.closers)
         except ConflictingKeys:
             return JsonRead(None, end, problem=CONFLICT)
-        if not isinstance(value, dict) or not value or (shape.closers and chunk[-1] == ","):
-            return JsonRead(None, end, problem=self._malformed(start, end))
-        cut = shape.end is None and not at_end
-        open_at = start if missing else -1
-        return JsonRead(value, end, (REPAIRED_JSON,), "", cut, missing, open_at)
-
-    def _across(self, start: int, limit: int, open_at: int) -> JsonRead:
-        """An object with a string that is open at `limit`: the tag there may be a part of it."""
-        rest = len(self.text) - start
-        window = self.text[start : start + self._left]
-        self._left -= limit - start
-        shape = outline(window)
-        if shape.open_at == open_at and len(window) == rest:  # it is not closed anywhere
-            # With nothing behind its tag a quote was forgotten, rather than the end cut off there.
-            closed = len(self.text) - limit < 40 and self.text[limit:].strip() == "</tool_call>"
-            problem = UNCLOSED if closed else TRUNCATED
-            return JsonRead(None, len(self.text), problem=problem, open_at=start + open_at)
-        whole = shape.end is not None or (shape.complete and len(window) == rest)
-        end = rest if shape.end is None else shape.end
-        try:
-            value = as_written(window[:end].rstrip() + shape.closers) if whole else None
-        except ConflictingKeys:
-            return JsonRead(None, start + end, problem=CONFLICT)
-        if not isinstance(value, dict) or not value:
-            return JsonRead(None, limit, problem=UNCLOSED)
-        missing = len(shape.closers)
-        at = start if missing else -1
-        return JsonRead(value, start + end, (REPAIRED_JSON,), missing=missing, open_at=at)
-
-    def _malformed(self, start: int, end: int) -> str:
-        """What is wrong with the object at `start`, with the place from which on it is no JSON."""
-        try:
-            _LOOSE.raw_decode(self.text, start)
         except json.JSONDecodeError as error:
-            shown = self.text[error.pos : min(end, error.pos + MAX_SHOWN)]
-            before = self.text[max(start, error.pos - MAX_SHOWN) : error.pos].rstrip()
-            quote = r"; a quote inside a text is written as \"" if before.endswith('"') else ""
-            return f"{MALFORMED} from {shown!r} on{quote}" if shown else MALFORMED
-        except (ValueError, RecursionError):
-            pass
-        return MALFORMED
+            wrong = error.pos
+        if not isinstance(value, dict) or not value or (shape.closers and chunk[-1] == ","):
+            shown = chunk[wrong : wrong + MAX_SHOWN]
+            quoted = chunk[:wrong].rstrip().endswith('"')
+            quote = r"; a quote inside a text is written as \"" if quoted else ""
+            problem = f"{MALFORMED} from {shown!r} on{quote}" if shown else MALFORMED
+            return JsonRead(
+                None, limit if crossing else end, problem=UNCLOSED if crossing else problem
+            )
+        missing = len(shape.closers) if stop == len(text) else 0
+        cut = bool(shape.closers) and not missing
+        return JsonRead(value, end, (REPAIRED_JSON,), "", cut, missing, start if missing else -1)
 
 
 def as_written(chunk: str) -> Any:
-    """The value of JSON with raw line breaks, or of Python's notation; None if it is neither.
-
-    Python reads two texts side by side as one and skips a comment, and so would lose a quote, a
-    comma or a word that was meant: that is neither.
+    """The value of JSON with raw line breaks, or of Python's notation.
 
     Raises:
+        json.JSONDecodeError: It is neither.
         ConflictingKeys: It would load, but one key has two different values.
     """
     try:
-        value, end = _LOOSE.raw_decode(chunk)
-        if not chunk[end:].strip():
-            return value
-    except ConflictingKeys:
-        raise
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return None if _loses_text(chunk) else python_literal(chunk)
-    except ConflictingKeys:
-        raise
-    except ValueError:
-        return None
+        return decode_json(chunk)
+    except json.JSONDecodeError as problem:
+        try:
+            return python_literal(chunk)
+        except NotALiteral:
+            raise problem from None
 
 
+TEXT = rf"(?:{THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})"
 # A string, or what stands between strings. A backslash takes the next character along, so a quote
 # that is not closed is met once only.
-PIECE = re.compile(rf"({THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})|[^\"'\\]++|\\?.", re.DOTALL)
-
-
-def _loses_text(chunk: str) -> bool:
-    """Whether a string follows another, or a comment stands, outside of strings."""
-    behind_string = False
-    for piece in PIECE.finditer(chunk):
-        if piece.group(1) is not None:
-            if behind_string:
-                return True
-            behind_string = True
-        elif not piece.group().isspace():
-            if "#" in piece.group():
-                return True
-            behind_string = False
-    return False
-
-
-_ESCAPE = re.compile(r"\\([0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]|.)", re.DOTALL)
-_KNOWN_ESCAPE = re.compile(r"[0-3]?[0-7]{1,2}|[\n\\'\"abfnrtvxNuU]")
+PIECE = re.compile(rf"({TEXT})|[^\"'\\]++|\\?.", re.DOTALL)
+# Python reads two texts side by side as one and skips a comment, and so would lose a quote, a comma
+# or a word that was meant.
+_LOSES_NOTHING = re.compile(rf"(?:{TEXT}(?!\s*+[\"'])|[^\"'#]++)*+", re.DOTALL)
+# Python warns of a number that runs into a word (`1or 2`) and of what strings of bytes and
+# formatted strings hold. None of these is a literal.
+_WARNED = r"(?<!\w)\d\w*?\.?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"']"
+_WITHOUT_WARNING = re.compile(rf"(?:{TEXT}|(?!{_WARNED}).)*+", re.DOTALL | re.IGNORECASE)
+_ESCAPE = re.compile(r"(\\(?:[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|[\n\\'\"abfnrtvxNuU]))|\\")
 CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
 
 
 def as_python(source: str) -> str:
     """The source that is parsed: without blanks around it, its unknown escapes written out."""
-
-    def kept(found: re.Match[str]) -> str:
-        known = _KNOWN_ESCAPE.fullmatch(found.group(1))
-        return found.group() if known else "\\" + found.group()
-
-    return _ESCAPE.sub(kept, source.strip())
+    return _ESCAPE.sub(lambda known: known.group(1) or "\\\\", source.strip())
 
 
 def parse_expression(source: str) -> ast.expr:
-    """Python source as a tree, without the warnings that unknown escapes such as `\\d` give.
+    """Python source as a tree; no warning is shown for it.
 
     Raises:
         NotALiteral: It is no Python expression, or one that is too large.
     """
-    if len(source) > MAX_MENDED:
-        raise NotALiteral("too long")
+    if len(source) > MAX_MENDED or not _WITHOUT_WARNING.fullmatch(source):
+        raise NotALiteral("too long, or no literal")
     try:
         return ast.parse(as_python(source), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -384,6 +332,8 @@ def python_literal(source: str) -> Any:
         NotALiteral: It is more than a literal.
         ConflictingKeys: One dict has one key with two different values.
     """
+    if not _LOSES_NOTHING.fullmatch(source):
+        raise NotALiteral("a text may be lost")
     tree = parse_expression(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Dict):
@@ -393,29 +343,22 @@ def python_literal(source: str) -> Any:
     return literal_value(tree)
 
 
-def literal_value(node: ast.expr, depth: int = 0) -> Any:
+def literal_value(node: ast.expr | None, depth: int = 0) -> Any:
     """The value of a parsed literal; see `python_literal`."""
     if depth > MAX_NESTING:
         raise NotALiteral("too deep")
     match node:
-        case ast.Constant(value=value) if not isinstance(value, (bytes, complex)):
-            if value is ... or (isinstance(value, float) and not math.isfinite(value)):
-                raise NotALiteral("no JSON value")
+        case ast.Constant(value=None | str() | int() | float() as value) if value != math.inf:
             return value
         case ast.Name(id=name) if name in CONSTANTS:
             return CONSTANTS[name]
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return value if isinstance(value, bool) else -value
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
+            return -literal_value(number)
         case ast.List(elts=entries) | ast.Tuple(elts=entries):
             return [literal_value(entry, depth + 1) for entry in entries]
         case ast.Dict(keys=keys, values=values):
-            named = [literal_value(key, depth + 1) if key else None for key in keys]
-            if not all(isinstance(key, str) for key in named):
-                raise NotALiteral("a key that is not text")
-            return members_of(
-                [
-                    (str(key), literal_value(value, depth + 1))
-                    for key, value in zip(named, values, strict=True)
-                ]
-            )
+            names = [literal_value(key, depth + 1) for key in keys]
+            if all(isinstance(name, str) for name in names):
+                entries = [literal_value(value, depth + 1) for value in values]
+                return members_of(list(zip(names, entries, strict=True)))
     raise NotALiteral("more than a literal")

@@ -28,10 +28,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.binding import Parsing, ToolCall, bind
+from toolgym.calls.binding import Parsing, ToolCall, attributes, bind
 from toolgym.calls.formats import find_calls
 from toolgym.calls.json_reading import TRUNCATED, JsonReader
-from toolgym.calls.plain_values import attributes
 from toolgym.calls.repairs import from_codes
 from toolgym.calls.source import MAX_CALLS, RawCall, from_mapping
 from toolgym.calls.tool_index import Plan, plan_of
@@ -120,10 +119,10 @@ def _fitting(
     if len(written) < len(pairs) or not plan.has_exactly(written):
         return None
     try:
-        values = plan.validator.validate_python(written, strict=True).__dict__
+        model = plan.validator.validate_python(written, strict=True)
     except ValidationError:
         return None
-    return name, {key: values[key] for key in written}
+    return name, plan.chosen(model, written)
 
 
 def _is_plain(plan: Plan, key: str, value: Any) -> bool:

@@ -1,8 +1,4 @@
-"""The index of a tool's names and arguments for binding, made once: `Plan`.
-
-A `ToolSpec` holds its arguments as a pydantic model. Binding asks it small questions for every call
-(which names, which are required, which accept null, which are code), so the answers are kept.
-"""
+"""Tool names and arguments as binding needs them: `match_name` and `Plan`."""
 
 from __future__ import annotations
 
@@ -12,19 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
-from pydantic_core import SchemaValidator
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from rapidfuzz import fuzz
 
 from toolgym.tools import ToolSpec
-
-# Which tool a name means.
-#
-# In this order: the name itself; the same but for case and separators, or a listed alias; the same
-# with a namespace, prefix or suffix of whole words (`functions.describe`, `sql_describe`,
-# `describe_table`); the nearest name by edit distance, if it is near and clearly nearer than the
-# next. Two candidates mean none. A terminal tool ends the episode, so it is met only by the first
-# two: nothing is answered by a guess.
 
 NEAR = 75.0  # of 100: "qurey" is 80 from "query", "sample" is 50 from "select"
 CLEARER_BY = 10.0
@@ -40,67 +27,53 @@ class Match:
 
 
 def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
-    """The tool meant by a name that a model wrote."""
+    """Find the tool that is meant by a name that a model wrote.
+
+    In this order: the name itself; the same but for case and separators, or a listed alias; the
+    same with a namespace, prefix or suffix of whole words (`functions.describe`, `sql_describe`,
+    `describe_table`); the nearest name by edit distance, if it is near and clearly nearer than the
+    next. Two candidates mean none. A terminal tool ends the episode, so only the first two reach
+    it: nothing is answered by a guess.
+    """
     if written in specs:
-        return Match(written)
-    known = tuple((spec.name, spec.terminal, spec.aliases) for spec in specs.values())
-    return _match(written[:MAX_NAME], known)
+        return Match(written, (written,))
+    return _match(written[:MAX_NAME], tuple(specs.values()))
 
 
 def is_near(written: str, specs: Mapping[str, ToolSpec]) -> bool:
-    """Whether a name means a tool, or could mean one of several."""
-    return written in specs or bool(match_name(written, specs).near)
-
-
-Known = tuple[tuple[str, bool, tuple[str, ...]], ...]
+    """Return whether a name means a tool, or could mean one of several."""
+    return bool(match_name(written, specs).near)
 
 
 @functools.lru_cache(maxsize=4096)
-def _match(written: str, known: Known) -> Match:
+def _match(written: str, specs: tuple[ToolSpec, ...]) -> Match:
     written = re.sub(r":\d+$", "", written)  # `functions.describe:0`, numbered as Kimi does
     folded = fold(written)
     if not folded:
         return Match(None)
-    same = {name for name, _, aliases in known if folded in map(fold, (name, *aliases))}
-    if same:
-        return _unique(same, known, terminal_too=True)
-    within = {name for name, _, aliases in known if _contains(written, (name, *aliases))}
-    if within:
-        return _unique(within, known)
-    scores = [
-        (max(fuzz.ratio(folded, fold(spelling)) for spelling in (name, *aliases)), name)
-        for name, _, aliases in known
-    ]
-    best = max((score for score, _ in scores), default=0.0)
-    if best < NEAR:
-        return Match(None)
-    return _unique({name for score, name in scores if score > best - CLEARER_BY}, known)
+    words = [fold(word) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+", written)]
+    parts = {"".join(part) for k in range(1, len(words)) for part in (words[:k], words[k:])}
+    spellings = {spec.name: {fold(name) for name in (spec.name, *spec.aliases)} for spec in specs}
+    near = [name for name, folds in spellings.items() if folded in folds]
+    is_sure = bool(near)
+    if not near:
+        near = [name for name, folds in spellings.items() if folds & parts]
+    if not near:
+        scores = {n: max(fuzz.ratio(folded, f) for f in folds) for n, folds in spellings.items()}
+        best = max(scores.values(), default=0.0)
+        near = [n for n, score in scores.items() if best >= NEAR and score > best - CLEARER_BY]
+    terminal = {spec.name for spec in specs if spec.terminal}
+    is_one = len(near) == 1 and (is_sure or near[0] not in terminal)
+    return Match(near[0] if is_one else None, tuple(near))
 
 
 def fold(name: str) -> str:
-    """A name without its case and separators: `finalAnswer`, `final-answer` -> `finalanswer`."""
+    """Return a name without case and separators: `finalAnswer`, `final-answer` -> `finalanswer`."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
-def _contains(written: str, spellings: tuple[str, ...]) -> bool:
-    """Whether the whole words at the start or the end of a name are one of the spellings."""
-    words = [fold(word) for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_]+", written)]
-    runs = {"".join(words[:k]) for k in range(1, len(words))}
-    runs |= {"".join(words[k:]) for k in range(1, len(words))}
-    return any(fold(spelling) in runs for spelling in spellings)
-
-
-def _unique(names: set[str], known: Known, *, terminal_too: bool = False) -> Match:
-    near = tuple(name for name, _, _ in known if name in names)
-    terminal = {name for name, ends, _ in known if ends}
-    if len(near) != 1 or (near[0] in terminal and not terminal_too):
-        return Match(None, near)
-    return Match(near[0], near)
-
-
-@dataclass(frozen=True)
 class Plan:
-    """The arguments of one tool, ready for binding.
+    """The arguments of one tool, prepared for binding; `plan_of` makes and caches it.
 
     Attributes:
         names: Its arguments in the order of the signature.
@@ -108,24 +81,41 @@ class Plan:
         nullable: Those whose type accepts null.
         texts: Those whose type is text and nothing else (null aside).
         code: The language of each argument that holds code.
-        folded: Argument names by their spelling without case and separators; ambiguous ones left
-            out.
-        kinds: The type of each argument by itself.
+        folded: Argument names by their spelling without case and separators; ambiguous ones are
+            left out.
         validator: Checks and converts all arguments at once.
     """
 
-    spec: ToolSpec
-    names: tuple[str, ...]
-    required: tuple[str, ...]
-    nullable: frozenset[str]
-    texts: frozenset[str]
-    code: Mapping[str, str]
-    folded: Mapping[str, str]
-    kinds: Mapping[str, TypeAdapter[Any]]
-    validator: SchemaValidator
+    def __init__(self, spec: ToolSpec) -> None:
+        fields = spec.fields
+        self.spec = spec
+        self.names = tuple(fields)
+        self.required = spec.required
+        self._types = {name: TypeAdapter(info.annotation or Any) for name, info in fields.items()}
+        self.nullable = frozenset(name for name in fields if self.accepts(name, None))
+        self.texts = frozenset(
+            name
+            for name in fields
+            if self.accepts(name, "text")
+            and not any(self.accepts(name, other) for other in (1, 1.5, True, ["text"], {"a": 1}))
+        )
+        code = {name: spec.code_argument(name) for name in fields}
+        self.code = {name: language for name, language in code.items() if language}
+        folds = [fold(name) for name in fields]
+        self.folded = {fold(name): name for name in fields if folds.count(fold(name)) == 1}
+        self.validator = spec.arguments.__pydantic_validator__
+        self._attributes = dict(zip(fields, spec.arguments.model_fields, strict=True))
+
+    def accepts(self, name: str, value: Any) -> bool:
+        """Return whether one argument takes a value as it is."""
+        try:
+            self._types[name].validate_python(value, strict=True)
+        except ValidationError:
+            return False
+        return True
 
     def has_exactly(self, written: dict[str, Any]) -> bool:
-        """Whether all keys are arguments, none required is absent, and none is an unwanted null."""
+        """Return whether all keys are arguments, none required is absent, no null is unwanted."""
         names, nullable = self.names, self.nullable
         for key, value in written.items():
             if key not in names or (value is None and key not in nullable):
@@ -135,38 +125,10 @@ class Plan:
                 return False
         return True
 
-
-@functools.lru_cache(maxsize=1024)
-def plan_of(spec: ToolSpec) -> Plan:
-    """The plan of a tool; made once and kept."""
-    fields = spec.arguments.model_fields
-    adapters: dict[str, TypeAdapter[Any]] = {
-        name: TypeAdapter(info.annotation or Any) for name, info in fields.items()
-    }
-    spellings = [fold(name) for name in fields]
-    code = {name: spec.code_argument(name) for name in fields}
-    return Plan(
-        spec=spec,
-        names=tuple(fields),
-        required=spec.required,
-        nullable=frozenset(name for name, kind in adapters.items() if accepts(kind, None)),
-        texts=frozenset(
-            name
-            for name, kind in adapters.items()
-            if accepts(kind, "text")
-            and not any(accepts(kind, sample) for sample in (1, 1.5, True, ["text"], {"a": 1}))
-        ),
-        code={name: language for name, language in code.items() if language},
-        folded={fold(name): name for name in fields if spellings.count(fold(name)) == 1},
-        kinds=adapters,
-        validator=SchemaValidator(spec.arguments.__pydantic_core_schema__),
-    )
+    def chosen(self, model: BaseModel, written: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the validated values of the arguments that were written."""
+        values = model.__dict__
+        return {name: values[self._attributes[name]] for name in written}
 
 
-def accepts(kind: TypeAdapter[Any], value: Any) -> bool:
-    """Whether a type takes a value as it is."""
-    try:
-        kind.validate_python(value, strict=True)
-    except ValidationError:
-        return False
-    return True
+plan_of = functools.lru_cache(maxsize=1024)(Plan)
