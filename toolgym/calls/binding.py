@@ -97,22 +97,20 @@ def bind(
     try:
         try:
             name, in_name = plain(raw.name)
-            rest, in_rest = plain([raw.arguments, list(first), list(raw.positional)])
+            (written, values), in_values = plain((raw.arguments, [*first, *raw.positional]))
         except NotPlain as problem:
             raise call_errors.malformed_call(str(problem), specs) from None
-        written, values, unnamed = rest
-        if in_name or in_rest:
+        if in_name or in_values:
             repairs.append(REPLACED_SURROGATE)
         if raw.error:
             raise raw.error
         if not isinstance(name, str) or not name:
             raise call_errors.malformed_call("it has no tool name", specs)
-        if unnamed:
+        if raw.positional:
             repairs.append(POSITIONAL_ARGUMENTS)
         if strict and repairs:
             raise call_errors.malformed_call("it is not valid JSON in <tool_call> tags", specs)
-        exact = Match(name if name in specs else None)
-        match = exact if strict else match_name(name, specs)
+        match = match_name(name, specs) if not strict or name in specs else Match(None)
         if match.name is None:
             raise call_errors.unknown_tool(name[:MAX_NAME], match.near, specs)
         if match.name != name:
@@ -122,7 +120,7 @@ def bind(
         if strict:
             fitting = _fit_exactly(plan, written, values, specs)
         else:
-            fitting = _fit(plan, raw, written, [*values, *unnamed], specs, repairs)
+            fitting = _fit(plan, raw, written, values, specs, repairs)
     except ToolError as error:
         shown = json.dumps(written if isinstance(written, dict) else {})
         arguments = json.loads(shown, parse_constant=str)  # NaN does not equal itself
@@ -151,20 +149,22 @@ def plain(value: Any) -> tuple[Any, bool]:
         left -= 1
         if left < 0 or depth > MAX_DEPTH:
             raise NotPlain("it is nested too deeply, or too large")
+        if value is None or isinstance(value, bool):
+            return value
         if isinstance(value, str):
             text = str.__str__(value)
             if not text.isascii():
                 fixed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
                 replaced, text = replaced or fixed != text, fixed
             return text
-        if value is None or isinstance(value, bool):
-            return value
         if isinstance(value, dict):
-            keys = [copied(key, depth + 1) for key in value]
-            if any(isinstance(key, (dict, list)) for key in keys):
-                raise NotPlain("it has a key that is not text")
-            entries = [copied(entry, depth + 1) for entry in value.values()]
-            return dict(zip(map(str, keys), entries, strict=True))
+            members = {}
+            for key, entry in value.items():
+                name = copied(key, depth + 1)
+                if isinstance(name, (dict, list)):
+                    raise NotPlain("it has a key that is not text")
+                members[str(name)] = copied(entry, depth + 1)
+            return members
         if isinstance(value, (list, tuple)):
             return [copied(entry, depth + 1) for entry in value]
         if isinstance(value, int):
@@ -341,7 +341,9 @@ def _matched(
     Raises:
         ToolError: A required argument is missing, or several values could be meant for one.
     """
-    matched, spare, nulls = dict[str, Any](), dict[str, Any](), set[str]()
+    matched: dict[str, Any] = {}
+    spare: dict[str, Any] = {}
+    nulls: set[str] = set()
     for key, value in written.items():
         if value is None and key not in plan.nullable:
             nulls.add(key)
@@ -454,7 +456,7 @@ def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str
     members = []
     for name, value in written.items():
         try:
-            members.append(f"{json.dumps(name)}: {_FINITE.encode(value)}")
+            members.append(f"{_FINITE.encode(name)}: {_FINITE.encode(value)}")
         except ValueError:
             reason = "it is not a finite number"
             raise call_errors.invalid_argument(plan.spec, name, reason) from None

@@ -298,15 +298,15 @@ PIECE = re.compile(rf"({TEXT})|[^\"'\\]++|\\?.", re.DOTALL)
 _LOSES_NOTHING = re.compile(rf"(?:{TEXT}(?!\s*+[\"'])|[^\"'#]++)*+", re.DOTALL)
 # Python warns of a number that runs into a word (`1or 2`) and of what strings of bytes and
 # formatted strings hold. None of these is a literal.
-_WARNED = r"(?<!\w)\d\w*?\.?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"']"
-_WITHOUT_WARNING = re.compile(rf"(?:{TEXT}|(?!{_WARNED}).)*+", re.DOTALL | re.IGNORECASE)
-_ESCAPE = re.compile(r"(\\(?:[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|[\n\\'\"abfnrtvxNuU]))|\\")
+_WARNED = r"(?i:\d\w*?\.?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"'])"
+_WITHOUT_WARNING = re.compile(rf"(?:{TEXT}|[^\"'\w]++|(?!{_WARNED})\w++|[\"'])*+", re.DOTALL)
+_ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|[\n\\'\"abfnrtvxNuU])?")
 CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
 
 
 def as_python(source: str) -> str:
     """The source that is parsed: without blanks around it, its unknown escapes written out."""
-    return _ESCAPE.sub(lambda known: known.group(1) or "\\\\", source.strip())
+    return _ESCAPE.sub(lambda found: found.group() if found.group(1) else r"\\", source.strip())
 
 
 def parse_expression(source: str) -> ast.expr:
