@@ -98,8 +98,10 @@ def bind(
         try:
             name, in_name = plain(raw.name)
             (written, values), in_values = plain((raw.arguments, [*first, *raw.positional]))
-        except NotPlain as problem:
-            raise call_errors.malformed_call(str(problem), specs) from None
+        except Exception as problem:  # noqa: BLE001 (methods of a stranger's object raise anything)
+            known = type(problem) is ValueError
+            reason = str(problem)[:MAX_NAME] if known else "a value of it cannot be read"
+            raise call_errors.malformed_call(reason, specs) from None
         if in_name or in_values:
             repairs.append(REPLACED_SURROGATE)
         if raw.error:
@@ -129,10 +131,6 @@ def bind(
     return ToolCall(name, fitting, in_order(repairs))
 
 
-class NotPlain(ValueError):
-    """The value has no JSON form, is too deep, or too large; the message is half a sentence."""
-
-
 def plain(value: Any) -> tuple[Any, bool]:
     """A copy of a value in exact JSON types, and whether half a surrogate pair was replaced in it.
 
@@ -140,7 +138,8 @@ def plain(value: Any) -> tuple[Any, bool]:
     surrogate is a text that neither UTF-8 nor SQLite can store.
 
     Raises:
-        NotPlain: The value has no such copy.
+        ValueError: It has no such copy; the message is half a sentence. A method of an object in it
+            may raise anything else.
     """
     left, replaced = MAX_VALUES, False
 
@@ -148,7 +147,7 @@ def plain(value: Any) -> tuple[Any, bool]:
         nonlocal left, replaced
         left -= 1
         if left < 0 or depth > MAX_DEPTH:
-            raise NotPlain("it is nested too deeply, or too large")
+            raise ValueError("it is nested too deeply, or too large")
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -158,19 +157,16 @@ def plain(value: Any) -> tuple[Any, bool]:
                 replaced, text = replaced or fixed != text, fixed
             return text
         if isinstance(value, dict):
-            members = {}
-            for key, entry in value.items():
-                name = copied(key, depth + 1)
-                if isinstance(name, (dict, list)):
-                    raise NotPlain("it has a key that is not text")
-                members[str(name)] = copied(entry, depth + 1)
-            return members
+            return {
+                str(copied(key, depth + 1)): copied(entry, depth + 1)
+                for key, entry in value.items()
+            }
         if isinstance(value, (list, tuple)):
             return [copied(entry, depth + 1) for entry in value]
         if isinstance(value, int):
             number = int.__int__(value)
             if number.bit_length() > MAX_INTEGER_BITS:
-                raise NotPlain("it holds a number that is too large")
+                raise ValueError("it holds a number that is too large")
             return number
         if isinstance(value, float):
             return float.__float__(value)
@@ -178,23 +174,17 @@ def plain(value: Any) -> tuple[Any, bool]:
             return copied(to_jsonable_python(value), depth + 1)
         if type(value).__module__ == "numpy":
             return copied(value.tolist(), depth + 1)
-        raise NotPlain(f"it holds a value of type {type(value).__name__}")
+        raise ValueError(f"it holds a value of type {type(value).__name__}")
 
-    try:
-        return copied(value, 0), replaced
-    except NotPlain:
-        raise
-    except Exception:  # noqa: BLE001 (any method of a stranger's object can raise anything)
-        raise NotPlain("a value of it cannot be read") from None
+    return copied(value, 0), replaced
 
 
 def decoded(text: str) -> Any:
-    """The plain value of JSON text that was found inside a value.
-
-    Raises:
-        ValueError: It is no JSON, has one key with two values, or has no plain value.
-    """
-    return plain(decode_json(text))[0]
+    """The plain value of JSON text that was found inside a value; other text as it is."""
+    try:
+        return plain(decode_json(text))[0]
+    except ValueError:
+        return text
 
 
 _WITH_JSON_FORM = (
@@ -239,10 +229,72 @@ def _fit(
         ToolError: They can be read in no way, or in two.
     """
     if values or raw.textual or not (isinstance(written, dict) and plan.has_exactly(written)):
-        written = _shaped(plan, written, values, specs, repairs)
+        # The shape: a mapping, out of JSON text, of an object in an object, or of a list of values.
+        for _ in range(MAX_WRAPPED):
+            inner = _decoded(written, specs)
+            if inner is not written:
+                repairs.append(DECODED_ARGUMENTS)
+                written = inner
+            entries = written.items() if isinstance(written, dict) else ()
+            filled = [key for key, value in entries if value is not None]
+            key = filled[0] if len(filled) == 1 else ""
+            if key not in WRAPPERS or key in plan.names:
+                break
+            if not isinstance(_decoded(written[key], specs), dict):
+                break
+            repairs.append(UNWRAPPED_ARGUMENTS)
+            if len(written) > 1:
+                repairs.append(DROPPED_NULL)
+            written = written[key]
+        if written is not None and not isinstance(written, dict):
+            repairs.append(POSITIONAL_ARGUMENTS)
+            listed = written if isinstance(written, list) else [written]
+            if len(plan.names) == 1 and len(listed) != 1 and plan.accepts(plan.names[0], listed):
+                listed = [listed]  # the list can only be the one argument's own value
+            values = [*values, *listed]
+            while len(values) > len(plan.names) and values[-1] is None:
+                values.pop()
+                repairs.append(DROPPED_NULL)
+        written = written if isinstance(written, dict) else {}
+        written = {**_by_position(plan, values, written), **written}
         if raw.textual:
             written = {name: _typed(plan, name, value) for name, value in written.items()}
-        written = _matched(plan, written, specs, repairs)
+
+        # The keys: those of the tool, and no null that means "not given".
+        matched: dict[str, Any] = {}
+        spare: dict[str, Any] = {}
+        nulls: set[str] = set()
+        for key, value in written.items():
+            if value is None and key not in plan.nullable:
+                nulls.add(key)
+            else:
+                (matched if key in plan.names else spare)[key] = value
+        for key in list(spare):  # keys that differ from an argument in case and separators only
+            name = plan.folded.get(fold(key))
+            if name in matched and matched[name] != spare[key]:
+                same = [other for other in written if fold(other) == fold(key)]
+                raise call_errors.ambiguous_argument(plan.spec, name, same)
+            if name is not None and name not in matched:
+                matched[name] = spare.pop(key)
+                repairs.append(RENAMED_KEY)
+        missing = [name for name in plan.required if name not in matched]
+        if missing:
+            terminal = plan.spec.terminal
+            # A key that another tool has was meant for that tool, and must not end the episode.
+            foreign = {key for spec in specs.values() for key in spec.fields} if terminal else set()
+            no_value = terminal and not nulls.isdisjoint(missing)
+            if len(missing) > 1 or no_value or foreign.issuperset(spare):
+                raise call_errors.missing_argument(plan.spec, missing)
+            if len(spare) > 1:
+                raise call_errors.ambiguous_argument(plan.spec, missing[0], list(spare))
+            matched[missing[0]] = spare.popitem()[1]
+            repairs.append(RENAMED_KEY)
+        if nulls:
+            repairs.append(DROPPED_NULL)
+        if spare:
+            repairs.append(DROPPED_ARGUMENT)
+        written = matched
+
     for name, language in plan.code.items():
         text = written.get(name)
         if isinstance(text, str) and (bare := without_fence(text, language)) != text:
@@ -250,6 +302,8 @@ def _fit(
             written = {**written, name: bare}
     if raw.unfinished and any(name not in written for name in plan.names):
         raise call_errors.truncated_call(specs)  # the arguments that are absent may be cut off
+
+    # The values: as they are, else by pydantic's lax rules, else opened or converted once more.
     try:
         return _validated(plan, written, strict=True)
     except ValidationError:
@@ -260,61 +314,26 @@ def _fit(
             return _validated(plan, written, strict=False)
         except ValidationError as error:
             problems.append(error)
-            wrong = {entry["loc"][0] for entry in error.errors(include_url=False) if entry["loc"]}
-            written = {
-                name: _opened(plan, name, value) if name in wrong else value
-                for name, value in written.items()
-            }
+            wrong = {str(entry["loc"][0]) for entry in error.errors() if entry["loc"]}
+            opened = {name: _opened(plan, name, written[name]) for name in wrong}
+            written = {**written, **opened}
     repairs.remove(COERCED_VALUE)
     raise _invalid(plan, problems[0])
 
 
-def _shaped(
-    plan: Plan, written: Any, values: Sequence[Any], specs: Specs, repairs: list[Repair]
-) -> dict[str, Any]:
-    """The mapping of arguments in whatever was written in their place.
+def _decoded(written: Any, specs: Specs) -> Any:
+    """The object or list that a text holds as JSON; anything else as it is.
 
     Raises:
-        ToolError: Values by position do not fit the signature, or a text in their place begins as
-            JSON does and is none.
+        ToolError: A text begins as JSON does and is none.
     """
-
-    def opened(text: Any) -> Any:
-        if not isinstance(text, str) or text.lstrip()[:1] not in ("{", "["):
-            return text
-        try:
-            return decoded(text)
-        except ValueError:
-            reason = "its arguments are a text that begins as JSON and is none"
-            raise call_errors.malformed_call(reason, specs) from None
-
-    for _ in range(MAX_WRAPPED):
-        inner = opened(written)
-        if inner is not written:
-            repairs.append(DECODED_ARGUMENTS)
-            written = inner
-        entries = written.items() if isinstance(written, dict) else ()
-        filled = [key for key, value in entries if value is not None]
-        key = filled[0] if len(filled) == 1 else ""
-        if key not in WRAPPERS or key in plan.names or not isinstance(opened(written[key]), dict):
-            break
-        repairs.append(UNWRAPPED_ARGUMENTS)
-        if len(written) > 1:
-            repairs.append(DROPPED_NULL)
-        written = written[key]
-    if written is None or isinstance(written, dict):
-        named = written or {}
-        return {**_by_position(plan, values, named), **named}
-    repairs.append(POSITIONAL_ARGUMENTS)
-    single = plan.names[0] if len(plan.names) == 1 else None
-    is_list = isinstance(written, list)
-    if is_list and len(written) != 1 and single and plan.accepts(single, written):
-        is_list = False  # the list can only be the one argument's own value
-    values = [*values, *(written if is_list else [written])]
-    while len(values) > len(plan.names) and values[-1] is None:
-        values.pop()
-        repairs.append(DROPPED_NULL)
-    return _by_position(plan, values, {})
+    if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
+        return written
+    value = decoded(written)
+    if value is written:
+        reason = "its arguments are a text that begins as JSON and is none"
+        raise call_errors.malformed_call(reason, specs)
+    return value
 
 
 def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,49 +352,6 @@ def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) ->
     return placed
 
 
-def _matched(
-    plan: Plan, written: dict[str, Any], specs: Specs, repairs: list[Repair]
-) -> dict[str, Any]:
-    """The same arguments under the names that the tool has.
-
-    Raises:
-        ToolError: A required argument is missing, or several values could be meant for one.
-    """
-    matched: dict[str, Any] = {}
-    spare: dict[str, Any] = {}
-    nulls: set[str] = set()
-    for key, value in written.items():
-        if value is None and key not in plan.nullable:
-            nulls.add(key)
-        else:
-            (matched if key in plan.names else spare)[key] = value
-    for key in list(spare):  # keys that differ from an argument in case and separators only
-        name = plan.folded.get(fold(key))
-        if name in matched and matched[name] != spare[key]:
-            same = [other for other in written if fold(other) == fold(key)]
-            raise call_errors.ambiguous_argument(plan.spec, name, same)
-        if name is not None and name not in matched:
-            matched[name] = spare.pop(key)
-            repairs.append(RENAMED_KEY)
-    missing = [name for name in plan.required if name not in matched]
-    if missing:
-        terminal = plan.spec.terminal
-        # A key that another tool has was meant for that tool, and must not end the episode.
-        foreign = {key for spec in specs.values() for key in spec.fields} if terminal else set()
-        no_value = terminal and not nulls.isdisjoint(missing)
-        if len(missing) > 1 or no_value or foreign.issuperset(spare):
-            raise call_errors.missing_argument(plan.spec, missing)
-        if len(spare) > 1:
-            raise call_errors.ambiguous_argument(plan.spec, missing[0], list(spare))
-        matched[missing[0]] = spare.popitem()[1]
-        repairs.append(RENAMED_KEY)
-    if nulls:
-        repairs.append(DROPPED_NULL)
-    if spare:
-        repairs.append(DROPPED_ARGUMENT)
-    return matched
-
-
 def without_fence(text: str, language: str) -> str:
     """Code without a fence or a pair of quotes around all of it; anything else is left alone.
 
@@ -385,22 +361,17 @@ def without_fence(text: str, language: str) -> str:
     '"a" || "b"'
     """
     whole = text.strip()
-    if whole.startswith("```"):
-        inner = whole[3:].removesuffix("```")
-        label = re.match(r"[ \t]*([\w+-]+)\s", inner)
-        if label and label.group(1).lower() in {language, *_LABELS}:
-            inner = inner[label.end() :]
-        return text if "```" in inner or not inner.strip() else inner.strip()
-    # In Python a quoted text is an expression, so only backticks are taken away.
-    for mark in ("`",) if language == "python" else ('"""', "'''", "`", '"', "'"):
-        inner = whole[len(mark) : -len(mark)]
-        wrapped = whole.startswith(mark) and whole.endswith(mark) and len(whole) > 2 * len(mark)
-        if wrapped and mark[0] not in inner and re.search(r"\S\s+\S", inner):
-            return inner.strip()
+    if whole[:1] not in ("`", '"', "'"):
+        return text
+    label = rf"(?i:{re.escape(language)}|sqlite3?|postgresql|mysql|py|python3|text|code)"
+    fence = rf"`{{3,}}+(?:[ \t]*+{label}\s)?+((?:(?!```).)++)(?:`{{3,}})?+"
+    if fenced := re.fullmatch(fence, whole, re.DOTALL):
+        return fenced.group(1).strip() or text
+    marks = "`" if language == "python" else "`\"'"  # in Python a quoted text is an expression
+    quoted = re.fullmatch(rf"(([{marks}])(?:\2\2)?+)(?!`)((?:(?!\2).)++)\1", whole, re.DOTALL)
+    if quoted and re.search(r"\S\s+\S", quoted.group(3)):
+        return quoted.group(3).strip()
     return text
-
-
-_LABELS = ("sqlite", "sqlite3", "postgresql", "mysql", "py", "python3", "text", "code")
 
 
 def _typed(plan: Plan, name: str, value: Any) -> Any:
@@ -416,11 +387,8 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
     if name in plan.texts:
         return value
     word = {"True": "true", "False": "false"}.get(word, word)  # some templates write Python
-    try:
-        read = decoded(word)
-    except ValueError:
-        return value
-    return read if plan.accepts(name, read) else value
+    read = decoded(word)
+    return value if read is word or not plan.accepts(name, read) else read
 
 
 def _opened(plan: Plan, name: str, value: Any) -> Any:
@@ -434,10 +402,7 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
     if isinstance(value, (bool, int, float)) and name in plan.texts:
         return json.dumps(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return decoded(value)
-        except ValueError:
-            return value
+        return decoded(value)
     return value
 
 

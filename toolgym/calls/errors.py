@@ -131,9 +131,8 @@ def _how_to_call(specs: Specs) -> str:
 
 def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
     """A plausible call of the first tool in `near`, else of the first one not terminal."""
-    chosen = next((specs[name] for name in near if name in specs), None)
-    ordered = sorted(specs.values(), key=lambda spec: spec.terminal)
-    return example_call(chosen or ordered[0]) if specs else {}
+    names = [*near, *sorted(specs, key=lambda name: specs[name].terminal)]
+    return example_call(specs[names[0]]) if names else {}
 
 
 def example_call(spec: ToolSpec) -> dict[str, Any]:

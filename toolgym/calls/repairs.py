@@ -50,10 +50,9 @@ def in_order(repairs: Iterable[Repair]) -> tuple[str, ...]:
     return tuple(code for code in REPAIRS if code in codes) if codes else ()
 
 
-def from_codes(codes: Any) -> tuple[Repair, ...]:
+def from_codes(codes: Iterable[str]) -> tuple[Repair, ...]:
     """The repairs behind codes recorded earlier; what is no code of the table is left out."""
-    listed = codes if type(codes) in (tuple, list) else ()
-    return tuple(REPAIRS[code] for code in listed if type(code) is str and code in REPAIRS)
+    return tuple(REPAIRS[code] for code in codes if code in REPAIRS)
 
 
 _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})

@@ -99,8 +99,7 @@ class Plan:
             if self.accepts(name, "text")
             and not any(self.accepts(name, other) for other in (1, 1.5, True, ["text"], {"a": 1}))
         )
-        code = {name: spec.code_argument(name) for name in fields}
-        self.code = {name: language for name, language in code.items() if language}
+        self.code = {name: code for name in fields if (code := spec.code_argument(name))}
         folds = [fold(name) for name in fields]
         self.folded = {fold(name): name for name in fields if folds.count(fold(name)) == 1}
         self.validator = spec.arguments.__pydantic_validator__
