@@ -81,7 +81,7 @@ class ToolSpec:
         fields = self.arguments.model_fields.items()
         return {name if info.alias is None else info.alias: info for name, info in fields}
 
-    @property
+    @lazy
     def required(self) -> tuple[str, ...]:
         """Names of the arguments that have no default, in the order of the signature."""
         return tuple(name for name, info in self.fields.items() if info.is_required())

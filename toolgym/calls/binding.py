@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import to_jsonable_python
+from pydantic_core import from_json, to_json, to_jsonable_python
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.json_reading import decode_json
@@ -124,10 +124,10 @@ def bind(
         else:
             fitting = _fit(plan, raw, written, values, specs, repairs)
     except ToolError as error:
-        shown = json.dumps(written if isinstance(written, dict) else {})
-        arguments = json.loads(shown, parse_constant=str)  # NaN does not equal itself
-        shown_name = name[:MAX_NAME] if isinstance(name, str) else ""
-        return ToolCall(shown_name, arguments, () if strict else in_order(repairs), error)
+        arguments = written if isinstance(written, dict) else {}
+        arguments = from_json(to_json(arguments, inf_nan_mode="strings"))  # NaN equals nothing
+        shown = name[:MAX_NAME] if isinstance(name, str) else ""
+        return ToolCall(shown, arguments, () if strict else in_order(repairs), error)
     return ToolCall(name, fitting, in_order(repairs))
 
 
@@ -406,9 +406,6 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
     return value
 
 
-_FINITE = json.JSONEncoder(allow_nan=False)
-
-
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
     """The values in the types of the arguments.
 
@@ -418,14 +415,11 @@ def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str
         ValidationError: One does not fit.
         ToolError: One is NaN or infinite, which no database and no JSON holds.
     """
-    members = []
-    for name, value in written.items():
-        try:
-            members.append(f"{_FINITE.encode(name)}: {_FINITE.encode(value)}")
-        except ValueError:
-            reason = "it is not a finite number"
-            raise call_errors.invalid_argument(plan.spec, name, reason) from None
-    model = plan.validator.validate_json("{" + ", ".join(members) + "}", strict=strict)
+    text = to_json(written)
+    if text != to_json(written, inf_nan_mode="null"):
+        found = (k for k, v in written.items() if to_json(v) != to_json(v, inf_nan_mode="null"))
+        raise call_errors.invalid_argument(plan.spec, next(found), "it is not a finite number")
+    model = plan.validator.validate_json(text, strict=strict)
     return plan.chosen(model, written)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import ToolCall, bind_call
-from toolgym.tools import ToolSpec
+from toolgym.calls import ToolCall, bind_call, parse_calls
+from toolgym.tools import ToolSpec, specs_from
 
 X = {"table_name": "x"}
 
@@ -167,6 +167,7 @@ def test_a_list_that_can_only_be_the_value_is_the_value():
         '"""SELECT 1"""',
         "```SQL\nSELECT 1",
         " ```SELECT 1```",
+        "````sql\nSELECT 1\n````",
     ],
 )
 def test_fences_and_quotes_around_code_are_stripped(written):
@@ -253,3 +254,32 @@ def test_json_forms_of_richer_types_are_no_repair():
     wrong = bind_call("when", {"day": "2024-02-29", "order": "up"}, tools)
     assert "'asc' or 'desc'" in wrong.error.message
     assert bind_call("pair", {"both": [1, 2], "share": 2}, tools).error.code == "invalid_argument"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_id",
+        "__class__",
+        "model_config",
+        "model_dump",
+        "schema",
+        "copy",
+        "class",
+        "max-rows",
+        "é",
+        "",
+    ],
+)
+def test_a_schema_may_call_its_arguments_anything(name):
+    properties = {name: {"type": "string"}, "limit": {"type": "integer", "default": 3}}
+    parameters = {"type": "object", "properties": properties, "required": [name]}
+    tools = specs_from([{"name": "find", "parameters": parameters}])
+    for parsing in ("lenient", "strict"):
+        call = bind_call("find", {name: "a", "limit": 5}, tools, parsing)
+        assert call == ToolCall("find", {name: "a", "limit": 5})
+    assert parse_calls(f'{{"name": "find", "arguments": {{"{name}": "a"}}}}', tools) == [
+        ToolCall("find", {name: "a"})
+    ]
+    assert list(tools["find"].parameters["properties"]) == [name, "limit"]
+    assert f"'{name}'" in bind_call("find", {}, tools).error.message

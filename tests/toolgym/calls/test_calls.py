@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -254,3 +255,14 @@ def test_strict_parsing_takes_no_bare_object_that_lenient_has_read():
     text = json.dumps({"name": "query", "arguments": {"sql": "SELECT 8"}})
     assert len(parse_calls(text, TOOLS)) == 1
     assert parse_calls(text, TOOLS, parsing="strict") == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1or 2", "0xfor x", "1.5if x else 2", "1.or 2", r"'\d'", r"'\400'", r"b'\d'", "f'{1or 2}'"],
+)
+def test_python_source_in_a_call_shows_no_warning(value):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text in (f"answer({value})", f"<tool_call>{{'name': 'x', 'arguments': {value}}}"):
+            parse_calls(text, TOOLS)
