@@ -184,12 +184,15 @@ def decode_json(text: str) -> Any:
     """The value of JSON text that was found inside a value; its strings may hold raw line breaks.
 
     Raises:
-        ValueError: It is no JSON, or has one key with two values.
+        json.JSONDecodeError: It is no JSON, or too large.
+        ConflictingKeys: It has one key with two values.
     """
     try:
         return _LOOSE.decode(text)
-    except RecursionError:
-        raise json.JSONDecodeError("it is nested too deeply", text, 0) from None
+    except (json.JSONDecodeError, ConflictingKeys):
+        raise
+    except (ValueError, RecursionError):  # a number of thousands of digits, or too many brackets
+        raise json.JSONDecodeError("too large", text, len(text)) from None
 
 
 class JsonReader:

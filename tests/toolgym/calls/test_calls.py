@@ -266,3 +266,15 @@ def test_python_source_in_a_call_shows_no_warning(value):
         warnings.simplefilter("error")
         for text in (f"answer({value})", f"<tool_call>{{'name': 'x', 'arguments': {value}}}"):
             parse_calls(text, TOOLS)
+
+
+def test_a_number_of_thousands_of_digits_is_a_malformed_call():
+    for digits in (400, 5000):
+        arguments = f'{{"value": {"9" * digits}}}'
+        for text in (
+            f'<tool_call>{{"name": "answer", "arguments": {arguments}}}</tool_call>',
+            f"<tool_call>{{'name': 'answer', 'arguments': {arguments}}}</tool_call>",
+            f"<tool_call>{json.dumps({'name': 'answer', 'arguments': arguments})}</tool_call>",
+        ):
+            (call,) = parse_calls(text, TOOLS)
+            assert call.error.code == "malformed_call"
