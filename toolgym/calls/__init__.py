@@ -2,11 +2,11 @@
 
 `parsing` is the public face. Behind it `formats` finds raw calls: `hidden` takes the thinking away,
 `marked` reads what stands behind a mark and `lines` what begins a line, `mentions` tells talk about
-calls from calls. `binding` fits them to the tools. Three tables: `families` (how models
+calls from calls. `bind` fits them to the tools. Three tables: `families` (how models
 write), `repairs` (what can be mended) and `errors` (what cannot). `writing` writes calls.
 """
 
-from toolgym.calls.binding import Parsing, ToolCall
+from toolgym.calls.bind import Parsing, ToolCall
 from toolgym.calls.errors import CALL_ERRORS
 from toolgym.calls.families import FORMATS, Format
 from toolgym.calls.hiding_tags import opened_thought

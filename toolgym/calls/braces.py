@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any
 
-from toolgym.calls.json_reading import CONFLICT, MAX_NESTING, THOUGHT, TRUNCATED
+from toolgym.calls.mend import CONFLICT, MAX_NESTING, THOUGHT, TRUNCATED
 from toolgym.calls.repairs import REPAIRED_JSON
 from toolgym.calls.source import Found, RawCall, Source
 

@@ -16,7 +16,7 @@ from typing import Final
 
 from toolgym.calls.braces import read_braces
 from toolgym.calls.families import FORMATS, Format
-from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.mend import TRUNCATED
 from toolgym.calls.python_forms import read_python_calls
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON
 from toolgym.calls.source import Found, Source, headed_object, object_of, objects

@@ -18,9 +18,9 @@ from dataclasses import replace
 from toolgym.calls.alternation import branches
 from toolgym.calls.families import FORMATS, FRAMES
 from toolgym.calls.hidden import without_hidden
-from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED
 from toolgym.calls.lines import first_line, next_start, read_start, unmarked
 from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark
+from toolgym.calls.mend import MAX_MENDED, TRUNCATED
 from toolgym.calls.mentions import is_placeholder
 from toolgym.calls.source import MAX_CALLS, Found, RawCall, Shown, Source
 from toolgym.calls.tag_sets import CLOSERS

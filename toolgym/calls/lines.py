@@ -16,7 +16,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from toolgym.calls.json_reading import TRUNCATED
+from toolgym.calls.mend import TRUNCATED
 from toolgym.calls.mentions import is_template
 from toolgym.calls.python_forms import read_python, read_python_calls
 from toolgym.calls.source import (

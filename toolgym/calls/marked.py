@@ -14,8 +14,8 @@ from dataclasses import replace
 
 from toolgym.calls.alternation import branches
 from toolgym.calls.enveloped import OPENINGS, UNBALANCED, is_unbalanced, read_enveloped
-from toolgym.calls.json_reading import TRUNCATED
 from toolgym.calls.lines import first_line
+from toolgym.calls.mend import TRUNCATED
 from toolgym.calls.mentions import is_mention, is_template, quotation_end
 from toolgym.calls.python_forms import read_python, read_python_calls
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON

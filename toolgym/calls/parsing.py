@@ -2,7 +2,7 @@
 
 Two pure functions, one behind the other: *find* (text, or an object that some library parsed, to
 raw calls; `toolgym.calls.formats`) and *bind* (a raw call and the tools to a `ToolCall`;
-`toolgym.calls.binding`). A plainly clean call takes a shorter way to the same result
+`toolgym.calls.bind`). A plainly clean call takes a shorter way to the same result
 (`toolgym.calls.parsing`). Whatever is repaired on the way is recorded by a code of the one table
 `REPAIRS`, and whatever cannot be repaired is a `ToolCall` that carries a `ToolError` of the table
 `CALL_ERRORS`. Nothing here raises, for any action whatever: no text, object or structure that a
@@ -28,9 +28,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.binding import Parsing, ToolCall, attributes, bind
+from toolgym.calls.bind import Parsing, ToolCall, attributes, bind
 from toolgym.calls.formats import find_calls
-from toolgym.calls.json_reading import TRUNCATED, JsonReader
+from toolgym.calls.mend import TRUNCATED, JsonReader
 from toolgym.calls.repairs import from_codes
 from toolgym.calls.source import MAX_CALLS, RawCall, from_mapping
 from toolgym.calls.tool_index import Plan, plan_of

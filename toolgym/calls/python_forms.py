@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.json_reading import (
+from toolgym.calls.mend import (
     CONSTANTS,
     MAX_MENDED,
     PIECE,

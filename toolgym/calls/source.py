@@ -13,7 +13,7 @@ from typing import Any
 
 from toolgym.calls import errors as call_errors
 from toolgym.calls.families import FORMATS
-from toolgym.calls.json_reading import MAX_MENDED, TRUNCATED, JsonRead, JsonReader
+from toolgym.calls.mend import MAX_MENDED, TRUNCATED, JsonRead, JsonReader
 from toolgym.calls.repairs import FLAT_ARGUMENTS, RENAMED_FIELD, REPAIRED_JSON, Repair
 from toolgym.calls.tool_index import fold, match_name
 from toolgym.errors import ToolError

@@ -18,7 +18,7 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from toolgym.calls.alternation import LatePattern, branches
-from toolgym.calls.binding import ToolCall
+from toolgym.calls.bind import ToolCall
 from toolgym.calls.hiding_tags import CONTROL_TEXTS
 
 # Inside JSON text these can only stand in a string, where an escape means the same character.

@@ -19,7 +19,7 @@ import re
 from dataclasses import dataclass, replace
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.json_reading import CONFLICT, THOUGHT, TRUNCATED
+from toolgym.calls.mend import CONFLICT, THOUGHT, TRUNCATED
 from toolgym.calls.repairs import MISSING_CLOSE_TAG, REPAIRED_JSON, Repair
 from toolgym.calls.source import Found, RawCall, Source, as_read
 from toolgym.calls.tag_sets import FUNCTION, GLM, TAG_SETS, Tags

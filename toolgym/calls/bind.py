@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.json_reading import decode_json
+from toolgym.calls.mend import decode_json
 from toolgym.calls.repairs import (
     COERCED_VALUE,
     DECODED_ARGUMENTS,
