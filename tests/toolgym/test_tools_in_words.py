@@ -72,8 +72,9 @@ def test_every_argument_is_told_with_its_type_and_whether_it_is_required() -> No
         "\n"
         "  It takes a while.\n"
         "  Arguments:\n"
-        '  - to (object with "name" (string), "inside" (object with "name" (any value), "inside"'
-        " (any value, optional), optional), required): The place.\n"
+        '  - to ({"properties": {"name": {"type": "string"}, "inside": {"anyOf": [{"$ref":'
+        ' "#/$defs/Place"}, {"type": "null"}], "default": null}}, "required": ["name"], "type":'
+        ' "object"}, required): The place.\n'
         '  - how (one of "foot", "train", required): The means.\n'
         "  - days (integer of at least 2 and below 9, required): How long.\n"
         "  - stops (list of string, required): On the way.\n"
