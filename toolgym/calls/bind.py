@@ -93,7 +93,8 @@ def bind(
     """
     strict = parsing == "strict"
     repairs = list(raw.repairs)
-    name, written = "", {}
+    name: Any = ""
+    written: Any = None
     try:
         try:
             name, in_name = plain(raw.name)
