@@ -97,13 +97,14 @@ def bind(
     written: Any = None
     try:
         try:
-            name, in_name = plain(raw.name)
-            (written, values), in_values = plain((raw.arguments, [*first, *raw.positional]))
+            everything = (raw.name, raw.arguments, [*first, *raw.positional])
+            (name, written, values), replaced = plain(everything)
         except Exception as problem:  # noqa: BLE001 (methods of a stranger's object raise anything)
+            name = raw.name if type(raw.name) is str and raw.name.isascii() else ""
             known = type(problem) is ValueError
             reason = str(problem)[:MAX_NAME] if known else "a value of it cannot be read"
             raise call_errors.malformed_call(reason, specs) from None
-        if in_name or in_values:
+        if replaced:
             repairs.append(REPLACED_SURROGATE)
         if raw.error:
             raise raw.error

@@ -1,17 +1,18 @@
-"""Reading one JSON object that a model wrote, from a known start.
+"""Reads one JSON object that a model wrote, from a known start, and mends it where it is broken.
 
-Valid JSON is decoded as it is, whatever tags its strings hold. What does not load is mended where
+Valid JSON is decoded as it is, whatever tags its strings hold. JSON that does not load is mended if
 it can be read in one way only: raw control characters inside strings, brackets that are missing at
 the end, Python's own notation (single quotes, True, a comma behind the last value), and keys
-without quotes. Anything else is an error that quotes the place; no value is guessed. Before
-anything is mended, the text is checked for being cut off: where it ends inside a string, a number,
-a list, or before a value, the object is `truncated`, because half an answer must not become an
-answer. Only brackets missing after a complete value are put there.
+without quotes. Anything else is an error that quotes the place; no value is guessed.
 
-A tag that closes a call may stand inside a string of broken JSON as well. Then the object is read
-beyond it if it can be mended so, and else it is an error: it is never cut at the tag.
+A text that was cut off is not mended: where it ends inside a string, a number or a list, or before
+a value, the object is `truncated`, because half an answer must not become an answer. Brackets are
+added only behind a complete value.
 
-Mending is slow, so one message gets `MAX_MENDED` characters of it, whatever it contains.
+A tag that closes a call may also be a part of a string in broken JSON. Then the object is read
+beyond the tag if it can be mended so; else it is an error. It is never cut at the tag.
+
+Mending is slow, so at most `MAX_MENDED` characters of one message are mended.
 """
 
 from __future__ import annotations

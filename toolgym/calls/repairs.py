@@ -1,10 +1,9 @@
-"""The one table of what is forgiven in a call.
+"""The table of repairs: the mistakes in a call that are forgiven.
 
-A repair is an object, made by `_repair`, which enters it into `REPAIRS`; the parser and the
-binder can record nothing else, so no code can be used that the table lacks. Each stands with an
-example: `before` is what a model wrote, `after` the call it means, for an environment with the
-tools `describe(table_name)`, `sample(table_name)`, `query(sql)` and the terminal `answer(value)`.
-The tests run every example.
+Each repair has an example: `before` is what a model wrote, `after` the call that it means, for an
+environment with the tools `describe(table_name)`, `sample(table_name)`, `query(sql)` and the
+terminal `answer(value)`. The tests run every example. The finder and the binder record repairs of
+this table only.
 
 The order of the table is the order in which the codes of one call are reported, each at most once.
 Native formats of other model families (XML functions, `[TOOL_CALLS]`, bare JSON, Python calls) are

@@ -126,8 +126,8 @@ class Plan:
 
     def chosen(self, model: BaseModel, written: Mapping[str, Any]) -> dict[str, Any]:
         """Return the validated values of the arguments that were written."""
-        values = model.__dict__
-        return {name: values[self._attributes[name]] for name in written}
+        values, attributes = model.__dict__, self._attributes
+        return {name: values[attributes[name]] for name in written}
 
 
 plan_of = functools.lru_cache(maxsize=1024)(Plan)
