@@ -9,7 +9,7 @@ Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay 
 
 Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
 image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every text of control in the
-table of call formats (`toolgym.calls.families`): marks, closing tags, thinking, results, ends of
+table of call formats (`toolgym.calls.formats`): marks, closing tags, thinking, results, ends of
 turns.
 
 A text may also hold a lone surrogate, as JSON can (`"\\ud800"`). No file, socket, terminal or
@@ -19,12 +19,12 @@ each control character.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from toolgym.calls.alternation import LatePattern, branches
-from toolgym.calls.hiding_tags import CONTROL_TEXTS
+from toolgym.calls.formats import CONTROL_TEXTS, alternatives
 
 _TAGS = (
     r"/?(?:think|thinking|tools|(?:\w{1,20}:)?tool_(?:calls?|responses?|results?|outputs?|code)|"
@@ -44,13 +44,17 @@ _GENERAL = {"<": rf"{_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES}", "[
 
 def _behind(sign: str) -> str:
     """What makes an opening sign one of control, as a pattern of the text behind it."""
-    of_formats = branches(text[1:] for text in CONTROL_TEXTS if text[0] == sign)
+    of_formats = alternatives(text[1:] for text in CONTROL_TEXTS if text[0] == sign)
     return "|".join([each for each in (_GENERAL.get(sign), *of_formats) if each])
 
 
-_CONTROL = LatePattern(
-    "|".join(rf"{re.escape(sign)}(?=\\*(?:{_behind(sign)}))" for sign in _OPENING), re.IGNORECASE
-)
+@functools.cache
+def _control() -> re.Pattern[str]:
+    """The pattern of all that a chat template takes for control, up to where its backslash goes."""
+    texts = (rf"{re.escape(sign)}(?=\\*(?:{_behind(sign)}))" for sign in _OPENING)
+    return re.compile("|".join(texts), re.IGNORECASE)
+
+
 _ESCAPED: Final = re.compile(rf"[{re.escape(_OPENING)}]\\+")
 _LONGEST: Final = 300
 """More characters than any piece of control has."""
@@ -92,7 +96,10 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    return _CONTROL.compiled.sub(lambda found: found.group() + "\\", text)
+    # Nearly every result has none of these, and the pattern is far slower.
+    if "<" not in text and "[" not in text and text.isascii():
+        return text
+    return _control().sub(lambda found: found.group() + "\\", text)
 
 
 def unescape_control_tokens(text: str) -> str:
@@ -112,7 +119,7 @@ def unescape_control_tokens(text: str) -> str:
         behind = text[found.end() : end]
         window = (behind + window)[:_LONGEST]
         mark = found.group()
-        if _CONTROL.compiled.match(mark[0] + window):
+        if _control().match(mark[0] + window):
             mark = mark[:-1]
         window = mark + window
         parts += behind, mark

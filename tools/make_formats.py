@@ -49,6 +49,9 @@ What is read in every format, and what is not:
 
 ## Where the facts come from
 
+Files of SGLang are in `python/sglang/srt/function_call/`, those of vLLM in `vllm/tool_parsers/`,
+and those of llama.cpp in `models/templates/`, unless a folder is given.
+
 | format | source |
 |---|---|
 """

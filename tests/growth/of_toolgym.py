@@ -58,17 +58,20 @@ def _of_formats(formats: Sequence[Format]) -> Reader:
     messages = {fixture.format: fixture.one for fixture in reversed(FIXTURES)}
     texts = [messages[entry.name] for entry in formats]
     starts = [text[: text.index(SINGER)] for text in texts]
-    control = [(*e.marks, *e.frame, *e.closes, *e.stop, *(e.thinking or ())) for e in formats]
+    control = [
+        (*e.marks, *e.frame, *e.closes, *e.stop, e.parameter, e.close, *(e.thinking or ()))
+        for e in formats
+    ]
     return Reader(
         f"toolgym.calls.parse_calls of {', '.join(entry.name for entry in formats)}",
         lambda text: parse_calls(text, TOOLS),
-        marks=tuple(dict.fromkeys(text for texts in control for text in texts)),
+        marks=tuple(dict.fromkeys(text for texts in control for text in texts if text)),
         before=(*starts, *(f"I say '{text[:40]}" for text in texts)),
         after=tuple(text[text.index(SINGER) + len(SINGER) :] or "x" for text in texts),
     )
 
 
-_BY_READING = sorted((entry for entry in FORMATS if entry.marks), key=lambda entry: entry.reading)
+_BY_SHAPE = sorted((e for e in FORMATS if e.marks), key=lambda e: (e.arguments, e.head))
 
 
 def _in_a_file(text: str, read: Any) -> Any:
@@ -152,7 +155,7 @@ READERS = [
         before=("<|tool_call>call:query{", '<|tool_call>call:query{sql:<|"|>', "call:query{sql:["),
         after=("}<tool_call|>", '<|"|>}'),
     ),
-    *(_of_formats(_BY_READING[i : i + 4]) for i in range(0, len(_BY_READING), 4)),
+    *(_of_formats(_BY_SHAPE[i : i + 4]) for i in range(0, len(_BY_SHAPE), 4)),
     Reader(
         "toolgym.sanitize.escape_control_tokens",
         escape_control_tokens,

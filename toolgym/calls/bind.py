@@ -1,4 +1,4 @@
-"""A raw call and the tools -> a `ToolCall` whose arguments fit, or one that carries its error.
+"""Binds a raw call to its tool: a `ToolCall` whose arguments fit, or one that carries its error.
 
 The schema that a model is shown is strict; what is accepted is lenient, and every difference is
 recorded as a repair. `bind` takes these steps: the tool's name, then the shape of the arguments (an
@@ -19,7 +19,7 @@ import json
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
@@ -41,7 +41,6 @@ from toolgym.calls.repairs import (
     Repair,
     in_order,
 )
-from toolgym.calls.source import RawCall
 from toolgym.calls.tool_index import MAX_NAME, Match, Plan, fold, match_name, plan_of
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
@@ -55,6 +54,38 @@ MAX_OPENED = 3  # a list of one, that holds JSON text, that holds a number: more
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
 MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
+
+
+@dataclass(slots=True)  # not frozen: it is made for every call, and frozen ones cost more
+class RawCall:
+    """A call as it was found in a text: name and arguments as the model wrote them.
+
+    Attributes:
+        name: The tool's name, or None if there is none.
+        arguments: Usually a dict; a list is bound by position.
+        format: The name of the format in `toolgym.calls.formats`; `parsed` if the call came as
+            data. If several formats share a mark, the first that reads the call.
+        repairs: What had to be mended to read it.
+        error: Why it cannot be read; then name and arguments are only a trace.
+        textual: Whether the format writes values as bare text, so that their types are implied.
+        positional: Values without names, before the named ones (Python calls).
+        whole: Whether it ends where it was written to end, with nothing missing or guessed.
+        unfinished: The text ends before the arguments are closed, so more may have been meant.
+    """
+
+    name: Any
+    arguments: Any
+    format: str
+    repairs: tuple[Repair, ...] = ()
+    error: ToolError | None = None
+    textual: bool = False
+    positional: tuple[Any, ...] = ()
+    whole: bool = True
+    unfinished: bool = False
+
+    def with_repairs(self, *repairs: Repair) -> RawCall:
+        """The same call with further repairs."""
+        return replace(self, repairs=(*self.repairs, *repairs)) if repairs else self
 
 
 @dataclass(frozen=True)

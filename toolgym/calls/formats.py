@@ -1,235 +1,906 @@
-"""Finding the calls in a text that a model wrote, in any format of the table.
+"""The table of call formats: how each family of models writes a call, reasons, and ends a turn.
 
-First the tokens that end a turn are taken off, and what is hidden: thinking, and results and turns
-that the model made up (`toolgym.calls.hidden`). Then calls behind marks are looked for, from left
-to right (`toolgym.calls.marked`), and only in a text without any of them a line that begins as a
-call does (`toolgym.calls.lines`).
+`toolgym.calls.find` reads calls by this table; the documentation, the tests and
+`toolgym.sanitize` take their lists from it. A new family is one more entry and a fixture. Entries
+name their sources: the chat template of the family, or the parser of a serving engine.
 
-A mark, or a tag of thinking, inside a value of a call is a part of that value and nothing else:
-what a whole call holds is not looked at again. At most `MAX_CALLS` are read.
+This module needs the standard library alone, because `toolgym.sanitize` does.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import KW_ONLY, dataclass
+from typing import Final
 
-from toolgym.calls.alternation import branches
-from toolgym.calls.families import FORMATS, FRAMES
-from toolgym.calls.hidden import without_hidden
-from toolgym.calls.lines import first_line, next_start, read_start, unmarked
-from toolgym.calls.marked import MARK, PYTHON_TAG, behind_mark
-from toolgym.calls.mend import MAX_MENDED, TRUNCATED
-from toolgym.calls.mentions import is_placeholder
-from toolgym.calls.source import MAX_CALLS, Found, RawCall, Shown, Source
-from toolgym.calls.tag_sets import CLOSERS
-from toolgym.calls.xml_forms import UNCLEAR, bare_text_error
-from toolgym.tools import ToolSpec
-
-MAX_TRIED = 8 * MAX_MENDED
-_TAIL = 120  # characters at the end of a text that may be tokens
+JSON, PYTHON, TAGS, BRACES = "JSON", "Python", "tags", "braces"
+HERMES = "hermes"
+THINK: Final = ("<think>", "</think>")
 
 
-class _Calls:
-    """The whole calls outside of thoughts, read from left to right, none of them twice.
+@dataclass(frozen=True)
+class Format:
+    """How one or more families of models write calls.
 
-    What is read in vain costs its length from a budget; when that is spent, no call is looked for.
+    Attributes:
+        name: Its name, as `formats_in` returns it.
+        models: The model families that write it, separated by commas.
+        source: Where it is documented: files of public repositories.
+        arguments: How arguments are written: `JSON`, `Python`, `tags` or `braces`.
+        marks: Texts that open a call or a list of calls.
+        closes: Texts that close a call (the first one) or a list of calls.
+        frame: Other control texts around calls or inside them.
+        certain: Whether text behind a mark that is no call is an error. Otherwise the mark has
+            other uses too.
+        head: Pattern of the text between a mark and the arguments; group 1 is the tool's name.
+        lead: Pattern that begins a line with a call, in formats without marks.
+        keys: Keys of the name and the arguments in a JSON object.
+        keyed: Whether the JSON object has the tool's name as its only key.
+        parameter: Text that opens a parameter, in formats of tags.
+        key: Pattern of the text between `parameter` and the value; group 1 is the parameter's name.
+            The pattern `head` if it is empty.
+        close: Text that closes the value of a parameter.
+        quotes: Texts around a value, in formats of tags and braces.
+        thinking: Texts that open and close reasoning.
+        result: Texts that open and close the result of a tool.
+        stop: Tokens that end a turn.
     """
 
-    def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
-        self._source = Source(text, specs)
-        first = first_line(self._source, 0)
-        self._first_end = first.understood if first.whole else 0
-        self._position = 0
-        self._left = MAX_TRIED
-        self._mark: re.Match[str] | None = None
-        self._searched = -1  # from where on the next mark is known
+    name: str
+    models: str
+    source: str
+    _: KW_ONLY
+    arguments: str = JSON
+    marks: tuple[str, ...] = ()
+    closes: tuple[str, ...] = ()
+    frame: tuple[str, ...] = ()
+    certain: bool = True
+    head: str = ""
+    lead: str = ""
+    keys: tuple[str, str] = ("name", "arguments")
+    keyed: bool = False
+    parameter: str = ""
+    key: str = ""
+    close: str = ""
+    quotes: tuple[str, str] = ("", "")
+    thinking: tuple[str, str] | None = None
+    result: tuple[str, str] | None = None
+    stop: tuple[str, ...] = ()
 
-    def across(self, begin: int, tag: int) -> int | None:
-        """Where the call ends that begins at or behind `begin` and holds the tag at `tag`."""
-        if begin == 0 and tag < self._first_end:
-            return self._first_end
-        here = self._position <= begin  # behind a thought, a line begins
-        self._position = max(self._position, begin)
-        while self._left > 0:
-            start = self._next(tag, here=here)
-            if start is None:
-                return None
-            here = False
-            if start.group() == PYTHON_TAG:
-                self._position, here = start.end(), True
-                continue
-            reading = self._read(start)
-            if reading.whole:
-                self._position = reading.understood
-            else:
-                self._position = start.end() + (start is not self._mark)
-                self._left -= max(reading.end - start.start(), 16)
-            if reading.whole and reading.understood > tag:
-                return reading.understood
-        return None
-
-    def _next(self, tag: int, *, here: bool) -> re.Match[str] | None:
-        """The next place before the tag where a call could begin: a line, or a mark."""
-        if self._searched < 0 or (self._mark and self._mark.start() < self._position):
-            self._searched = self._position
-            self._mark = MARK.search(self._source.text, self._position)
-        mark = self._mark if self._mark and self._mark.start() < tag else None
-        end = mark.start() if mark else tag
-        return next_start(self._source.text, self._position, end, here=here) or mark
-
-    def _read(self, start: re.Match[str]) -> Found:
-        if start is self._mark:
-            return behind_mark(self._source, start, self._position)
-        return read_start(self._source, start.end())
+    @property
+    def families(self) -> list[str]:
+        """The names of the model families."""
+        return self.models.split(", ")
 
 
-# Calls in tags that may have ended too early: a closing tag behind them that none of them opened.
-#
-# The formats of bare text (`toolgym.calls.xml_forms`) escape nothing, so a value may hold the tags
-# that end its call, and even a whole call behind them. The value's own closing tag then stands
-# further on, with no opening one: so the first call in tags, and all that seemed to be calls up to
-# that tag, may be one value. They become errors. A call with neither is not touched.
+# Patterns are possessive (`*+`): no run of blanks is divided between two places, so the time to
+# match grows with the length of the text.
+NAME: Final = r"([\w.\-/]++)"
+NAME_LINE: Final = rf"\s*+{NAME}[ \t]*+\n\s*+(?=\{{)"
+BARE_NAME: Final = r"\s*+([\w.\-/:]++)\s*+(?:<tool_sep[^<>]*+>\s*+)?+(?=<|\Z)"
+FENCE: Final = r"(?:```\w*+\s*+)?+"
+QUOTED: Final = r"\s*+[\"']?+\s*+([^<>\s\"']++)\s*+[\"']?+"
+OTHERS: Final = r"(?:\s++\w++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>/]++))*+"
+EQUALS: Final = rf"{QUOTED}\s*+>"
+ATTRIBUTE: Final = rf"\s*+name\s*+=\s*+{QUOTED}{OTHERS}\s*+>"
+SUFFIX: Final = r"(?::\w{1,16})?+"
+"""Hunyuan 3 ends its tags in a word of its tokenizer: `<tool_call:6124c78e>`."""
+DEEPSEEK_END: Final = ("<\uff5cend\u2581of\u2581sentence\uff5c>",)
 
 
-def in_doubt(source: Source, reads: Sequence[Found], shown: Shown) -> Sequence[Found]:
-    """The same calls, but errors where a value may have gone on behind its call.
+def _pair(space: str) -> str:
+    """The pattern from the tag of a key to its value, which has a tag of its own (GLM)."""
+    space = re.escape(space)
+    return (
+        rf"{SUFFIX}>\s*+([^<>\s]++)\s*+</{space}arg_key{SUFFIX}>\s*+"
+        rf"(?:<{space}arg_type>[^<>]*+</{space}arg_type>\s*+)?+<{space}arg_value{SUFFIX}>"
+    )
 
-    A value may also begin, go on, or end in what was taken for thinking.
+
+def _deepseek(name: str, models: str, source: str) -> Format:
+    """A format of DeepSeek's tokens around a name and a JSON object."""
+    separator = "<\uff5ctool\u2581sep\uff5c>"
+    return Format(
+        name,
+        models,
+        source,
+        marks=("<\uff5ctool\u2581call\u2581begin\uff5c>",),
+        closes=("<\uff5ctool\u2581call\u2581end\uff5c>", "<\uff5ctool\u2581calls\u2581end\uff5c>"),
+        head=rf"\s*+(?:function\s*+{separator}\s*+(?=\w))?+{NAME}\s*+(?:{separator})?+\s*+{FENCE}"
+        r"(?=\{)",
+        thinking=THINK,
+        result=(
+            "<\uff5ctool\u2581output\u2581begin\uff5c>",
+            "<\uff5ctool\u2581output\u2581end\uff5c>",
+        ),
+        stop=DEEPSEEK_END,
+    )
+
+
+def _invoke(
+    name: str,
+    models: str,
+    source: str,
+    space: str,
+    closes: tuple[str, ...],
+    *,
+    thinking: tuple[str, str] | None = THINK,
+    result: tuple[str, str] | None = None,
+    stop: tuple[str, ...] = (),
+) -> Format:
+    """A format of tags in a namespace: `<invoke name="f"><parameter name="x">value</parameter>`.
+
+    Args:
+        closes: What closes a section of calls; `<x>` opens the section that `</x>` closes.
     """
-    text = source.text
-    if not shown.begun and not shown.closers and not any(map(text.__contains__, CLOSERS)):
-        return reads
-    first = next((k for k, read in enumerate(reads) if shown.begun or _is_textual(read)), None)
-    if first is None:
-        if shown.begun and _closer_between(source, shown, 0, len(source.text)) >= 0:
-            return [Found((bare_text_error(source, "", UNCLEAR, "xml"),), len(source.text), 0)]
-        return reads
-    last, end = -1, len(source.text)
-    for read in reversed(reads[first:]):
-        last = _closer_between(source, shown, _claimed_end(read), end)
-        if last >= 0:
-            break
-        end = read.start
-    return [
-        _as_unclear(source, read) if k >= first and read.start < last else read
-        for k, read in enumerate(reads)
-    ]
+    return Format(
+        name,
+        models,
+        source,
+        arguments=TAGS,
+        marks=(f"<{space}invoke ",),
+        closes=(f"</{space}invoke>", *closes),
+        frame=tuple(text.replace("</", "<") for text in closes),
+        head=ATTRIBUTE,
+        parameter=f"<{space}parameter ",
+        close=f"</{space}parameter>",
+        thinking=thinking,
+        result=result,
+        stop=stop,
+    )
 
 
-def _claimed_end(read: Found) -> int:
-    """Up to where the closing tags are known to be its own; an error of another format has none."""
-    own = all(call.textual or not call.error for call in read.calls)
-    return read.understood if own else read.start
-
-
-def _closer_between(source: Source, shown: Shown, start: int, end: int) -> int:
-    """The last tag between two positions that closes a value, be it in a thought; -1 if none."""
-    hidden = [position for position in shown.closers if start <= position <= end]
-    return max([*hidden[-1:], *(source.text.rfind(close, start, end) for close in CLOSERS)])
-
-
-def _is_textual(read: Found) -> bool:
-    """Whether a value of the calls was read, or where it ends is not clear."""
-    return any(call.textual and (call.arguments or call.error) for call in read.calls)
-
-
-def _as_unclear(source: Source, read: Found) -> Found:
-    calls = [
-        call if call.error else bare_text_error(source, call.name, UNCLEAR, call.format)
-        for call in read.calls
-    ]
-    return replace(read, calls=tuple(calls))
-
-
-STOPS = tuple(
-    sorted({stop for entry in FORMATS for stop in entry.stop}, key=lambda stop: (-len(stop), stop))
+FORMATS: Final = (
+    # JSON objects that hold a name and arguments, alone or in a list.
+    Format(
+        "hermes",
+        "Qwen 2.5, Qwen 3, QwQ, Hermes 2 Pro, Hermes 3, Hermes 4, Granite 4, SmolLM3, Falcon H1, "
+        "EXAONE 4, Trinity, Ling 2, ERNIE 4.5, Youtu",
+        "SGLang hermes_detector.py, qwen25_detector.py",
+        marks=("<tool_call>",),
+        closes=("</tool_call>",),
+        head=rf"\s*+{NAME}\s*+(?=\{{)",
+        thinking=THINK,
+        result=("<tool_response>", "</tool_response>"),
+        stop=("<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "[|endofturn|]"),
+    ),
+    Format(
+        "granite-3.1",
+        "Granite 3.1",
+        "vLLM granite_tool_parser.py",
+        marks=("<tool_call>",),
+        closes=("</tool_call>",),
+        stop=("<|end_of_text|>",),
+    ),
+    Format(
+        "functionary-v3.1",
+        "Functionary 3.1, Llama 3.1 with tools in the prompt",
+        "MeetKai/functionary prompt_template/jinja_templates/v3-llama3.1.txt",
+        marks=("<function=",),
+        closes=("</function>",),
+        head=rf"{QUOTED}\s*+>\s*+(?=\{{)",
+        stop=("<|eom_id|>", "<|eot_id|>"),
+    ),
+    Format(
+        "mistral",
+        "Mistral 7B v0.3, Mistral Nemo, Mixtral 8x22B, Mistral Small 3",
+        "SGLang mistral_detector.py",
+        marks=("[TOOL_CALLS]",),
+        result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        stop=("</s>",),
+    ),
+    Format(
+        "llama",
+        "Llama 3.1, Llama 3.2, Llama 3.3",
+        "SGLang llama32_detector.py",
+        marks=("<|python_tag|>",),
+        certain=False,
+        keys=("name", "parameters"),
+        stop=("<|eom_id|>", "<|eot_id|>"),
+    ),
+    Format(
+        "json",
+        "Llama 3.1 without its mark, Llama 4 (JSON), xLAM, Gemma 3 (JSON), RWKV 7",
+        "vLLM llama_tool_parser.py, xlam_tool_parser.py",
+        keys=("name", "parameters"),
+        stop=("<|eot_id|>", "<|im_end|>", "<end_of_turn>"),
+    ),
+    Format(
+        "tool-calls",
+        "Jamba, Hunyuan A13B, Apriel 1.5, Apriel 1.6",
+        "vLLM jamba_tool_parser.py, hunyuan_a13b_tool_parser.py",
+        marks=("<tool_calls>",),
+        closes=("</tool_calls>",),
+        thinking=THINK,
+        stop=("<|eom|>", "<|endoftext|>", "<|eos|>", "<|end|>"),
+    ),
+    Format(
+        "minimax-m1",
+        "MiniMax M1, MiniMax Text 01",
+        "vLLM minimax_tool_parser.py; vLLM examples/tool_chat_template_minimax_m1.jinja",
+        marks=("<tool_calls>",),
+        closes=("</tool_calls>",),
+        thinking=THINK,
+        stop=("<end_of_sentence>",),
+    ),
+    Format(
+        "nemotron",
+        "Nemotron Nano 2, Llama Nemotron Super, Llama Nemotron Nano",
+        "llama.cpp NVIDIA-Nemotron-Nano-v2.jinja; "
+        "vLLM examples/tool_chat_template_nemotron_json.jinja",
+        marks=("<TOOLCALL>",),
+        closes=("</TOOLCALL>",),
+        thinking=THINK,
+        result=("<TOOL_RESPONSE>", "</TOOL_RESPONSE>"),
+        stop=("<SPECIAL_12>", "<|eot_id|>"),
+    ),
+    Format(
+        "granite-3",
+        "Granite 3.0, Granite 3.2, Granite 3.3",
+        "vLLM granite_tool_parser.py",
+        marks=("<|tool_call|>",),
+        thinking=THINK,
+        stop=("<|end_of_text|>",),
+    ),
+    Format(
+        "phi-4-mini",
+        "Phi-4-mini",
+        "llama.cpp llama-cpp-microsoft-Phi-4-mini-instruct.jinja",
+        marks=("<|tool_call|>",),
+        closes=("<|/tool_call|>",),
+        result=("<|tool_response|>", "<|end|>"),
+        stop=("<|end|>",),
+    ),
+    Format(
+        "functools",
+        "Phi-4-mini as it is prompted, FireFunction 2",
+        "vLLM phi4mini_tool_parser.py",
+        lead=r"functools(?=\[)",
+        stop=("<|end|>",),
+    ),
+    Format(
+        "granite-20b",
+        "Granite 20B function calling",
+        "vLLM granite_20b_fc_tool_parser.py",
+        marks=("<function_call>",),
+        closes=("</function_call>",),
+        result=("<function_response>", "</function_response>"),
+        stop=("<|endoftext|>",),
+    ),
+    Format(
+        "longcat",
+        "LongCat",
+        "vLLM longcat_tool_parser.py",
+        marks=("<longcat_tool_call>",),
+        closes=("</longcat_tool_call>",),
+        thinking=("<longcat_think>", "</longcat_think>"),
+        stop=("</longcat_s>",),
+    ),
+    Format(
+        "internlm",
+        "InternLM 2, InternLM 2.5, Intern-S1",
+        "SGLang internlm_detector.py; vLLM internlm2_tool_parser.py",
+        marks=("<|plugin|>",),
+        closes=("<|action_end|>",),
+        keys=("name", "parameters"),
+        thinking=THINK,
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "command-a",
+        "Command R7B, Command A, Command A Reasoning, Command 4",
+        "SGLang cohere_command4_detector.py; "
+        "llama.cpp CohereForAI-c4ai-command-r7b-12-2024-tool_use.jinja",
+        marks=("<|START_ACTION|>",),
+        closes=("<|END_ACTION|>",),
+        keys=("tool_name", "parameters"),
+        thinking=("<|START_THINKING|>", "<|END_THINKING|>"),
+        result=("<|START_TOOL_RESULT|>", "<|END_TOOL_RESULT|>"),
+        stop=("<|END_OF_TURN_TOKEN|>",),
+    ),
+    Format(
+        "command-r",
+        "Command R, Command R+",
+        "vLLM examples/command_r_tool_chat_template.jinja",
+        keys=("tool_name", "parameters"),
+        lead=rf"Action:\s*+{FENCE}(?=[\[{{])",
+        stop=("<|END_OF_TURN_TOKEN|>",),
+    ),
+    Format(
+        "apertus",
+        "Apertus",
+        "SGLang apertus2509_detector.py; vLLM examples/tool_chat_template_apertus.jinja",
+        marks=("<|tools_prefix|>",),
+        closes=("<|tools_suffix|>",),
+        keyed=True,
+        thinking=("<|inner_prefix|>", "<|inner_suffix|>"),
+        stop=("<|assistant_end|>",),
+    ),
+    Format(
+        "inkling",
+        "Inkling",
+        "SGLang inkling_detector.py",
+        marks=("<|content_invoke_tool_json|>",),
+        closes=("<|end_message|>",),
+        keys=("name", "args"),
+    ),
+    Format(
+        "gigachat-3",
+        "GigaChat 3",
+        "SGLang gigachat3_detector.py; llama.cpp GigaChat3-10B-A1.8B.jinja",
+        marks=("<|role_sep|>", "<|function_call|>"),
+        certain=False,
+        stop=("<|message_sep|>", "</s>"),
+    ),
+    Format(
+        "pangu",
+        "openPangu Embedded",
+        "vLLM pangu_tool_parser.py",
+        marks=("[unused11]",),
+        closes=("[unused12]",),
+        thinking=("[unused16]", "[unused17]"),
+        stop=("[unused10]",),
+    ),
+    Format(
+        "hyperclova",
+        "HyperCLOVA X Seed Think",
+        "vLLM hyperclovax_seed_think_tool_parser.py",
+        lead=r"-> tool/function_call\s*+",
+        stop=("<|im_end|>", "<|endofturn|>", "<|stop|>"),
+    ),
+    # A name, and behind it a JSON object with the arguments.
+    Format(
+        "mistral-args",
+        "Magistral, Devstral, Mistral Small 3.2, Mistral Medium 3",
+        "SGLang mistral_detector.py; vLLM mistral_tool_parser.py",
+        marks=("[TOOL_CALLS]",),
+        head=rf"\s*+{NAME}(?:\[CALL_ID\][\w-]*+)?+(?:\[ARGS\])?+\s*+(?=\{{)",
+        thinking=("[THINK]", "[/THINK]"),
+        result=("[TOOL_RESULTS]", "[/TOOL_RESULTS]"),
+        stop=("</s>",),
+    ),
+    _deepseek(
+        "deepseek-v3",
+        "DeepSeek V3, DeepSeek R1, DeepSeek R1 Distill",
+        "SGLang deepseekv3_detector.py",
+    ),
+    _deepseek(
+        "deepseek-v3.1",
+        "DeepSeek V3.1, DeepSeek V3.2 Exp",
+        "SGLang deepseekv31_detector.py; llama.cpp deepseek-ai-DeepSeek-V3.1.jinja",
+    ),
+    Format(
+        "kimi-k2",
+        "Kimi K2, Kimi K2 Thinking, Kimi K2.5",
+        "SGLang kimik2_detector.py; llama.cpp moonshotai-Kimi-K2.jinja",
+        marks=("<|tool_call_begin|>",),
+        closes=("<|tool_call_end|>", "<|tool_calls_section_end|>"),
+        head=rf"\s*+(?:functions\.)?+{NAME}(?::\d++)?+\s*+<\|tool_call_argument_begin\|>\s*+(?=\{{)",
+        thinking=THINK,
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "plamo-3",
+        "PLaMo 3",
+        "vLLM plamo3_tool_parser.py",
+        marks=("<|plamo:begin_tool_name:plamo|>",),
+        closes=(
+            "<|plamo:end_tool_arguments:plamo|>",
+            "<|plamo:end_tool_request:plamo|>",
+            "<|plamo:end_tool_requests:plamo|>",
+        ),
+        head=rf"\s*+{NAME}<\|plamo:end_tool_name:plamo\|>\s*+<\|plamo:begin_tool_arguments:plamo\|>"
+        r"(?:<\|plamo:constrain\|>json)?+<\|plamo:msg\|>\s*+(?=\{)",
+        thinking=("<|plamo:begin_think:plamo|>", "<|plamo:end_think:plamo|>"),
+        stop=("<|plamo:tag|>",),
+    ),
+    Format(
+        "mcp",
+        "MiroThinker",
+        "llama.cpp MiroThinker-v1.jinja",
+        marks=("<use_mcp_tool>",),
+        closes=("</arguments>", "</use_mcp_tool>"),
+        frame=("<server_name>", "</server_name>", "<tool_name>", "</tool_name>", "<arguments>"),
+        head=rf"\s*+(?:<server_name>[^<>]*+</server_name>\s*+)?+<tool_name>\s*+{NAME}\s*+</tool_name>"
+        r"\s*+<arguments>\s*+(?=\{)",
+        thinking=THINK,
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "step-audio",
+        "Step Audio 2",
+        "vLLM step_audio_2_tool_parser.py",
+        marks=("<tool_call>",),
+        closes=("</tool_call>",),
+        head=rf"function\n{NAME}\s*+(?=\{{)",
+        thinking=THINK,
+    ),
+    Format(
+        "harmony",
+        "gpt-oss",
+        "SGLang gpt_oss_detector.py; openai/harmony docs/format.md",
+        marks=("<|channel|>",),
+        closes=("<|call|>",),
+        certain=False,
+        head=r"\w*+\s*+(?:to=(?:functions\.)?+([\w.\-/]++))?+\s*+(?:<\|constrain\|>)?+\s*+\w*+\s*+"
+        r"<\|message\|>\s*+(?=\{)",
+        thinking=("<|channel|>analysis<|message|>", "<|end|>"),
+        stop=("<|call|>", "<|return|>", "<|end|>"),
+    ),
+    Format(
+        "functionary-v2",
+        "Functionary 2",
+        "MeetKai/functionary prompt_template/jinja_templates/v2.txt",
+        marks=("<|recipient|>",),
+        certain=False,
+        head=rf"\s*+{NAME}[ \t]*+\n<\|content\|>\s*+(?=\{{)",
+        stop=("<|stop|>",),
+    ),
+    Format(
+        "functionary-v3.2",
+        "Functionary 3.2",
+        "MeetKai/functionary prompt_template/jinja_templates/v3.llama3.txt",
+        certain=False,
+        head=NAME_LINE,
+        stop=("<|eot_id|>",),
+    ),
+    Format(
+        "functionary-v2.5",
+        "Functionary 2.5",
+        "MeetKai/functionary prompt_template/jinja_templates/v2.llama3.txt",
+        marks=("<|reserved_special_token_249|>",),
+        head=NAME_LINE,
+        stop=("<|eot_id|>",),
+    ),
+    Format(
+        "glm-4",
+        "GLM-4-0414, GLM-4 9B, GLM-Z1",
+        "THUDM/GLM-4-0414 chat template",
+        marks=("<|assistant|>",),
+        certain=False,
+        head=NAME_LINE,
+        thinking=THINK,
+        stop=("<|observation|>", "<|user|>"),
+    ),
+    Format(
+        "qwen-agent",
+        "Qwen 1.5, Qwen 2, Qwen-Agent",
+        "QwenLM/Qwen-Agent qwen_agent/llm/fncall_prompts/qwen_fncall_prompt.py",
+        marks=("\u273fFUNCTION\u273f",),
+        frame=("\u273fARGS\u273f", "\u273fRETURN\u273f"),
+        head=rf"\s*+:?+\s*+{NAME}\s*+\u273fARGS\u273f\s*+:?+\s*+{FENCE}(?=\{{)",
+        result=("\u273fRESULT\u273f", ""),
+        stop=("\u273fRESULT\u273f", "<|im_end|>"),
+    ),
+    Format(
+        "react",
+        "ReAct prompts, LangChain agents",
+        "Yao et al. 2023, ReAct; langchain agents/output_parsers/react_single_input.py",
+        lead=rf"Action:[ \t]*+{NAME}[ \t]*+\n\s*+Action Input:\s*+{FENCE}",
+        stop=("Observation:",),
+    ),
+    # Python calls with literal arguments.
+    Format(
+        "python",
+        "Llama 3.2 1B and 3B, ToolACE, Gemma 3, Granite 3.3 without tokens",
+        "SGLang pythonic_detector.py; vLLM pythonic_tool_parser.py",
+        arguments=PYTHON,
+        stop=("<|eot_id|>", "<end_of_turn>"),
+    ),
+    Format(
+        "tool-code",
+        "Gemma 3 (tool_code prompt)",
+        "Google's guide to function calling with Gemma 3",
+        arguments=PYTHON,
+        stop=("<end_of_turn>",),
+    ),
+    Format(
+        "llama-4",
+        "Llama 4 Scout, Llama 4 Maverick",
+        "vLLM llama4_pythonic_tool_parser.py",
+        arguments=PYTHON,
+        marks=("<|python_start|>",),
+        closes=("<|python_end|>",),
+        stop=("<|eot|>", "<|eom|>"),
+    ),
+    Format(
+        "lfm2",
+        "LFM2, LFM2.5",
+        "SGLang lfm2_detector.py; llama.cpp LFM2.5-8B-A1B.jinja",
+        arguments=PYTHON,
+        marks=("<|tool_call_start|>",),
+        closes=("<|tool_call_end|>",),
+        thinking=THINK,
+        result=("<|tool_response_start|>", "<|tool_response_end|>"),
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "minicpm-3",
+        "MiniCPM 3",
+        "vLLM minicpm_tool_parser.py; vLLM examples/tool_chat_template_minicpm3.jinja",
+        arguments=PYTHON,
+        marks=("<|tool_call_start|>",),
+        closes=("<|tool_call_end|>",),
+        thinking=("<|thought_start|>", "<|thought_end|>"),
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "olmo-3",
+        "OLMo 3",
+        "vLLM olmo3_tool_parser.py",
+        arguments=PYTHON,
+        marks=("<function_calls>",),
+        closes=("</function_calls>",),
+        thinking=THINK,
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "gorilla",
+        "Gorilla OpenFunctions 2",
+        "ShishirPatil/gorilla openfunctions",
+        arguments=PYTHON,
+        marks=("<<function>>",),
+        stop=("<|EOT|>",),
+    ),
+    Format(
+        "nexus-raven",
+        "NexusRaven 2",
+        "nexusflowai/NexusRaven-V2 README",
+        arguments=PYTHON,
+        lead=r"Call:[ \t]*+",
+        stop=("<bot_end>",),
+    ),
+    # Bare text in tags, and the braces that Gemma writes.
+    Format(
+        "qwen3-coder",
+        "Qwen 3 Coder, Qwen 3.5, Nemotron 3, Step 3.5, MiMo, Nanbeige",
+        "SGLang qwen3_coder_detector.py, mimo_detector.py",
+        arguments=TAGS,
+        marks=("<function=",),
+        closes=("</function>", "</tool_call>", "</seed:tool_call>"),
+        frame=("<tool_call>",),
+        head=EQUALS,
+        parameter="<parameter=",
+        close="</parameter>",
+        thinking=THINK,
+        result=("<tool_response>", "</tool_response>"),
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "seed-oss",
+        "Seed-OSS",
+        "vLLM seed_oss_tool_parser.py; llama.cpp ByteDance-Seed-OSS.jinja",
+        arguments=TAGS,
+        marks=("<function=",),
+        closes=("</function>", "</tool_call>", "</seed:tool_call>"),
+        frame=("<seed:tool_call>",),
+        head=EQUALS,
+        parameter="<parameter=",
+        close="</parameter>",
+        thinking=("<seed:think>", "</seed:think>"),
+        stop=("<seed:eos>",),
+    ),
+    Format(
+        "glm",
+        "GLM 4.5, GLM 4.6, GLM 4.7, GLM 5, Ling 3, Laguna, Spark 2.5",
+        "SGLang glm4_moe_detector.py, glm47_moe_detector.py, ling3_detector.py",
+        arguments=TAGS,
+        marks=("<tool_call>",),
+        closes=("</tool_call>",),
+        frame=("</arg_key>", "<arg_value>"),
+        head=BARE_NAME,
+        key=_pair(""),
+        parameter="<arg_key",
+        close="</arg_value>",
+        thinking=THINK,
+        result=("<tool_response>", "</tool_response>"),
+        stop=("<|user|>", "<|observation|>", "<|endoftext|>"),
+    ),
+    Format(
+        "hunyuan-3",
+        "Hunyuan 3",
+        "SGLang hunyuan_detector.py; vLLM hy_v3_tool_parser.py",
+        arguments=TAGS,
+        marks=("<tool_call>",),
+        closes=("</tool_call>",),
+        frame=("<tool_sep>", "<arg_value>"),
+        head=BARE_NAME,
+        key=_pair(""),
+        parameter="<arg_key",
+        close="</arg_value>",
+        thinking=THINK,
+    ),
+    Format(
+        "iquest",
+        "IQuest Q1",
+        "SGLang iquest_q1_detector.py",
+        arguments=TAGS,
+        marks=("<iquest_tool_call>",),
+        closes=("</iquest_tool_call>",),
+        frame=("<arg_value>",),
+        head=BARE_NAME,
+        key=_pair(""),
+        parameter="<arg_key",
+        close="</arg_value>",
+        thinking=THINK,
+    ),
+    Format(
+        "k2-horizon",
+        "K2 Horizon",
+        "SGLang k2_v3_detector.py",
+        arguments=TAGS,
+        marks=("<ifm|tool_call>",),
+        closes=("</ifm|tool_call>", "</ifm|tool_calls>"),
+        frame=(
+            "<ifm|tool_calls>",
+            "</ifm|arg_key>",
+            "<ifm|arg_type>",
+            "</ifm|arg_type>",
+            "<ifm|arg_value>",
+        ),
+        head=BARE_NAME,
+        key=_pair("ifm|"),
+        parameter="<ifm|arg_key",
+        close="</ifm|arg_value>",
+        thinking=("<ifm|think>", "</ifm|think>"),
+    ),
+    Format(
+        "longcat-tags",
+        "LongCat 2",
+        "traces of LongCat-Flash-Lite",
+        arguments=TAGS,
+        marks=("<longcat_tool_call>",),
+        closes=("</longcat_tool_call>",),
+        frame=("</longcat_arg_key>", "<longcat_arg_value>"),
+        head=BARE_NAME,
+        key=_pair("longcat_"),
+        parameter="<longcat_arg_key",
+        close="</longcat_arg_value>",
+        thinking=("<longcat_think>", "</longcat_think>"),
+        stop=("</longcat_s>",),
+    ),
+    Format(
+        "solar",
+        "Solar Open 2",
+        "vLLM solar_open2_tool_parser.py",
+        arguments=TAGS,
+        marks=("<|tool_call:start|>",),
+        closes=("<|tool_call:end|>",),
+        frame=("<|tool_arg:value|>",),
+        head=BARE_NAME,
+        key=r"\s*+([^<>\s]++)\s*+<\|tool_arg:value\|>",
+        parameter="<|tool_arg:start|>",
+        close="<|tool_arg:end|>",
+    ),
+    _invoke(
+        "minimax-m2",
+        "MiniMax M2, MiniMax M2.1, MiniMax M2.5",
+        "SGLang minimax_m2.py; llama.cpp unsloth-MiniMax-M2.jinja",
+        "",
+        (
+            "</minimax:tool_call>",
+            "</function_calls>",
+            "</dots_function_call>",
+        ),
+        stop=("[e~[",),
+    ),
+    Format(
+        "dots",
+        "dots",
+        "SGLang dots_detector.py; vLLM dots_tool_parser.py",
+        arguments=TAGS,
+        marks=("<dots_function_call>", "<invoke "),
+        closes=("</dots_function_call>",),
+        thinking=THINK,
+    ),
+    Format(
+        "minimax-m3",
+        "MiniMax M3",
+        "SGLang minimax_m3.py",
+        arguments=TAGS,
+        marks=("]<]minimax[>[<invoke ",),
+        closes=("]<]minimax[>[</invoke>", "]<]minimax[>[</tool_call>"),
+        frame=("]<]minimax[>[", "]<]minimax[>[<tool_call>"),
+        head=ATTRIBUTE,
+        key=r"([\w.\-]++)>",
+        parameter="]<]minimax[>[<",
+        close="]<]minimax[>[</",
+        thinking=("<mm:think>", "</mm:think>"),
+        stop=("[e~[",),
+    ),
+    _invoke(
+        "deepseek-v3.2",
+        "DeepSeek V3.2",
+        "SGLang deepseekv32_detector.py; llama.cpp DeepSeek-V3.2.jinja",
+        "\uff5cDSML\uff5c",
+        (
+            "</\uff5cDSML\uff5cfunction_calls>",
+            "</\uff5cDSML\uff5ctool_calls>",
+        ),
+        result=("<function_results>", "</function_results>"),
+        stop=DEEPSEEK_END,
+    ),
+    _invoke(
+        "deepseek-v4",
+        "DeepSeek V4",
+        "SGLang deepseekv4_detector.py",
+        "\uff5cDSML\uff5c",
+        (
+            "</\uff5cDSML\uff5cfunction_calls>",
+            "</\uff5cDSML\uff5ctool_calls>",
+        ),
+        result=("<tool_result>", "</tool_result>"),
+        stop=DEEPSEEK_END,
+    ),
+    _invoke(
+        "deepseek-v4.1",
+        "DeepSeek V4.1",
+        "SGLang deepseekv41_detector.py",
+        "\uff5cDSML\uff5c ",
+        ("</\uff5cDSML\uff5c calls>",),
+        result=("<tool_result>", "</tool_result>"),
+        stop=DEEPSEEK_END,
+    ),
+    _invoke(
+        "gigachat-3.5",
+        "GigaChat 3.5",
+        "SGLang gigachat35_detector.py; llama.cpp GigaChat3.5.jinja",
+        "\uff5cGCML\uff5c",
+        ("</\uff5cGCML\uff5ctool_calls>",),
+        result=("<function_response", "</function_response>"),
+        stop=("<|message_sep|>", "</s>"),
+    ),
+    _invoke(
+        "step-3",
+        "Step 3",
+        "SGLang step3_detector.py; vLLM step3_tool_parser.py",
+        "steptml:",
+        (
+            "<\uff5ctool_call_end\uff5c>",
+            "<\uff5ctool_calls_end\uff5c>",
+        ),
+        stop=("<\uff5cend\u2581of\u2581sentence\uff5c>", "<|EOT|>"),
+    ),
+    _invoke(
+        "muse",
+        "Muse Glimmer",
+        "SGLang muse_glimmer_detector.py",
+        "atem:",
+        ("</atem:function_calls>",),
+        thinking=None,
+        stop=("<|eot|>", "<|eom|>"),
+    ),
+    Format(
+        "minicpm-5",
+        "MiniCPM 5",
+        "SGLang minicpm5_detector.py; vLLM minicpm5xml_tool_parser.py",
+        arguments=TAGS,
+        marks=("<function ",),
+        closes=("</function>",),
+        head=ATTRIBUTE,
+        parameter="<param ",
+        close="</param>",
+        quotes=("<![CDATA[", "]]>"),
+        thinking=THINK,
+        stop=("<|im_end|>",),
+    ),
+    Format(
+        "kimi-k3",
+        "Kimi K3",
+        "SGLang kimik3_detector.py; llama.cpp Kimi-K3.jinja",
+        arguments=TAGS,
+        marks=("<|open|>call ",),
+        closes=("<|close|>call<|sep|>", "<|close|>tools<|sep|>", "<|close|>message<|sep|>"),
+        head=rf"tool\s*+=\s*+{QUOTED}{OTHERS}\s*+<\|sep\|>",
+        key=rf"key\s*+=\s*+{QUOTED}{OTHERS}\s*+<\|sep\|>",
+        parameter="<|open|>argument ",
+        close="<|close|>argument<|sep|>",
+        thinking=("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+        stop=("<|end_of_msg|>",),
+    ),
+    Format(
+        "gemma-4",
+        "Gemma 4",
+        "SGLang gemma4_detector.py; llama.cpp gemma4.jinja",
+        arguments=BRACES,
+        marks=("<|tool_call>",),
+        closes=("<tool_call|>",),
+        quotes=('<|"|>', '<|"|>'),
+        thinking=("<|channel>thought", "<channel|>"),
+        result=("<|tool_response>", "<tool_response|>"),
+        stop=("<|tool_response>", "<turn|>"),
+    ),
+    Format(
+        "functiongemma",
+        "FunctionGemma",
+        "vLLM functiongemma_tool_parser.py",
+        arguments=BRACES,
+        marks=("<start_function_call>",),
+        closes=("<end_function_call>",),
+        frame=("<escape>",),
+        quotes=("<escape>", "<escape>"),
+        result=("<start_function_response>", "<end_function_response>"),
+        stop=("<start_function_response>", "<end_of_turn>"),
+    ),
 )
-"""The tokens that end a turn, the longest first."""
-_SUFFIXED = re.compile(
-    r"(</?(?:tool_calls?|tool_sep|arg_key|arg_value|tool_responses?|think)):\w{1,16}>"
+"""Of several formats with the same mark, the first that reads a call gives it its name."""
+
+_THOUGHTS: Final = (
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    ("<ifm|think_fast>", "</ifm|think_fast>"),
+    ("<ifm|think_faster>", "</ifm|think_faster>"),
 )
-"""Marks of Hunyuan 3, whose names end in a word of the tokenizer: `<tool_call:6124c78e>`."""
-_BEGUN = re.compile(rf"(?:{'|'.join(branches(FRAMES))})\s*\Z")
+"""Tags of thinking in addition to those of the table."""
+_ENDS_MESSAGE: Final = {"<|end|>", "<|end_message|>"}
+"""Tokens that end every message: they end a thought that was opened, and nothing else."""
+_BEFORE_ROLE: Final = (
+    *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<|start_of_role|>", "<|start|>"),
+    *("<start_of_turn>", "<|turn>", "<seed:bos>", "]~b]"),
+)
+_ROLES: Final = ("user", "tool", "system", "developer", "ipython", "environment", "functions.")
+_TURNS: Final = (
+    *(before + role for before in _BEFORE_ROLE for role in _ROLES),
+    *("<|user|>", "<|system|>", "<|observation|>", "<|im_user|>", "<|im_system|>", "[INST]"),
+    *("<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<\uff5cUser\uff5c>", "[SYSTEM_PROMPT]"),
+)
+"""Texts that open a turn of another role: nothing behind them is the model's."""
+
+THOUGHT: Final = "thought"
+_KINDS: Final = [
+    (opens, closes, closes if closes in _ENDS_MESSAGE else THOUGHT)
+    for opens, closes in (*_THOUGHTS, *(each.thinking for each in FORMATS if each.thinking))
+]
+_RESULTS: Final = dict(each.result for each in FORMATS if each.result)
+HIDES: Final = {
+    **dict.fromkeys(_TURNS, ""),
+    **_RESULTS,
+    **{opens: kind for opens, _, kind in _KINDS},
+}
+"""Texts that hide what follows, each with the kind of text that ends it; empty if none does."""
+SHOWS: Final = {
+    **{closes: closes for closes in _RESULTS.values() if closes},
+    **{closes: kind for _, closes, kind in _KINDS},
+}
+"""Texts that end something hidden, each with its kind. One that closes a thought also closes one
+that the prompt opened."""
+
+CONTROL_TEXTS: Final = [
+    text
+    for each in FORMATS
+    for text in (*each.marks, *each.frame, *each.closes, *each.stop, each.parameter, each.close)
+    if text and not text[0].isalpha()
+] + [*HIDES, *SHOWS]
+"""Every text of a format that is no ordinary text: marks, frames, ends of turns, thinking."""
 
 
-def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
-    """All calls in a text, in their order; an empty list if it holds none."""
-    text = without_last_tokens(without_suffixes(text))
-    shown = without_hidden(text, specs, lambda: _Calls(text, specs).across)
-    if shown.cuts:
-        shown.text = without_last_tokens(shown.text)
-    source = Source(shown.text, specs, shown.cuts)
-    reads = in_doubt(source, _calls_in(source), shown)
-    calls = [call for read in reads for call in read.calls if not is_placeholder(call, specs)]
-    return calls[:MAX_CALLS] or _begun(source)
+def opened_thought(prompt: str) -> str:
+    """The tag of thinking that a prompt ends with, which belongs to the turn; empty without one."""
+    end = prompt.rstrip()[-64:]
+    return next((opens for opens, _, _ in _KINDS if end.endswith(opens)), "")
 
 
-def without_last_tokens(text: str) -> str:
-    """The text without the tokens that end a turn, which some decoders leave in it."""
-    tail = text[-_TAIL:]
-    kept = tail.rstrip()
-    if not kept.endswith(STOPS):
-        return text
-    while kept.endswith(STOPS):
-        kept = kept[: -len(next(stop for stop in STOPS if kept.endswith(stop)))].rstrip()
-    return text[: len(text) - len(tail)] + kept
+def alternatives(texts: Iterable[str]) -> list[str]:
+    """Patterns that together match the longest of some texts, one for each first character.
 
-
-def without_suffixes(text: str) -> str:
-    """The text with the marks of Hunyuan 3 as they are without their suffix."""
-    if "<tool_call:" not in text and "<tool_calls:" not in text:
-        return text
-    return _SUFFIXED.sub(r"\1>", text)
-
-
-def _begun(source: Source) -> list[RawCall]:
-    """A call of which nothing but what opens it was written, as an error."""
-    begun = _BEGUN.search(source.text, max(0, len(source.text) - _TAIL))
-    return [source.failed(TRUNCATED, "hermes")] if begun else []
-
-
-def _calls_in(source: Source) -> Sequence[Found]:
-    first = first_line(source, 0)
-    begin = first.end if first.calls else 0
-    reads = _marked(source, begin)
-    for read in reads:
-        if read.calls:
-            return [first, *reads] if first.calls else reads
-    spoken_of = [(read.start, read.end) for read in reads]
-    reads = unmarked(source, begin, leave_out=spoken_of)
-    return [first, *reads] if first.calls else reads
-
-
-def _marked(source: Source, position: int) -> Sequence[Found]:
-    """The calls behind marks; none if every mark stands inside a call that needs none."""
-    reads: list[Found] = []
-    count = 0
-    mark = MARK.search(source.text, position)
-    loose = _loose_before(source, mark.start()) if mark and mark.start() > position else []
-    while mark is not None and count < MAX_CALLS:
-        begin = mark.start()
-        over = [end for start, end in loose if start < begin < end] if loose else None
-        if over:
-            position = over[0]
-        else:
-            reading = behind_mark(source, mark, position)
-            reads.append(reading)
-            count += len(reading.calls)
-            position = reading.end
-        mark = MARK.search(source.text, position)
-    return reads
-
-
-def _loose_before(source: Source, position: int) -> list[tuple[int, int]]:
-    """Where calls without a mark begin and end, if one could begin before a position.
-
-    Only what is whole, or belongs to a call up to the very end of the text, counts as a call.
+    Texts with the same beginning share it, so a search looks at each character once instead of
+    once for each of a hundred texts.
     """
-    if next_start(source.text, 0, position) is None:
-        return []
-    reads = unmarked(Source(source.text, source.specs, source.cuts))  # with a budget of its own
-    end = len(source.text)
-    open_ends = [(read.open_at, end) for read in reads if read.open_at >= 0]
-    return [(read.start, read.understood) for read in reads if read.whole] + open_ends
+    by_first: dict[str, list[str]] = {}
+    for text in texts:
+        if text:
+            by_first.setdefault(text[0], []).append(text[1:])
+    return [re.escape(first) + _one_of(rests) for first, rests in by_first.items()]
+
+
+def _one_of(texts: list[str]) -> str:
+    rest = alternatives(texts)
+    if not rest:
+        return ""
+    if len(rest) == 1 and "" not in texts:
+        return rest[0]
+    return f"(?:{'|'.join(rest)}){'?+' if '' in texts else ''}"

@@ -21,8 +21,6 @@ import ast
 import json
 import math
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,7 +121,6 @@ TRUNCATED = "truncated"
 MALFORMED = "it is not valid JSON"
 UNCLOSED = "a string in it is not closed before its tag"
 CONFLICT = "one key has two different values"
-THOUGHT = "there is thinking inside of it"
 
 
 @dataclass(slots=True)
@@ -137,8 +134,6 @@ class JsonRead:
         problem: TRUNCATED, or half a sentence, if it could not be read.
         cut: Brackets were put in front of its tag, which may be a part of it.
         missing: How many brackets are missing at the end of the text.
-        open_at: From where on the text belongs to this object up to its very end, because a string
-            or a bracket is not closed; -1 if it does not.
     """
 
     value: Any
@@ -147,7 +142,6 @@ class JsonRead:
     problem: str = ""
     cut: bool = False
     missing: int = 0
-    open_at: int = -1
 
 
 class ConflictingKeys(ValueError):
@@ -197,15 +191,10 @@ def decode_json(text: str) -> Any:
 
 
 class JsonReader:
-    """Reads objects out of one message and keeps its budget for mending.
+    """Reads objects out of one message and keeps its budget for mending."""
 
-    Args:
-        cuts: Positions at which a thought was taken out; no object reaches across one.
-    """
-
-    def __init__(self, text: str, cuts: Sequence[int] = ()) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self._cuts = cuts
         self._left = MAX_MENDED
 
     def read(self, start: int, limit: int) -> JsonRead:
@@ -215,16 +204,8 @@ class JsonReader:
         except ConflictingKeys:
             return JsonRead(None, limit, problem=CONFLICT)
         except (ValueError, RecursionError):
-            read = self._mend(start, limit)
-        else:
-            read = JsonRead(value, end)
-        if self._cuts and self.is_cut(start, read.end) and not read.problem:
-            return JsonRead(None, read.end, problem=THOUGHT)
-        return read
-
-    def is_cut(self, start: int, end: int) -> bool:
-        """Whether a thought stood between two positions."""
-        return bool(self._cuts) and bisect_left(self._cuts, start) < bisect_left(self._cuts, end)
+            return self._mend(start, limit)
+        return JsonRead(value, end)
 
     def _mend(self, start: int, limit: int) -> JsonRead:
         text = self.text
@@ -246,8 +227,7 @@ class JsonReader:
                 return JsonRead(None, limit, problem=MALFORMED)
             # With nothing behind its tag a quote was forgotten, rather than the end cut off there.
             problem = UNCLOSED if text[limit:].strip() == "</tool_call>" else TRUNCATED
-            open_at = start + shape.open_at if shape.open_at >= 0 and not over else -1
-            return JsonRead(None, len(text), problem=problem, open_at=open_at)
+            return JsonRead(None, len(text), problem=problem)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
         stop = start + len(window)
@@ -274,7 +254,7 @@ class JsonReader:
             )
         missing = len(shape.closers) if stop == len(text) else 0
         cut = bool(shape.closers) and not missing
-        return JsonRead(value, end, (REPAIRED_JSON,), "", cut, missing, start if missing else -1)
+        return JsonRead(value, end, (REPAIRED_JSON,), "", cut, missing)
 
 
 def as_written(chunk: str) -> Any:

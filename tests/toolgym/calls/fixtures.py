@@ -1,7 +1,7 @@
 """One message of each family of models: a call, two calls, a call without arguments, a thought.
 
 `call_fixtures.jsonl` holds a line for each way of writing that a family has, made after its public
-chat template or the parser of a serving engine (see `source` in `toolgym.calls.families`). All of
+chat template or the parser of a serving engine (see `source` in `toolgym.calls.formats`). All of
 them call the three tools below with the same arguments.
 """
 

@@ -5,7 +5,7 @@ from random import Random
 
 from tests.toolgym.calls.fixtures import FIXTURES
 from toolgym.calls import FORMATS
-from toolgym.calls.formats import without_last_tokens
+from toolgym.calls.find import without_last_tokens
 
 _PROSE = (
     "I could use {tool} to look at {table}, and then run a query.",

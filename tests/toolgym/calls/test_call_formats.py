@@ -113,6 +113,7 @@ def test_half_an_answer_of_a_format_never_becomes_an_answer(name, value, data):
         "answer(4",
         'answer("Par',
         'answer(["a", "b"',
+        'describe("x"',
         "<tool_call>",
         "<tool_call>answer",
     ],
@@ -126,7 +127,6 @@ def test_a_call_that_is_cut_off_says_so_and_is_not_executed(text):
 
 BROKEN = {
     f"<tool_call>{D}": ("missing_close_tag",),
-    f"<tool_call><tool_call>{D}</tool_call>": ("missing_close_tag",),
     f"<tool_call>{D}}}</tool_call>": ("repaired_json",),
     f"<tool_call>{D[:-1]}</tool_call>": ("repaired_json",),
     f"<tool_call>{D[:-2]}": ("missing_close_tag", "repaired_json"),
@@ -138,10 +138,8 @@ BROKEN = {
         "repaired_json",
     ),
     '{"name": "describe", "arguments": {"table_name": "x",}}': ("repaired_json",),
-    "<function=describe><parameter=table_name>x</function>": ("missing_close_tag",),
     "<function=describe><parameter=table_name>x</parameter>": ("missing_close_tag",),
     '`describe("x")`': ("positional_arguments",),
-    'describe("x"': ("repaired_json", "positional_arguments"),
     f"[TOOL_CALLS][{D}": ("repaired_json",),
 }
 
@@ -169,7 +167,10 @@ def test_line_breaks_and_single_quotes_in_sql_are_mended():
         '<tool_call>{"arguments": {"table_name": "x"}}</tool_call>',
         '{"name": "describe", "arguments": {"table_name": "a", "table_name": "b"}}',
         "<function=query><parameter=sql>a</parameter><parameter=sql>b</parameter></function>",
+        "<function=describe><parameter=table_name>x</function>",
         "answer(Paris)",
+        "describe(wards)",
+        "<tool_call>describe(table_name=wards)</tool_call>",
         f"<tool_call>{D.replace('{', '{,', 1)}</tool_call>",
         '{"name": "query", "arguments": {"sql": "SELECT "a" FROM t"}}',
         '{"name": "query", "arguments": {"sql": "SELECT a" "FROM t"}}',
@@ -236,6 +237,7 @@ def test_the_word_null_in_bare_text_is_a_null_where_no_text_is_wanted():
 MEGABYTE = {
     "tags": lambda: "<tool_call>" * 90_000,
     "tags with names": lambda: "<tool_call>x" * 80_000,
+    "tags with brackets": lambda: "<tool_call>{" * 80_000,
     "braces": lambda: "{" * 1_000_000,
     "brace lines": lambda: "{\n" * 500_000,
     "quotes": lambda: '"' * 1_000_000,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
 from toolgym.calls import ToolCall, parse_calls, render_call
-from toolgym.calls.formats import find_calls
+from toolgym.calls.find import find_calls
 
 
 def as_json(name, arguments):

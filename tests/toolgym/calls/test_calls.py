@@ -234,6 +234,7 @@ def test_values_by_position_from_python_are_no_repair():
 def test_at_most_32_calls_are_read_from_one_action():
     assert len(parse_calls(render_call(DESCRIBE) * 50, TOOLS)) == 32
     assert len(parse_calls([DESCRIBE] * 50, TOOLS)) == 32
+    assert parse_calls(f"{render_call(DESCRIBE) * 50}</think>", TOOLS) == []
 
 
 def test_every_error_has_a_whole_call_as_its_example():
@@ -245,10 +246,14 @@ def test_every_error_has_a_whole_call_as_its_example():
         assert example.error is None, text
 
 
-def test_a_call_that_is_remembered_is_given_out_as_a_new_one():
-    text = render_call("query", {"sql": "SELECT 7"})
-    parse_calls(text, TOOLS)[0].arguments["sql"] = "changed"
-    assert parse_calls(text, TOOLS)[0].arguments == {"sql": "SELECT 7"}
+@given(st.sampled_from(["answer", "query", "describe"]), VALUES, st.booleans())
+def test_a_message_that_is_one_call_is_read_as_the_same_call_before_a_last_token(name, value, bare):
+    argument = {"answer": "value", "query": "sql", "describe": "table_name"}[name]
+    text = json.dumps({"name": name, "arguments": {argument: value}}, ensure_ascii=False)
+    text = text if bare else f"<tool_call>\n{text}\n</tool_call>"
+    for parsing in ("lenient", "strict"):
+        calls = parse_calls(text, TOOLS, parsing=parsing)
+        assert calls == parse_calls(f"{text}<|im_end|>", TOOLS, parsing=parsing)
 
 
 def test_strict_parsing_takes_no_bare_object_that_lenient_has_read():

@@ -1,5 +1,6 @@
 """The table of call formats: what every family writes is read, cut off, not mixed up."""
 
+import json
 import random
 
 import pytest
@@ -97,7 +98,17 @@ def test_a_call_inside_of_a_result_that_the_model_made_up_is_never_read():
 HOSTILE = (
     *("SELECT 'a'\nFROM t", 'say "x"', "it's 5 o'clock", "a < b and c > d", "C:\\new\\table", "42"),
     *("{curly} [square] (round)", '{"name": "query", "arguments": {"sql": "SELECT 1"}}', "null"),
-    *("<|im_end|>", "[TOOL_CALLS]", "</tool_call>", "<think>hm</think>", "{", "\u273f", "", " a "),
+    *(
+        "<|im_end|>",
+        "[TOOL_CALLS]",
+        "<tool_call:abc>",
+        "</tool_call>",
+        "<think>hm</think>",
+        "{",
+        "\u273f",
+        "",
+        " a ",
+    ),
     *("\u00c4nderung, \u6771\u4eac \U0001f3b5", "```", "first line\n\nthird line\n", "a, b, c"),
 )
 
@@ -148,6 +159,14 @@ def test_hunyuans_marks_may_carry_a_word_of_the_tokenizer():
         text = text.replace(f"<{mark}>", f"<{mark}:opensource>")
         text = text.replace(f"</{mark}>", f"</{mark}:opensource>")
     assert read(text) == TWO
+
+
+def test_a_tag_with_a_word_of_the_tokenizer_inside_an_argument_stays_as_it_is():
+    for sql in ("SELECT '<tool_call:abc>'", "SELECT '<think:abc>' || '</tool_call:abc>'"):
+        for fixture in FIXTURES:
+            if "query" in fixture.two and BY_NAME[fixture.format].arguments == "JSON":
+                text = fixture.two.replace(json.dumps(TWO[1][1]["sql"]), json.dumps(sql))
+                assert read(text) == [ONE[0], ("query", {**TWO[1][1], "sql": sql})], text
 
 
 def test_the_recipient_of_a_channel_may_stand_in_the_role():
