@@ -36,6 +36,8 @@ def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.syspath_prepend(folder)
     for name in ("stable_trainer", "tool_trainer"):  # what is refused is not imported first
         monkeypatch.setitem(sys.modules, f"adapters.trl.{name}", None)
+    for name in ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer"):
+        monkeypatch.delitem(vars(adapters.trl), name, raising=False)
     monkeypatch.delitem(sys.modules, "adapters.commands.train_with_trl", raising=False)
     return folder
 
