@@ -338,8 +338,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             words = recorded if isinstance(recorded, str) else type(action).__name__
             made = (ToolCall("", {"text": words}, (), errors.no_call(self.tools)),)
         outcomes = [self._run_call(call) for call in made]
-        results = tuple(safe_text(text) for text, _ in outcomes)
-        mistakes = tuple(error for _, error in outcomes)
+        results = tuple([safe_text(text) for text, _ in outcomes])
+        mistakes = tuple([error for _, error in outcomes])
         observation = "\n\n".join(results) + self._budget_notice(steps_before)
         score = episode.ledger.score()
         gained = score - before

@@ -182,8 +182,8 @@ class Ledger:
             "outcome": 1.0 if self.correct else 0.0,
             "progress": 0.0 if self.correct else self.config.partial * self.progress,
         }
-        for kind, weight in zip(COSTS, self._weights, strict=True):
-            parts[kind] = 0.0 - self.spent[kind] * weight * share
+        for (kind, count), weight in zip(self.spent.items(), self._weights, strict=True):
+            parts[kind] = 0.0 - count * weight * share
         parts["unanswered"] = -self.config.unanswered if self.closed_unanswered else 0.0
         return parts
 
