@@ -1,29 +1,38 @@
 """Serializes short statements to avoid contention for the GIL; long statements run in parallel.
 
-SQLite lets go of Python's global lock for every row and takes it again. With many threads each of
-these is a fight for the lock, and a typical query, some microseconds of work, runs far slower in 32
-threads than in one. So the threads of a process take their steps in turn, under one lock, and the
-running thread has no competitor. A statement that turns out to be long (it comes to the meter a
-second time) ends its turn and runs in parallel with the others.
+SQLite releases the GIL for every row and takes it again. With many threads each of these is a fight
+for the GIL, and a typical query, some microseconds of work, runs far slower in 32 threads than in
+one. So the threads of a process take turns under one lock, and the running thread has no
+competitor. A statement that turns out to be long (it comes to the meter a second time) ends its
+turn and runs in parallel with the others.
 
-Nobody waits for ever: a turn that takes longer than the patience of one who waits, a single slow
-call perhaps, keeps its own lock, and the others go on under a new one.
+A thread that leaves usually enters again at once, and waking another one for each step costs more
+than the step. So the threads that wait form a line, and only its first one is woken, once in a
+`SLICE`.
+
+No thread waits forever: a turn that takes longer than `PATIENCE`, perhaps a single slow call, keeps
+its own lock, and the others go on under a new one.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 
 from toolgym.forks import renew_in_child
 
 LONG = 2
 """Ticks of the meter after which a statement is long: well under a millisecond of work."""
 PATIENCE = 0.5
-"""Seconds that one thread waits for one turn before it goes on beside it."""
+"""Seconds that a thread waits for one turn before it goes on under a new lock."""
+SLICE = 0.001
+"""Seconds after which a thread that leaves wakes the first in the line."""
+NAP = 0.004
+"""Seconds after which the first in the line looks for the turn without being woken."""
 
 
 class Turnstile:
-    """A lock that lets one thread through at a time; no thread waits for ever."""
+    """A lock that lets one thread through at a time; no thread waits forever."""
 
     def __init__(self) -> None:
         self.renew()
@@ -32,7 +41,12 @@ class Turnstile:
     def renew(self) -> None:
         """Begin with no thread inside, as in the child of a fork."""
         self._turn = threading.Lock()
-        self._own = threading.local()  # the turn of each thread; a number would be given anew
+        self._line = threading.Lock()  # held by the first in the line
+        self._bell = threading.Lock()  # released to wake the first in the line
+        self._bell.acquire()
+        self._rung_at = 0.0
+        self._turns = 0
+        self._own = threading.local()  # the turn of each thread; thread numbers are reused
 
     def enter(self) -> bool:
         """Wait for a turn.
@@ -42,15 +56,12 @@ class Turnstile:
         """
         if getattr(self._own, "turn", None) is not None:
             return False
-        while True:
-            turn = self._turn
-            if turn.acquire(timeout=PATIENCE):
-                if turn is self._turn:
-                    self._own.turn = turn
-                    return True
-                turn.release()  # the others left it behind meanwhile
-            elif turn is self._turn:
-                self._turn = threading.Lock()
+        turn = self._turn
+        if not turn.acquire(blocking=False):
+            turn = self._wait()
+        self._turns += 1
+        self._own.turn = turn
+        return True
 
     def leave(self) -> None:
         """End the turn of the calling thread, if it has one."""
@@ -58,6 +69,30 @@ class Turnstile:
         if turn is not None:
             self._own.turn = None
             turn.release()
+            if self._line.locked():
+                self._ring()
+
+    def _ring(self) -> None:
+        """Wake the first in the line, unless it was woken in this slice."""
+        now = time.monotonic()
+        if now - self._rung_at > SLICE:
+            self._rung_at = now
+            try:
+                self._bell.release()
+            except RuntimeError:  # it is rung already
+                return
+
+    def _wait(self) -> threading.Lock:
+        """Stand in the line until the turn is free, or one turn has taken all of the patience."""
+        with self._line:
+            turns, until = self._turns, time.monotonic() + PATIENCE
+            while not self._turn.acquire(blocking=False):
+                self._bell.acquire(timeout=NAP)
+                if self._turns != turns:
+                    turns, until = self._turns, time.monotonic() + PATIENCE
+                elif time.monotonic() > until:
+                    self._turn = threading.Lock()
+            return self._turn
 
 
 TURNSTILE = Turnstile()
