@@ -240,7 +240,7 @@ class Database:
             return error
         entered = TURNSTILE.enter()
         try:
-            cached = self._cache.get(sql)
+            cached = self._cache.get(sql) if entered else None  # another thread may have asked it
             outcome = cached or self._attempt(statement)
             if isinstance(outcome, QueryResult) and cached is None:
                 self._check_current()

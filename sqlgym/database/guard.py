@@ -144,6 +144,8 @@ class GuardedConnection:
         also open a context of their name.
         """
         used = frozenset(map(_lower, self._used))
+        if not self._unplaced:
+            return used
         counted = (self._unplaced - self._contexts) & self._tables - self._direct
         return used.union((table, "") for table in counted) if counted else used
 
@@ -153,6 +155,8 @@ class GuardedConnection:
         Newer versions of SQLite set their own tables up without asking the authorizer, and where no
         column is used, nothing but the name tells them from a common table expression.
         """
+        if not self._unplaced:
+            return
         named = self._unplaced - self._contexts - self._tables
         for name in sorted(named - _SCHEMA_TABLES - _TABLE_FUNCTIONS - {""}):
             self._deny("not_allowed", f"reading {name}")

@@ -60,11 +60,13 @@ def progress(gold: Gold, result: QueryResult) -> float:
     if known is not None:
         return known
     wanted, read = gold.result.columns_read, result.columns_read
-    agreement = len(wanted & read) / len(wanted | read)
-    if not agreement or not _at_most(gold, result):
-        return result.memoize(gold, 0.0)
-    same = gold.result.rows == result.rows
-    closeness = 1.0 if same else overlap(gold.result.rows, result.rows)
+    agreement = 1.0 if wanted == read else len(wanted & read) / len(wanted | read)
+    if gold.result.rows == result.rows:
+        closeness = 1.0
+    elif agreement and _at_most(gold, result):
+        closeness = overlap(gold.result.rows, result.rows)
+    else:
+        closeness = 0.0
     return result.memoize(gold, agreement * closeness)
 
 
