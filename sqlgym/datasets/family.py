@@ -106,6 +106,8 @@ class SqlTaskFamily(TaskFamily):
         from sqlgym.database.render import show
         from sqlgym.tasks.gold import gold_of
 
+        if task.problem is not None:  # an entry that could not be read has no database
+            return {}
         texts = {
             "question": task.question,
             "evidence": task.evidence,

@@ -39,7 +39,6 @@ from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, NoTasks
 
 if TYPE_CHECKING:
-    from toolgym.inspection import TaskReport
     from toolgym.tasks import TaskSet
 
 
@@ -82,15 +81,17 @@ def task_sets(
     own = dataset if dataset is not None else registration.dataset_of(env_id, {})
     found = family.splits(own) if own is not None else ()
     splits: Sequence[str | None] = [split] if split else found or [None]
-    sets = {}
+    sets, empty = {}, []
     for name in splits:
         options = arguments_for(env_id, settings, dataset=dataset, split=name)
         try:
             sets[name or "all"] = registration.make(env_id, **options).tasks
         except NoTasks as problem:
-            if name == splits[-1] and not sets:
-                raise
-            say(f"toolgym: {problem}", err=True)
+            empty.append(problem)
+    if not sets:
+        raise empty[0]
+    for problem in empty:
+        say(f"toolgym: {problem}", err=True)
     return sets
 
 
@@ -131,7 +132,9 @@ def check(
         _print_list("faults of the machine", faults, show)
         _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
     if not report.playable:
-        raise ConfigurationError(_nothing_playable(report))
+        raise ConfigurationError(
+            f"none of the {report.tasks:,} tasks of {report.name} is playable; correct the data."
+        )
 
 
 def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
@@ -140,16 +143,6 @@ def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
         say(f"  {line}")
     if len(lines) > show > 0:
         say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
-
-
-def _nothing_playable(report: TaskReport) -> str:
-    """Why no task can be played, in one line: the first reasons."""
-    first = [f"{each['task_id']} [{each['code']}]: {each['reason']}" for each in report.refused]
-    first += [f"{fault['task_id']}: {fault['message']}" for fault in report.faults]
-    return (
-        f"none of the {report.tasks:,} tasks of {report.name} is playable. {' '.join(first[:3])}"
-        " Correct the data; `toolgym tasks check` lists all reasons."
-    )
 
 
 def stats(
@@ -181,7 +174,14 @@ def stats(
         refused = report.tasks - report.playable
         say(f"{report.name}: {report.tasks:,} tasks, {refused:,} of them refused")
     if not report.playable:
-        raise ConfigurationError(_nothing_playable(report))
+        first = [
+            f"\n  {each['task_id']}: {each.get('reason') or each['message']}"
+            for each in (report.refused + report.faults)[:3]
+        ]
+        raise ConfigurationError(
+            f"none of the {report.tasks:,} tasks of {report.name} is playable; `toolgym tasks"
+            f" check` lists all reasons.{''.join(first)}"
+        )
     if as_json:
         return
     table = Table(*report.rows[0], box=None, pad_edge=False)
@@ -231,7 +231,7 @@ def show(
         facts["refused"] = f"[{refusal.code}] {refusal.reason}" if refusal else "no"
         return print_json(facts) if as_json else say(facts_text(facts))
     ids = [each for tasks in sets.values() for each in tasks.ids]
-    near = get_close_matches(wanted, ids, n=3) or ids[:3]
+    near = get_close_matches(wanted, ids) or ids[:3]
     raise ConfigurationError(
         f"there is no task {wanted!r} in {place or env_id} ({', '.join(sets)}); there is, for"
         f" example, {', '.join(near)}."

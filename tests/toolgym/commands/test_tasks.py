@@ -58,10 +58,10 @@ def test_a_set_of_which_nothing_can_be_played_is_a_failure_with_the_first_reason
 
     assert done.returncode == 2
     assert "refused" in done.stdout
-    [line] = done.stderr.splitlines()
-    assert line.startswith(f"toolgym: none of the 2 tasks of {folder} is playable.")
-    assert f"dev-00001 [missing_key]: {folder}/dev.json, entry 1: 'query' is missing" in line
-    assert "dev-00000 [empty_gold]: its gold SQL finds no rows." in line
+    assert done.stderr.startswith(f"toolgym: none of the 2 tasks of {folder} is playable")
+    told = done.stdout if "check" in words else done.stderr
+    assert f"{folder}/dev.json, entry 1: 'query' is missing" in told
+    assert "its gold SQL finds no rows." in told
 
 
 def test_every_id_of_the_report_can_be_shown(folder):
@@ -71,6 +71,25 @@ def test_every_id_of_the_report_can_be_shown(folder):
     assert report["splits"] == {"train": 4, "dev": 4}
     for task_id in (report["refused"][0]["task_id"], report["duplicates"][0][0]):
         assert run_here("tasks", "show", str(folder), task_id).returncode == 0
+
+
+def test_a_line_of_a_file_that_lacks_its_sql_can_be_shown(tmp_path):
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"question": "How many?", "db_id": "shop"}\n')
+
+    done = run_here("tasks", "show", str(file), "train-00000")
+
+    assert done.returncode == 0
+    assert f"refused: [missing_key] {file}, line 1: 'query' is missing" in done.stdout
+
+
+def test_a_file_without_a_table_gets_one_line(tmp_path):
+    sqlite3.connect(tmp_path / "empty.db").execute("CREATE TABLE t (a)").connection.close()
+
+    done = run_here("tasks", "check", str(tmp_path / "empty.db"))
+
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "it has no table with rows" in done.stderr
 
 
 def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
