@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import toolgym
+from toolgym import ConfigurationError
 from toolgym.episode import Info
 from toolgym.testing import ContractBroken, check_tool_env
 
@@ -90,6 +91,46 @@ class ForgetsToBegin(Yes):
         return f"{task.question} {self.said}"
 
 
+class KeepsCount(Yes):
+    """Say yes."""
+
+    counted = 0
+
+    def expert(self):
+        yield call("count")
+        yield call("say", word="yes")
+
+    def example_call(self, tool_name):
+        return call("count")
+
+    @toolgym.tool
+    def count(self) -> str:
+        """Count."""
+        self.counted += 1
+        return f"no {self.counted}"
+
+
+class BeginsWithNothing(Yes):
+    """Say yes."""
+
+    def begin(self, task):
+        self.said = []
+
+
+class ReachesFive(Yes):
+    """Say yes."""
+
+    @toolgym.tool(terminal=True)
+    def say(self, word: str) -> str:
+        """Say it.
+
+        Args:
+            word: A word.
+        """
+        self.reach(5)
+        return self.submit(word == "yes")
+
+
 class DrawsGlobally(Yes):
     """Say yes."""
 
@@ -123,8 +164,11 @@ class Raises(Yes):
         (WrongExpert, "seed 0, task 'a': the expert fails; does its terminal tool return"),
         (WithoutDocstring, "has no docstring; the system prompt begins with it"),
         (WithoutEnd, r"no tool ends the episode; mark one with @tool\(terminal=True\)"),
-        (ForgetsToBegin, "in a second episode; `begin` has to set everything anew"),
-        (DrawsGlobally, "turn 0 is .* in another copy; draw from self.np_random"),
+        (ForgetsToBegin, "turn 0: .* in a second episode; set everything that an episode"),
+        (KeepsCount, "turn 2: 'no 1', but 'no 3' in a second episode; set everything"),
+        (DrawsGlobally, "turn 0: .*, but .* in another copy; draw from self.np_random"),
+        (BeginsWithNothing, "BeginsWithNothing.begin returned None: it must return the question"),
+        (ReachesFive, "the environment failed: .*progress must lie between 0 and 1, got 5"),
         (FailingExample, r"example_call\('say'\) gives .*, which is not a clean call"),
         (Raises, r"raised EnvironmentFault\(.*IndexError.*is a toolgym.ToolError"),
     ],
@@ -133,10 +177,30 @@ def test_a_mistake_in_an_own_environment_is_named_with_what_to_change(kind, prob
     tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")])
     gym.register("own/Own-v0", entry_point=lambda **kwargs: kind(tasks, **kwargs))
     try:
-        with pytest.raises(ContractBroken, match=problem):
+        with pytest.raises((ContractBroken, ConfigurationError), match=problem):
             check_tool_env("own/Own-v0", seeds=1)
     finally:
         del gym.registry["own/Own-v0"]
+
+
+class TakesNoOptions(Yes):
+    """Say yes."""
+
+    def __init__(self, ids=("a", "b")):
+        super().__init__(toolgym.TaskSet([toolgym.Task(id, "Say yes.") for id in ids]))
+
+
+def test_an_environment_that_hands_no_options_on_or_repeats_an_id_is_told_so():
+    gym.register("own/Own-v0", entry_point=TakesNoOptions)
+    tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")] * 2)
+    gym.register("own/Own-v1", entry_point=lambda **kwargs: Yes(tasks, **kwargs))
+    try:
+        with pytest.raises(ContractBroken, match="TakesNoOptions takes no argument parsing"):
+            check_tool_env("own/Own-v0", seeds=1)
+        with pytest.raises(ContractBroken, match="two tasks have the same id"):
+            check_tool_env("own/Own-v1", seeds=1)
+    finally:
+        del gym.registry["own/Own-v0"], gym.registry["own/Own-v1"]
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)

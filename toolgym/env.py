@@ -197,7 +197,13 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             drawn = int(self.np_random.integers(2**31)) if seed is None else seed
             task = self.tasks.draw(drawn)
         self._episode = Episode(task, Ledger(self.reward_config), self.step_limit)
-        self._episode.question = safe_text(self.begin(task))
+        question = self.begin(task)
+        if not isinstance(question, str):
+            raise ConfigurationError(
+                f"{type(self).__name__}.begin returned {question!r:.80}: it must return the"
+                " question for the agent, a str."
+            )
+        self._episode.question = safe_text(question)
         return self.user_prompt(), self._episode.info((), ())
 
     def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]

@@ -22,6 +22,7 @@ from toolgym import registration, rollout
 from toolgym.calls import parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ToolgymError
+from toolgym.records import EpisodeRecord
 
 
 class ContractBroken(ToolgymError, AssertionError):
@@ -50,8 +51,9 @@ def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwa
 
     _check_class(make())
     for seed in range(seeds):
-        _check_reset(make(), make(), seed)
-        _check_expert(make(), seed, luck)
+        record = rollout.play(make(), "expert", seed=seed)
+        _check_reset(make(), make(), seed, [turn["action"] for turn in record.turns])
+        _check_expert(record, f"seed {seed}, task {record.task_id!r}", luck)
     _check_examples(make())
     _check_odd_arguments(make())
     with warnings.catch_warnings(record=True) as caught:
@@ -67,6 +69,14 @@ def _demand(holds: bool, problem: str) -> None:
 
 def _check_class(env: ToolEnv[Any]) -> None:
     name = type(env).__name__
+    wanted = {"step_limit", "parsing", "rewards", "render_mode"}
+    missing = sorted(wanted - registration.parameters_of(type(env))[0].keys())
+    _demand(
+        not missing,
+        f"{name} takes no argument {', '.join(missing)}; hand **options on to ToolEnv.__init__",
+    )
+    ids = env.tasks.ids
+    _demand(len({*ids}) == len(ids), "two tasks have the same id; each needs its own")
     _demand(bool(type(env).__doc__), f"{name} has no docstring; the system prompt begins with it")
     _demand(bool(env.tools), f"{name} has no tools; mark methods with @toolgym.tool")
     ends = any(spec.terminal for spec in env.tools.values())
@@ -74,38 +84,37 @@ def _check_class(env: ToolEnv[Any]) -> None:
     json.dumps(env.tool_schemas())
 
 
-def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int) -> None:
-    """The same seed is the same episode, in another copy and after an episode was played."""
+def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: list[Any]) -> None:
+    """The same actions give the same episode, in another copy and after an episode was played."""
 
     def play(env: ToolEnv[Any], **options: Any) -> list[Any]:
         begun = env.reset(seed=seed, **options)
-        calls = [call for name in env.tools if (call := env.example_call(name))]
-        return [begun, *map(env.step, [*calls, "no call", 7])]
+        examples = [env.example_call(name) for name, spec in env.tools.items() if not spec.terminal]
+        return [begun, *map(env.step, [7, *filter(None, examples), *actions])]
 
     first, copied = play(one), play(other)
     task_id = first[0][1]["task_id"]
     again = play(one, options={"task_id": task_id})
-    for place, result in enumerate(first):
-        what = f"seed {seed}, task {task_id!r}: the result of turn {place} is {result}, but "
-        _demand(
-            result == copied[place],
-            f"{what}{copied[place]} in another copy; draw from self.np_random or from a generator"
-            " that is seeded by the task",
-        )
-        _demand(
-            result == again[place],
-            f"{what}{again[place]} in a second episode; `begin` has to set everything anew that an"
-            " episode changes",
-        )
+    for results, where in (
+        (copied, "another copy; draw from self.np_random, or seed a generator by the task"),
+        (again, "a second episode; set everything that an episode changes anew in `begin`"),
+    ):
+        for turn, both in enumerate(zip(first, results, strict=True)):
+            for value, other_value in zip(*both, strict=True):
+                _demand(
+                    value == other_value,
+                    f"seed {seed}, task {task_id!r}, turn {turn}: {value!r:.500}, but"
+                    f" {other_value!r:.500} in {where}",
+                )
 
 
-def _check_expert(env: ToolEnv[Any], seed: int, luck: bool) -> None:
-    record = rollout.play(env, "expert", seed=seed)
-    where = f"seed {seed}, task {record.task_id!r}"
+def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
+    _demand(record.scored, f"{where}: the environment failed: {record.fault}")
+    last = [f"{turn['action']} -> {turn['observation']:.200}" for turn in record.turns[-3:]]
     _demand(
         record.correct or (luck and record.answered),
         f"{where}: the expert fails; does its terminal tool return `self.submit(verdict)`?"
-        f" Its turns: {record.to_json()['turns']}",
+        f" Its last turns: {'; '.join(last)}",
     )
     gained = math.fsum(turn["reward"] for turn in record.turns)
     _demand(
