@@ -184,9 +184,8 @@ def _stop(message: str, status: int) -> NoReturn:
 
 def _say(message: str) -> None:
     """Print a message on stderr without blank lines."""
-    separator = " " if message.startswith("failed:") else ": "
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
-    say("toolgym" + separator + "\n".join(lines), err=True)
+    say("toolgym: " + "\n".join(lines), err=True)
 
 
 def _show_version(wanted: bool) -> None:

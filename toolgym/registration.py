@@ -16,6 +16,7 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -76,19 +77,22 @@ def spec_of(env_id: str) -> EnvSpec:
         _import_module(module, env_id)
     try:
         return gym.spec(name)
-    except gym.error.Error as problem:
-        ids = ", ".join(tool_env_ids()) or "none"
-        cure = f"For an environment in a module of yours give MODULE:ID, such as mymodule:{name}."
+    except gym.error.Error:
+        ids = tool_env_ids()
+        near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, ids, 1))
+        cure = (
+            f"{near}Known environments: {', '.join(ids)}. For an environment in a module of yours"
+            " give MODULE:ID, as in mygym:mygym/Locks-v0."
+        )
         if module:
-            own = [each for each, spec in gym.registry.items() if _module_of(spec) == module]
+            points = {each: spec.entry_point for each, spec in gym.registry.items()}
+            own = [
+                each
+                for each, point in points.items()
+                if getattr(point, "__module__", str(point).partition(":")[0]) == module
+            ]
             cure = f"The module {module!r} registers {', '.join(own) or 'none'}."
-        raise ConfigurationError(f"{problem} Known environments: {ids}. {cure}") from None
-
-
-def _module_of(spec: EnvSpec) -> str:
-    """The module that an environment's class or function is in."""
-    point = spec.entry_point
-    return point.partition(":")[0] if isinstance(point, str) else getattr(point, "__module__", "")
+        raise ConfigurationError(f"there is no environment {name!r}. {cure}") from None
 
 
 def _import_module(module: str, env_id: str) -> None:
@@ -103,10 +107,15 @@ def _import_module(module: str, env_id: str) -> None:
     try:
         importlib.import_module(module)
     except Exception as problem:  # the user's module may raise anything
+        cure = f"`python -c 'import {module}'` shows where."
+        if isinstance(problem, ModuleNotFoundError) and f"{module}.".startswith(f"{problem.name}."):
+            cure = (
+                f"Name it as in `import {module.removesuffix('.py')}`; it must be installed or be"
+                f" in the current folder, {here}."
+            )
         raise ConfigurationError(
             f"{env_id}: the module {module!r} cannot be imported: {type(problem).__name__}:"
-            f" {problem}. Name it as in `import {module.removesuffix('.py')}`; it must be installed"
-            f" or be in the current folder, {here}."
+            f" {problem}. {cure}"
         ) from problem
 
 

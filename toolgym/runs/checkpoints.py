@@ -122,13 +122,13 @@ def named_environment(model: str) -> str:
     origin = origin_of(model)
     if origin is None:
         raise ConfigurationError(
-            "name the environment, such as sqlgym/Explore-v0: only a checkpoint of `toolgym train`"
-            f" knows its own, by {FILE} in its folder."
+            "name an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
+            f" checkpoint of `toolgym train` names its own, in {FILE}; {model!r} is none."
         )
     if ":" in origin.env_id:
         raise ConfigurationError(
-            f"{model} was trained for {origin.env_id}, whose module would be imported: if it is"
-            " yours, name the environment yourself."
+            f"{model} was trained for {origin.env_id}, whose module would be imported. If you trust"
+            " the module, give this id yourself."
         )
     return origin.env_id
 

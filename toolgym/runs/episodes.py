@@ -62,7 +62,8 @@ def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRec
     path = Path(path)
     if not path.exists():
         raise ConfigurationError(
-            f"there is no {path}: name a run folder, or a file of `toolgym eval --out`."
+            f"there is no file or folder {path}: name a run folder, or a file of `toolgym eval"
+            " --out`."
         )
     notes: list[str] = []
     records = [

@@ -119,7 +119,7 @@ def test_a_command_of_a_group_has_the_same_boundary_as_one_that_stands_alone(tmp
         (
             "unforeseen",
             1,
-            "toolgym failed: RuntimeError: nobody foresaw this\n"
+            "toolgym: failed: RuntimeError: nobody foresaw this\n"
             "Set TOOLGYM_TRACEBACK=1 to see where.",
         ),
         ("interrupt", 130, "toolgym: interrupted."),
@@ -194,7 +194,7 @@ def test_a_broken_command_that_is_wanted_is_a_failure_and_disturbs_no_other(brok
     ("arguments", "status", "told"),
     [
         (["--version"], 0, f"toolgym {version('toolgym')}\n"),
-        (["fail", "unforeseen"], 1, "toolgym failed: RuntimeError: nobody foresaw this\nSet"),
+        (["fail", "unforeseen"], 1, "toolgym: failed: RuntimeError: nobody foresaw this\nSet"),
         (["envs", "sqlgym/Exploar-v0"], 2, "Did you mean: `Explore`?"),
     ],
     ids=["0", "1", "2"],
@@ -252,7 +252,7 @@ def test_an_environment_in_a_module_of_the_current_folder_is_played_by_module_an
 @pytest.mark.parametrize(
     ("env_id", "told"),
     [
-        ("mygym/Locks-v0", "give MODULE:ID, such as mymodule:mygym/Locks-v0."),
+        ("mygym/Locks-v0", "give MODULE:ID, as in mygym:mygym/Locks-v0."),
         ("mygym:Locks", "The module 'mygym' registers mygym/Locks-v0."),
         ("mygym.py:mygym/Locks-v0", "Name it as in `import mygym`"),
         ("nomodule:mygym/Locks-v0", "No module named 'nomodule'"),

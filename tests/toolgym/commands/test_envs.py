@@ -114,7 +114,7 @@ def test_an_unknown_environment_is_told_with_the_nearest():
     done = CliRunner().invoke(application(), ["envs", "sqlgym/Exploar-v0"])
 
     assert done.exit_code == 2
-    assert "Did you mean: `Explore`?" in done.stderr
+    assert "Did you mean sqlgym/Explore-v0?" in done.stderr
     assert "sqlgym/Explore-v0" in done.stderr
 
 

@@ -121,8 +121,8 @@ def test_what_fails_is_told_without_its_bar(works):
     shown = run_on_terminal("work", "fails", path=works, NO_COLOR="1")
 
     assert shown.returncode == 1
-    assert "toolgym failed: ValueError: no such thing\n" in shown.terminal
-    assert "failing" not in shown.terminal.split("\x1b[2K")[-1].split("toolgym failed")[0]
+    assert "toolgym: failed: ValueError: no such thing\n" in shown.terminal
+    assert "failing" not in shown.terminal.split("\x1b[2K")[-1].split("toolgym: failed")[0]
 
 
 @pytest.mark.integration
