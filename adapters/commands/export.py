@@ -31,7 +31,6 @@ from toolgym.commands import (
     Settings,
     arguments_for,
     check_folder,
-    environment_creator,
     family_of,
     parameters_of,
     print_json,
@@ -296,7 +295,7 @@ def _wanted(
     from toolgym.registration import dataset_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
-    own = parameters_of(environment_creator(env_id))[0].get("split")
+    own = parameters_of(env_id)[0].get("split")
     if not splits and everything and "split" not in given and own is not None:
         named = dataset_of(env_id, given)
         splits = list(family_of(env_id).splits(named)) if isinstance(named, str | Path) else []

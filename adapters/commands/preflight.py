@@ -27,7 +27,6 @@ from toolgym.commands import (
     Settings,
     StepLimit,
     arguments_for,
-    environment_creator,
     parameters_of,
     print_json,
     print_table,
@@ -177,7 +176,7 @@ def training_settings(
     run = run_of(model, env_id)
     before = run.config["settings"] if run is not None else {}
     inherited = {key: before[key] for key in _INHERITED if key in before}
-    accepted, _ = parameters_of(environment_creator(env_id))
+    accepted, _ = parameters_of(env_id)
     arguments_for(env_id, split=given.get("split"))  # refuses one that it does not take
     kwargs = {**inherited.pop("env_kwargs", {}), **env_kwargs}
     if "dataset" in accepted and "dataset" not in kwargs:

@@ -28,7 +28,6 @@ from toolgym.commands import (
     Quiet,
     arguments_for,
     check_folder,
-    environment_creator,
     environments,
     parameters_of,
     print_json,
@@ -512,7 +511,7 @@ def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     env_options = {name: options.pop(name) for name in names}
     settings = options.pop("settings")
     env_options["rewards"] = weights_of(env_options["rewards"])
-    accepted, open_ended = parameters_of(environment_creator(env_id))
+    accepted, open_ended = parameters_of(env_id)
     if "dataset" in accepted and env_options["dataset"] is None:
         env_options["dataset"] = default_data_set(env_id, options["model"])
     split = options.pop("split")

@@ -21,7 +21,6 @@ from typing import Any, Final
 from adapters.training.models.places import loading_pytorch
 from adapters.training.runs.settings import WITHOUT_OPTION, TrainSettings, defaults_for
 from toolgym.commands import (
-    environment_creator,
     parameters_of,
     print_json,
     print_table,
@@ -112,7 +111,7 @@ def divide_options(
     Raises:
         ConfigurationError: A name is unknown, or the command has an option for it.
     """
-    accepted, open_ended = parameters_of(environment_creator(env_id))
+    accepted, open_ended = parameters_of(env_id)
     by_set = settings_of(pairs)
     options = {**config, **by_set}
     sources = {name: "--set" if name in by_set else "--config" for name in options}

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -108,14 +108,6 @@ def load_environments() -> None:
         say(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
 
 
-def environment_creator(env_id: str) -> Callable[..., Any]:
-    """As `registration.environment_creator`, with every family loaded before."""
-    from toolgym import registration
-
-    load_environments()
-    return registration.environment_creator(env_id)
-
-
 def family_of(env_id: str) -> TaskFamily:
     """As `registration.family_of`, with every family loaded before."""
     from toolgym import registration
@@ -124,17 +116,22 @@ def family_of(env_id: str) -> TaskFamily:
     return registration.family_of(env_id)
 
 
-def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """As `registration.parameters_of`."""
+def parameters_of(env_id: str) -> tuple[dict[str, Any], bool]:
+    """The arguments that an environment takes, as `registration.parameters_of` returns them.
+
+    Raises:
+        ConfigurationError: There is no such environment.
+    """
     from toolgym import registration
 
-    return registration.parameters_of(creator)
+    load_environments()
+    return registration.parameters_of(registration.environment_creator(env_id))
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most two of the known names that a misspelled or shortened word may stand for.
+    """At most two of the known names that a misspelled word may stand for.
 
-    >>> nearest("--lr", ["--help", "--learning-rate"])
+    >>> nearest("--rate", ["--help", "--learning-rate"])
     ['--learning-rate']
     >>> nearest("--epochs", ["--help", "--steps"])
     []
@@ -143,13 +140,8 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
 
     names = {name: name.strip("-").replace("-", " ").lower() for name in known}
     wanted = word.strip("-").replace("-", " ").lower()
-    initials = [
-        name
-        for name, words in names.items()
-        if len(wanted) > 1 and "".join(each[0] for each in words.split()) == wanted
-    ]
     scored = process.extract(wanted, names, scorer=fuzz.WRatio, score_cutoff=75, limit=2)
-    return initials[:2] or [name for _, _, name in scored]
+    return [name for _, _, name in scored]
 
 
 _AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
@@ -197,7 +189,7 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
         ConfigurationError: There is no such environment, or an argument is given twice. Whether
             the environment takes it, `registration.make` says.
     """
-    environment_creator(env_id)
+    parameters_of(env_id)
     return given_once(wanted, settings, "--set")
 
 

@@ -19,6 +19,7 @@ _SHOWN = 5  # tasks that are named on either side
 First = Annotated[
     Path,
     typer.Argument(
+        metavar="FIRST",
         help="First evaluation: a folder or file of `toolgym eval --out`, or the run folder of a "
         "training.",
     ),
@@ -26,6 +27,7 @@ First = Annotated[
 Second = Annotated[
     Path,
     typer.Argument(
+        metavar="SECOND",
         help="Second evaluation. The run folder of the first again compares the evaluations before "
         "and after its training.",
     ),

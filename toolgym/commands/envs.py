@@ -75,7 +75,7 @@ def describe(env_id: str) -> dict[str, Any]:
     from toolgym.rewards import COSTS, RewardConfig
 
     cls = _class_of(env_id)
-    defaults = parameters_of(registration.environment_creator(env_id))[0]
+    defaults = parameters_of(env_id)[0]
     defaults |= registration.spec_of(env_id).kwargs
     weights = RewardConfig.of(defaults.get("rewards")).model_dump()
     costs = ", ".join(f"{name.replace('_', ' ')} {weights[name]:g}" for name in COSTS)

@@ -24,7 +24,6 @@ from toolgym.commands import (
     StepLimit,
     Workers,
     arguments_for,
-    environment_creator,
     environments,
     given_once,
     map_of,
@@ -49,7 +48,7 @@ MOST_REFUSED = 10
 EnvId = Annotated[
     str | None,
     typer.Argument(
-        metavar="[ENV_ID]",
+        metavar="ENV_ID",
         help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours"
         " (default: the environment of the checkpoint that --policy names).",
         autocompletion=environments,
@@ -191,7 +190,7 @@ def command(
     options = given_once(given, policy_settings, "--policy-set")
     env_kwargs, options, taken = with_settings_of(policy, env_id, env_kwargs, options)
     say(taken, err=True, nl=bool(taken))
-    if "split" not in env_kwargs and "split" in parameters_of(environment_creator(env_id))[0]:
+    if "split" not in env_kwargs and "split" in parameters_of(env_id)[0]:
         env_kwargs["split"] = "dev"
     # What cannot be made, written or shown is refused before the work.
     tasks = registration.make(env_id, **env_kwargs).tasks
@@ -200,6 +199,8 @@ def command(
     about = {"dataset": registration.dataset_of(env_id, env_kwargs) or tasks.name, "split": None}
     setting = {"policy": policy, "env_id": env_id, **about, **playing, **env_kwargs}
     setting |= options
+    if shard is not None:
+        setting["shard"] = shard
     with map_of(ray, workers) as map_parts:
         # In other processes the policy is loaded there; here before the folder is made.
         actor = named if map_parts is not map else as_policy(named)
@@ -230,10 +231,10 @@ def shard_of(text: str) -> tuple[int, int]:
     Raises:
         ConfigurationError: It is not of this form.
     """
-    if re.fullmatch(r"[0-9]{1,9}/[0-9]{1,9}", text) is None:
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if found is None:
         raise ConfigurationError(f"a shard is I/N, such as 1/2 for the first half, not {text}.")
-    number, of = text.split("/")
-    return int(number), int(of)
+    return int(found[1]), int(found[2])
 
 
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
@@ -274,7 +275,9 @@ def _figures(evaluation: Evaluation, setting: Mapping[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, value in setting.items():
         text = "none" if value is None else str(value)
-        if value == "expert" and "merged" not in setting:
+        if isinstance(value, list):
+            text = ", ".join(map(str, value))
+        if value == "expert":
             text += " (the environment's own solver; --policy names another)"
         table.add_row("data set" if name == "dataset" else name, text)
     table.add_row("episodes", f"{figures['episodes']} ({figures['unscored']} unscored)")

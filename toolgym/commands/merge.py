@@ -46,10 +46,9 @@ def command(
     output = Output(out)
     merged = Evaluation.merged(map(_read, parts))
     played = [setting_of(part) for part in parts]
-    setting: dict[str, Any] = {
-        name: played[0][name] if all(each == played[0] for each in played) else None
-        for name in ("policy", "dataset", "split")
-    }
+    setting: dict[str, Any] = {}
+    if all(each == played[0] for each in played):  # a file does not record them
+        setting = {name: value for name, value in played[0].items() if value is not None}
     setting |= {"env_id": merged.records[0].env_id, "merged": [*map(str, parts)], "k": merged.k}
     with output.writing(setting, {}) as on_episode:
         if on_episode is not None:
