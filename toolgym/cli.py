@@ -204,4 +204,10 @@ def _about(
 
     Commands take the id of an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists them),
     or MODULE:ID for an environment in a module of yours.
+
+    \b
+    Example:
+        toolgym play sqlgym/Explore-v0
+        toolgym eval sqlgym/Explore-v0 --policy expert --n 20
+        toolgym train sqlgym/Explore-v0
     """

@@ -69,12 +69,10 @@ def _demand(holds: bool, problem: str) -> None:
 
 def _check_class(env: ToolEnv[Any]) -> None:
     name = type(env).__name__
-    wanted = {"step_limit", "parsing", "rewards", "render_mode"}
-    missing = sorted(wanted - registration.parameters_of(type(env))[0].keys())
-    _demand(
-        not missing,
-        f"{name} takes no argument {', '.join(missing)}; hand **options on to ToolEnv.__init__",
-    )
+    taken, _ = registration.parameters_of(type(env))
+    for option in ("step_limit", "parsing", "rewards", "render_mode"):
+        problem = f"{name} takes no argument {option}; hand **options on to ToolEnv.__init__"
+        _demand(option in taken, problem)
     ids = env.tasks.ids
     _demand(len({*ids}) == len(ids), "two tasks have the same id; each needs its own")
     _demand(bool(type(env).__doc__), f"{name} has no docstring; the system prompt begins with it")

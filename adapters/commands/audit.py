@@ -50,7 +50,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge a sample of a run's rollouts again, by a second, independent rule.
+    """Judge rollouts again by a second, independent rule.
 
     The share on which the two agree is printed with its 95 % Wilson interval, then each rollout on
     which they differ. The exit status is 1 if there is one.

@@ -162,10 +162,11 @@ def demonstrations(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the expert's transcripts as chat messages with tool calls, for supervised training.
+    """Write demonstrations for supervised training.
 
-    Only episodes with a right answer are kept. Arguments are not padded: `datasets` returns a call
-    with exactly the keys that the expert wrote.
+    A row is an episode of the expert as chat messages with tool calls. Only episodes with a right
+    answer are kept. Arguments are not padded: `datasets` returns a call with exactly the keys that
+    the expert wrote.
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
@@ -202,7 +203,7 @@ def rollouts(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the rollouts of a run or an evaluation, with rewards and outcomes.
+    """Write the rollouts of a run or evaluation with rewards.
 
     The prompt is the environment's, made with the arguments that the run recorded. A file of
     `toolgym eval --out FILE.jsonl` records none: pass those that were not the default with --set.
@@ -355,7 +356,7 @@ def _tell(
 
 
 command = typer.Typer(
-    help="""Write tasks, demonstrations, rollouts or an environment for other trainers.
+    help="""Export data or an environment to another framework.
 
 Example:
     toolgym export rows sqlgym/Explore-v0 --for verl --out rows

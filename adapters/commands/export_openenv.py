@@ -59,7 +59,7 @@ def openenv(
     overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write an environment as a folder that OpenEnv builds, serves and publishes.
+    """Write an environment as a folder for OpenEnv.
 
     It holds a client for trainers and a server with its Dockerfile; the environment and its
     arguments are fixed in server/app.py.

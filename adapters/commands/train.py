@@ -170,7 +170,7 @@ Settings = Annotated[
 ]
 Config = Annotated[
     Path | None,
-    _option("YAML file with options by their names and with what --set takes, one per line."),
+    _option("YAML file with options and names that --set takes, as `name: value` lines."),
 ]
 Lora = Annotated[
     bool, typer.Option("--lora", help="Train a LoRA adapter, and merge it at the end.")
@@ -234,12 +234,14 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model to use an environment's tools, and measure what it learned.
+    """Train a model to use tools, and measure what it learned.
 
-    The model is trained on demonstrations, passes a preflight check, is evaluated on tasks and
-    databases that it is not trained on, is trained by GRPO, and is evaluated again.
-    The run folder holds metrics, transcripts, checkpoints, and a report as one HTML page.
-    In Python: adapters.commands.train.train.
+    A run has five parts: supervised training on demonstrations, a preflight check, an evaluation on
+    tasks and databases that are not trained on, GRPO, and the same evaluation again. Without
+    --model it trains a model of half a million parameters, in minutes on a CPU. The run folder
+    holds metrics, transcripts, checkpoints and a report as one HTML page.
+
+    In Python, call adapters.commands.train.train.
 
     Example:
         toolgym train sqlgym/Explore-v0

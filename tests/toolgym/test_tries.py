@@ -193,6 +193,6 @@ def test_the_command_plays_shards_and_merges_their_files(tmp_path):
     assert merged["merged"] == [first, last]
     assert Path(both).read_bytes() == Path(whole).read_bytes()
     assert "more than one evaluation" in put_together(first, first)
-    assert "there is no file or folder nowhere.jsonl" in put_together("nowhere.jsonl")
+    assert "There is no run folder nowhere.jsonl" in put_together("nowhere.jsonl")
     Path(last).write_bytes(Path(last).read_bytes()[:-20])
     assert "was not written to its end" in put_together(first, last)

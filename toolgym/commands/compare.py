@@ -37,8 +37,8 @@ Second = Annotated[
 def command(first: First, second: Second, as_json: AsJson = False) -> None:
     """Compare two evaluations on the tasks that both played.
 
-    The difference of the accuracies comes with a paired 95 % interval for other tasks like these,
-    and with the p-value of an exact sign test. Tasks that only one of the two played are left out.
+    Prints the difference of the accuracies with a paired 95 % confidence interval, and the p-value
+    of an exact sign test. Tasks that only one of the two played are left out.
 
     Example:
         toolgym compare runs/expert runs/random
@@ -49,8 +49,7 @@ def command(first: First, second: Second, as_json: AsJson = False) -> None:
     found = compare_folders(first, second)
     if as_json:
         plain = [{"name": each.name, **each.result.to_json()} for each in found]
-        print_json({"first": str(first), "second": str(second), "comparisons": plain})
-        return
+        return print_json({"first": first, "second": second, "comparisons": plain})
     for place, each in enumerate(found):
         say(("\n" if place else "") + f"{each.name}: {second} compared with {first}")
         print_table(_table(each))

@@ -44,7 +44,7 @@ def command(as_json: AsJson = False) -> None:
     """Check the installation and show how to fix what is broken.
 
     Lists versions, extras, plug-ins and the cache folder. The exit status is 1 if something is
-    broken; a missing extra is no fault.
+    broken; an extra that is not installed is no error.
 
     Example:
         toolgym doctor

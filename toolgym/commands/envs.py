@@ -45,7 +45,10 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the environments, or show one with its tools, options and rewards.
+    """List the environments, or show one in detail.
+
+    With an id it prints the tools with their arguments, the options with their defaults (for --set)
+    and the reward.
 
     Example:
         toolgym envs

@@ -156,15 +156,15 @@ def command(
 ) -> None:
     """Play tasks with a policy and report the accuracy.
 
-    Accuracy and pass@k come with 95 % intervals for other tasks like these. Tasks that cannot be
-    played fairly are listed with the reason and are not counted.
+    Prints accuracy and pass@k with 95 % confidence intervals. Tasks that cannot be played fairly
+    are listed with the reason and are not counted.
 
-    A checkpoint of `toolgym train` is played with the data set, the split and the other settings
-    that its run was evaluated with; the first line lists them, and options replace them.
+    A checkpoint of `toolgym train` is played with the data set, split and other settings by which
+    its run was evaluated; the first line lists them, and options replace them.
 
-    `toolgym compare` compares two evaluations that were kept with --out. Several machines can play
-    parts of the tasks (--shard), which `toolgym merge` puts together. --workers plays in processes
-    of this machine, --ray in those of a cluster; the records are the same.
+    With --out the episodes are kept for `toolgym compare` and `toolgym report`. --workers plays in
+    several processes, --ray on a cluster, and --shard one part of the tasks on each machine
+    (`toolgym merge` joins the parts); the results are the same.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20

@@ -12,7 +12,7 @@ from toolgym.commands.evaluate import Out, Transcripts, print_object, print_resu
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from toolgym.records import Evaluation
+    from toolgym.records import EpisodeRecord
 
 Parts = Annotated[
     list[Path],
@@ -29,10 +29,10 @@ def command(
     as_json: AsJson = False,
     transcripts: Transcripts = 0,
 ) -> None:
-    """Put the parts of one evaluation together and report on the whole.
+    """Merge the parts of an evaluation and report the accuracy.
 
-    Every part must be of the same environment, policy, settings and seed, and have the same number
-    of tries (--k). A task that is in two parts is refused.
+    All parts must have the same environment, policy, settings, seed and number of tries (--k). A
+    task that is in two parts is refused.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
@@ -44,7 +44,7 @@ def command(
     from toolgym.runs.episodes import setting_of
 
     output = Output(out)
-    merged = Evaluation.merged(map(_read, parts))
+    merged = Evaluation.merged(Evaluation(_read(part)) for part in parts)
     played = [setting_of(part) for part in parts]
     setting: dict[str, Any] = {}
     if all(each == played[0] for each in played):  # a file does not record them
@@ -58,24 +58,21 @@ def command(
     (print_object if as_json else print_results)(merged, setting, transcripts)
 
 
-def _read(path: Path) -> Evaluation:
-    """The evaluation of one part.
+def _read(path: Path) -> tuple[EpisodeRecord, ...]:
+    """The episodes of one part.
 
     Raises:
         ConfigurationError: It is not there, or was not written to its end.
     """
-    import warnings
-
-    from toolgym.records import Evaluation
-    from toolgym.runs.episodes import read_episodes
+    from toolgym.records import EpisodeRecord
+    from toolgym.runs.episodes import rollouts_of
     from toolgym.runs.run import Run
 
-    is_whole = not path.is_dir() or Run.open(path).is_complete
-    with warnings.catch_warnings(record=True) as cut:
-        warnings.simplefilter("always")
-        records = tuple(read_episodes(path))
+    is_whole = path.is_file() or Run.open(path).is_complete
+    cut: list[str] = []
+    records = tuple(map(EpisodeRecord.from_json, rollouts_of(path, notes=cut)))
     if cut or not is_whole:
         raise ConfigurationError(
             f"{path} was not written to its end, so its part is not whole; play it again."
         )
-    return Evaluation(records)
+    return records

@@ -35,7 +35,7 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print statistics of what the agents of a run wrote.
+    """Print statistics of the rollouts of a run.
 
     The environment chooses the tables. Workflow environments report validity, errors, patterns,
     operators, structures and diversity. Shares come with 95 % Wilson intervals.

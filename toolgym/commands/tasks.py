@@ -106,10 +106,11 @@ def check(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Verify every task, and list those that are refused with the reason.
+    """Verify the tasks and list those that are refused.
 
-    The report also lists questions that are asked twice. Verdicts are kept in the cache folder, so
-    a second check is quick. The exit status is 2 if no task is playable.
+    Each refusal has its reason. The report also lists questions that are asked twice. Verdicts are
+    kept in the cache folder, so a second check is quick. The exit status is 2 if no task is
+    playable.
 
     Example:
         toolgym tasks check bundled --split dev
@@ -153,9 +154,9 @@ def stats(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Count the tasks of a data set by database, hardness and shape of the result.
+    """Count the tasks by database, hardness and result shape.
 
-    Every gold answer is computed once; a task that cannot be played is counted as refused.
+    Every gold answer is computed; tasks that cannot be played are counted as refused.
 
     Example:
         toolgym tasks stats bundled
@@ -171,8 +172,7 @@ def stats(
     if as_json:
         print_json(report.to_json())
     else:
-        refused = report.tasks - report.playable
-        say(f"{report.name}: {report.tasks:,} tasks, {refused:,} of them refused")
+        say(f"{report.name}: {report.tasks:,} tasks, {report.playable:,} of them playable")
     if not report.playable:
         first = [
             f"\n  {each['task_id']}: {each.get('reason') or each['message']}"
@@ -208,7 +208,9 @@ def show(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show one task in full: the question, its solution, and why it is refused if it is.
+    """Show one task with its solution.
+
+    A task that is refused is shown with the reason.
 
     Example:
         toolgym tasks show bundled observatory-001
@@ -252,8 +254,8 @@ def synth(
     splits: Annotated[
         str | None,
         typer.Option(
-            help="Share of each split, such as train=0.9,dev=0.1 (default: train, dev and test as"
-            " for a bare database: 0.8, 0.1, 0.1)."
+            help="Share of each split, such as train=0.9,dev=0.1 (default:"
+            " train=0.8,dev=0.1,test=0.1)."
         ),
     ] = None,
     link: Annotated[
@@ -277,11 +279,12 @@ def synth(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write tasks for databases that have none, as a folder in the Spider layout.
+    """Write tasks for SQLite databases, in the Spider layout.
 
-    Three databases or more are divided into splits by database, fewer by the form of the query: no
-    question and no query, whatever its values, is in two splits. The same seed gives the same
-    tasks, also with --workers or --ray, which divide the databases among processes.
+    Each task is a question with the SQL query that answers it. Three or more databases are split by
+    database, fewer by query: no question is in two splits, and no query that differs from another
+    in its values only. The same seed gives the same tasks, also with --workers or --ray, which
+    divide the databases among processes.
 
     Example:
         toolgym tasks synth my.db --out tasks
@@ -323,10 +326,10 @@ def invent(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write small invented databases of many topics, for `toolgym tasks synth`.
+    """Write small invented databases for `toolgym tasks synth`.
 
-    A model that is trained on a few databases memorizes their tables. With hundreds of databases it
-    has to read the schema.
+    A model that is trained on few databases memorizes their tables. With hundreds of databases of
+    many topics it has to read the schema.
 
     Example:
         toolgym tasks invent --out invented --n 200

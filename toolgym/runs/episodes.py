@@ -60,11 +60,6 @@ def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRec
             damaged.
     """
     path = Path(path)
-    if not path.exists():
-        raise ConfigurationError(
-            f"there is no file or folder {path}: name a run folder, or a file of `toolgym eval"
-            " --out`."
-        )
     notes: list[str] = []
     records = [
         EpisodeRecord.from_json(line)

@@ -78,7 +78,7 @@ CASES = {
     "eval sqlgym/Explore-v0 --out gone/x.jsonl": "--out gone/x.jsonl: there is no folder gone",
     "eval sqlgym/Explore-v0 --out text.txt": "--out text.txt is a file; name a folder, or",
     "eval sqlgym/Explore-v0 --out folder.jsonl": "--out folder.jsonl is a folder; name a file",
-    "merge nowhere.jsonl": "there is no file or folder nowhere.jsonl: name a run folder",
+    "merge nowhere.jsonl": "There is no run folder nowhere.jsonl. A run",
     "merge text.txt": "Line 1 of text.txt is damaged: Expecting value",
     "merge other.jsonl": "Line 1 of other.jsonl is damaged: an episode",
     "merge": "missing argument 'PART'.",
