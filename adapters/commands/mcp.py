@@ -36,7 +36,10 @@ Http = Annotated[
         help="Serve many episodes on this port of 127.0.0.1; 0 takes a free port.",
     ),
 ]
-Most = Annotated[int, typer.Option(min=1, help="With --http, maximum number of open episodes.")]
+Most = Annotated[
+    int,
+    typer.Option("--max-episodes", min=1, help="With --http, maximum number of open episodes."),
+]
 Idle = Annotated[
     float, typer.Option(min=1, help="With --http, seconds until an idle episode is closed.")
 ]

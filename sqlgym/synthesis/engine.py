@@ -185,7 +185,7 @@ class Search:
     def _lacks(self, level: Hardness) -> str:
         if not self.fits[level]:
             return "no shape of this level fits the tables, their columns and their references."
-        return "what the shapes of this level give here is known or cannot be proved."
+        return "new drafts of this level repeat earlier questions or cannot be verified."
 
     def _find(self, level: Hardness) -> Found | None:
         names = list(SHAPES)

@@ -90,8 +90,8 @@ def task_sets(
             empty.append(problem)
     if not sets:
         raise empty[0]
-    for problem in empty:
-        say(f"toolgym: {problem}", err=True)
+    for none in empty:
+        say(f"toolgym: {none}", err=True)
     return sets
 
 

@@ -86,7 +86,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("sampling_rounds", "count"): "rounds of sampling that the step took, the first included",
     },
     "update": {
-        ("loss", "number"): "what was minimised; in the warm-up, cross-entropy on demonstrations"
+        ("loss", "number"): "what was minimized; in the warm-up, cross-entropy on demonstrations"
         " in nats per token",
         ("grad_norm", "number"): "before clipping; at 0 the step taught nothing",
         ("learning_rate", "number"): "of this step",

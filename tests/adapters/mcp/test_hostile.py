@@ -190,7 +190,7 @@ def memory(server: HttpServer) -> int:
 
 @pytest.fixture
 def server() -> Iterator[HttpServer]:
-    with http_server(EXPLORE, "--most", str(MOST)) as running:
+    with http_server(EXPLORE, "--max-episodes", str(MOST)) as running:
         yield running
 
 

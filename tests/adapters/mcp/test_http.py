@@ -30,7 +30,7 @@ from toolgym.runs.episodes import read_episodes
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[HttpServer]:
-    with http_server(EXPLORE, "--most", "4") as running:
+    with http_server(EXPLORE, "--max-episodes", "4") as running:
         yield running
 
 
@@ -252,7 +252,7 @@ def test_a_fault_at_the_beginning_names_no_file(tmp_path: Path) -> None:
     (tmp_path / "train.json").write_text(json.dumps([question]))
     (tmp_path / "tables.json").write_text("[]")
 
-    with http_server(EXPLORE, "--most", "1", "--dataset", str(tmp_path)) as running:
+    with http_server(EXPLORE, "--max-episodes", "1", "--dataset", str(tmp_path)) as running:
         running.close(running.begin())
         file.unlink()
         answers = [running.ask("POST", "/episodes", {}) for _ in range(2)]

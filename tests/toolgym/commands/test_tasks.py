@@ -57,7 +57,7 @@ def test_a_set_of_which_nothing_can_be_played_is_a_failure_with_the_first_reason
     done = run_here("tasks", *words.split(), str(folder))
 
     assert done.returncode == 2
-    assert "refused" in done.stdout
+    assert "playable" in done.stdout
     assert done.stderr.startswith(f"toolgym: none of the 2 tasks of {folder} is playable")
     told = done.stdout if "check" in words else done.stderr
     assert f"{folder}/dev.json, entry 1: 'query' is missing" in told

@@ -27,7 +27,7 @@ CASES = {
     "mcp sqlgym/Explore-v0 --seed -1": "invalid value for '--seed'",
     "mcp sqlgym/Explore-v0 --http 0 --seed 1": "with --http a client chooses the task of each",
     "mcp sqlgym/Explore-v0 --http 65536": "invalid value for '--http'",
-    "mcp sqlgym/Explore-v0 --http 0 --most 0": "invalid value for '--most'",
+    "mcp sqlgym/Explore-v0 --http 0 --max-episodes 0": "invalid value for '--max-episodes'",
     "mcp sqlgym/Explore-v0 --http 0 --idle 0": "invalid value for '--idle'",
     "mcp sqlgym/Explore-v0 --dataset nowhere": "there is no data set 'nowhere': it is neither",
     "mcp sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev',",
