@@ -220,7 +220,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             EnvironmentFault: The machine failed; the episode is unscored.
         """
         if isinstance(action, EnvironmentFault):
-            self._leave_unscored(action)
+            self.episode.fail(action)
             raise action
         calls = tuple(parse_calls(action, self.tools, parsing=self.parsing))
         return self._take_turn(action, calls)
@@ -394,21 +394,15 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         except ToolError:
             raise
         except EnvironmentFault as fault:
-            self._leave_unscored(fault)
+            self.episode.fail(fault)
             raise
         except Exception as problem:
             ours = EnvironmentFault(
                 f"the tool {spec.name!r} failed on {arguments!r}: {problem!r}.",
                 "This is a fault of the environment; please report it.",
             )
-            self._leave_unscored(ours)
+            self.episode.fail(ours)
             raise ours from problem
-
-    def _leave_unscored(self, fault: EnvironmentFault) -> None:
-        """End the episode without a score, and keep the reason."""
-        self.episode.ledger.faulted = True
-        self.episode.over = True
-        self.episode.fault = encodable(str(fault))
 
     def _refuse_call(
         self, error: ToolError, call: ToolCall, words: Hashable
@@ -434,7 +428,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             except ToolError:  # such as a query that takes too long
                 pass
             except EnvironmentFault as fault:
-                self._leave_unscored(fault)
+                self.episode.fail(fault)
                 raise
         episode.failed.add((words, error.code))
         return text, safe

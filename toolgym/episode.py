@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
 
 from toolgym.calls import ToolCall
-from toolgym.errors import ToolError
+from toolgym.errors import EnvironmentFault, ToolError
 from toolgym.rewards import Ledger
+from toolgym.sanitize import encodable
 from toolgym.tasks import Task
 
 
@@ -156,6 +157,11 @@ class Episode:
         """Correct or not, and the bin of the progress."""
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
+
+    def fail(self, fault: EnvironmentFault) -> None:
+        """End the episode without a score, and keep the reason."""
+        self.ledger.faulted = self.over = True
+        self.fault = encodable(str(fault))
 
     def finish(self) -> float:
         """Close the episode if it is open, once, and return its score; nan after a fault."""

@@ -96,6 +96,10 @@ class TaskRefused(ToolgymError):
         self.code = code
         self.reason = reason
 
+    def to_json(self) -> dict[str, str]:
+        """`task_id`, `code` and `reason` as plain data."""
+        return dict(vars(self))
+
     def __str__(self) -> str:
         return f"task {self.task_id!r} is refused [{self.code}]: {self.reason}"
 

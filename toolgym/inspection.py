@@ -14,7 +14,7 @@ from typing import Any
 
 from toolgym.errors import EnvironmentFault, TaskRefused
 from toolgym.family import TaskFamily
-from toolgym.tasks import TaskSet
+from toolgym.tasks import TaskSet, nothing_playable
 from toolgym.workers import Progress
 
 
@@ -49,6 +49,11 @@ class TaskReport:
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
         return dataclasses.asdict(self)
+
+    def nothing_playable(self) -> str:
+        """The message for a data set without a playable task."""
+        faults = [{**each, "code": "fault", "reason": each["message"]} for each in self.faults]
+        return nothing_playable(self.name, self.refused + faults)
 
 
 def check_tasks(
@@ -101,8 +106,9 @@ def check_tasks(
 
     first, *counted = values or [""]
     columns = ["tasks"]
+    orders = family.orders if family is not None else {}
     for fact in counted:
-        known = [each for each in family.orders.get(fact, ()) if each in values[fact]]  # type: ignore[union-attr]
+        known = [each for each in orders.get(fact, ()) if each in values[fact]]
         columns += [*known, *sorted(values[fact] - set(known))]
     playable = [split for split in splits if (split, "") in counts]
     places = [(s, item) for s in playable for item in sorted(i for t, i in counts if i and t == s)]
@@ -114,10 +120,7 @@ def check_tasks(
         splits=splits,
         items=len({item for item, *_ in asked} - {""}),
         playable=sum(splits.values()) - len(refusals) - len(faults),
-        refused=[
-            {"task_id": each.task_id, "split": split, "code": each.code, "reason": each.reason}
-            for split, each in refusals
-        ],
+        refused=[{"split": split, **each.to_json()} for split, each in refusals],
         codes=dict(Counter(each.code for _, each in refusals).most_common()),
         faults=faults,
         duplicates=[ids for (_, *words), ids in asked.items() if words and len(ids) > 1],

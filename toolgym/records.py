@@ -6,17 +6,20 @@ set of tasks, with its interval. What a fault left unscored is counted, and left
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from toolgym.calls import ToolCall
 from toolgym.episode import Episode, Outcome, Turn
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, refused_fields
 from toolgym.intervals import Effect, mean_over_tasks, pass_at
 from toolgym.rewards import MISTAKES
 from toolgym.sanitize import visible
@@ -41,6 +44,31 @@ def no_figures() -> dict[str, float]:
     return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
+@dataclass
+class _CallForm:
+    name: str
+    arguments: dict[str, Any]
+
+
+@dataclass
+class _TurnForm:
+    action: str
+    calls: list[_CallForm]
+    observation: str
+    reward: float
+    repairs: list[str]
+    errors: list[str]
+    valid: bool
+    results: list[str] = field(default_factory=list)
+
+
+_form = functools.cache(TypeAdapter)
+_Turn = Annotated[
+    dict[str, Any], AfterValidator(lambda t: _form(_TurnForm).validate_python(t) and t)
+]
+_Score = Annotated[float, BeforeValidator(lambda score: math.nan if score is None else score)]
+
+
 @dataclass(frozen=True, repr=False)
 class EpisodeRecord:
     """One finished episode as plain data.
@@ -60,13 +88,13 @@ class EpisodeRecord:
     task_id: str
     seed: int
     question: str
-    turns: tuple[dict[str, Any], ...]
-    score: float
+    turns: tuple[_Turn, ...]
+    score: _Score
     correct: bool
     scored: bool
     answered: bool
     progress_bin: int
-    reward_parts: dict[str, float]
+    reward_parts: dict[str, _Score]
     fault: str = ""
     number: int | None = None
     mistake: str | None = None
@@ -154,14 +182,11 @@ class EpisodeRecord:
         Raises:
             ConfigurationError: It is not such an object.
         """
-        needed = {each.name for each in fields(cls)} - {"fault", "number", "mistake"}
-        if missing := needed - record.keys():
-            raise ConfigurationError(f"an episode has {min(missing)!r}, and this has not")
-        values = {each.name: record[each.name] for each in fields(cls) if each.name in record}
-        parts = record["reward_parts"].items()
-        values["reward_parts"] = {k: math.nan if v is None else v for k, v in parts}
-        values["score"] = math.nan if record["score"] is None else record["score"]
-        return cls(**values | {"turns": tuple(record["turns"])})
+        try:
+            checked: EpisodeRecord = _form(cls).validate_python(dict(record))
+        except ValidationError as problem:
+            raise ConfigurationError(f"it is no episode: {refused_fields(problem)}") from None
+        return checked
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -26,7 +27,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.lazy import lazy
 from toolgym.policies import ByName, Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
-from toolgym.tasks import seed_of
+from toolgym.tasks import TaskSet, seed_of
 from toolgym.tries import Try, seed_of_try, tries_of
 from toolgym.workers import Map, Progress
 
@@ -121,34 +122,32 @@ def _id_of(env: ToolEnv[Any]) -> str:
 def _advance(playing: _Playing, action: Any) -> _Playing:
     """One step; after a fault the episode is over and unscored."""
     env, situation = playing
-    inner = situation.env
+    episode = situation.env.episode
+    played = len(episode.turns)
     try:
         if isinstance(action, EnvironmentFault):
-            inner.step(action)  # raises it; no wrapper has use for it
+            raise action  # no wrapper has use for it
         observation, _, terminated, truncated, _ = env.step(action)
-    except EnvironmentFault as fault:
+    except EnvironmentFault as fault:  # also that of a wrapper
+        episode.fail(fault)
         return _Playing(env, replace(situation, observation=str(fault)))
-    if env is not inner:
-        _take_from_wrappers(inner, observation, terminated or truncated)
-    return _Playing(env, Situation(inner, observation, situation.seed, situation.memory))
-
-
-def _take_from_wrappers(env: ToolEnv[Any], observation: Any, is_over: bool) -> None:
-    """Record the observation that a wrapper has changed, and the end that a wrapper has set."""
-    turns = env.episode.turns
-    if turns and isinstance(observation, str) and observation != turns[-1].observation:
-        results = ("",) * (len(turns[-1].results) - 1) + (observation,)
-        turns[-1] = turns[-1]._replace(observation=observation, results=results)
-    if is_over:
-        env.finish()
+    # A wrapper may have changed the observation, ended the episode, or answered by itself.
+    for turn in episode.turns[played:]:
+        if isinstance(observation, str) and observation != turn.observation:
+            results = ("",) * (len(turn.results) - 1) + (observation,)
+            episode.turns[-1] = turn._replace(observation=observation, results=results)
+    if terminated or truncated:
+        episode.finish()
+    return _Playing(env, replace(situation, observation=observation))
 
 
 def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_Playing]:
     """One step of each; at the same time where a step waits for a server."""
+    pairs = list(zip(playing, actions, strict=True))
     if len(playing) > 1 and any(each.situation.env.waits for each in playing):
         with ThreadPoolExecutor(len(playing), "toolgym-step") as threads:
-            return list(threads.map(_advance, playing, actions))
-    return [_advance(each, action) for each, action in zip(playing, actions, strict=True)]
+            return list(threads.map(lambda pair: _advance(*pair), pairs))
+    return [_advance(*pair) for pair in pairs]
 
 
 class _Batch(NamedTuple):
@@ -173,6 +172,7 @@ class _Player:
         self._arguments = (env, policy, seed, dict(env_kwargs))
         self.envs = [_made(env, env_kwargs)]
         self.tell: Callable[[int], None] | None = None
+        self._lock = threading.Lock()
 
     @lazy
     def policy(self) -> Policy:
@@ -180,29 +180,36 @@ class _Player:
 
     def play(self, tries: Sequence[Try]) -> _Batch:
         """The records of a batch, in order."""
-        env, _, seed, env_kwargs = self._arguments
-        usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
-        before = usage()
-        while len(self.envs) < len(tries):
-            self.envs.append(_made(env, env_kwargs))
-        opened = []
-        for member, (task_id, number) in zip(self.envs, tries, strict=False):
-            observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
-            own = seed_of_try(seed, task_id, number)
-            opened.append(_Playing(member, Situation(_inner(member), observation, own)))
-        playing = opened
-        while playing:
-            if self.tell is not None:
-                self.tell(len(opened) - len(playing))
-            moved = _advance_all(playing, self.policy.act([each.situation for each in playing]))
-            playing = [each for each in moved if not each.situation.env.episode.over]
-        env_id = _id_of(opened[0].situation.env)
-        records = [
-            EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
-            for (_, situation), (_, number) in zip(opened, tries, strict=True)
-        ]
-        used = {name: _less(after, before.get(name, 0)) for name, after in usage().items()}
-        return _Batch(records, used)
+        with self._lock:  # the `map` of a pool of threads calls this from several
+            env, _, seed, env_kwargs = self._arguments
+            usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
+            before = usage()
+            while len(self.envs) < len(tries):
+                made = _made(env, env_kwargs)
+                if any(_inner(made) is _inner(other) for other in self.envs):
+                    raise ConfigurationError(
+                        f"{env!r} returned the same environment twice: it must make a new one in"
+                        " each call. Or give the environment itself."
+                    )
+                self.envs.append(made)
+            opened = []
+            for member, (task_id, number) in zip(self.envs, tries, strict=False):
+                observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
+                own = seed_of_try(seed, task_id, number)
+                opened.append(_Playing(member, Situation(_inner(member), observation, own)))
+            playing = opened
+            while playing:
+                if self.tell is not None:
+                    self.tell(len(opened) - len(playing))
+                moved = _advance_all(playing, self.policy.act([each.situation for each in playing]))
+                playing = [each for each in moved if not each.situation.env.episode.over]
+            env_id = _id_of(opened[0].situation.env)
+            records = [
+                EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
+                for (_, situation), (_, number) in zip(opened, tries, strict=True)
+            ]
+            used = {name: _less(after, before.get(name, 0)) for name, after in usage().items()}
+            return _Batch(records, used)
 
     def __reduce__(self) -> tuple[Any, tuple[bytes]]:
         env, policy, _, _ = self._arguments
@@ -278,16 +285,17 @@ def evaluate(
         )
     player = _Player(env, policy, seed, env_kwargs)
     tasks = _inner(player.envs[0]).tasks
-    ids = list(task_ids) if task_ids is not None else []
-    if task_ids is None:
-        chosen = tasks if n is None else tasks.shuffle(seed).first_playable(n)
-        total = len(chosen)
-        ids = chosen[total * (number - 1) // of : total * number // of].playable().ids
-        if not ids and total and of > 1:
-            raise ConfigurationError(
-                f"no task of shard {number}/{of} of {tasks.name} is playable: there are"
-                f" {total} tasks; cut them into fewer shards."
-            )
+    chosen: Sequence[Any] = task_ids if task_ids is not None else tasks
+    if task_ids is None and n is not None:
+        chosen = tasks.shuffle(seed).first_playable(n)
+    total = len(chosen)
+    part = chosen[total * (number - 1) // of : total * number // of]
+    ids = part.playable().ids if isinstance(part, TaskSet) else list(part)
+    if not ids and total and of > 1:
+        raise ConfigurationError(
+            f"no task of shard {number}/{of} of {tasks.name} is playable: there are"
+            f" {total} tasks; cut them into fewer shards."
+        )
     if not ids:
         raise ConfigurationError(tasks.nothing_playable())
     tries = tries_of(task_id for task_id in ids for _ in range(k))
@@ -307,7 +315,5 @@ def evaluate(
         if on_episode is not None:
             for record in played.records:
                 on_episode(record)
-    refused = (
-        {"task_id": r.task_id, "code": r.code, "reason": r.reason} for r in tasks.refused.values()
-    )
-    return Evaluation(tuple(records), k, tuple(refused), usage)
+    refused = tuple(refusal.to_json() for refusal in tasks.refused.values())
+    return Evaluation(tuple(records), k, refused, usage)

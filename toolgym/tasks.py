@@ -54,7 +54,7 @@ def seed_of(task_id: str) -> int:
     >>> seed_of("singers-001") == seed_of("singers-001") != seed_of("singers-002")
     True
     """
-    return zlib.crc32(task_id.encode())
+    return zlib.crc32(task_id.encode(errors="surrogatepass"))
 
 
 @runtime_checkable
@@ -167,7 +167,8 @@ class TaskSet(Sequence[T], Generic[T]):
             place = self._tasks.place_of(task_id)
         else:
             if not self._by_id:
-                self._by_id.update((task.id, place) for place, task in enumerate(self._tasks))
+                found = {task.id: place for place, task in enumerate(self._tasks)}
+                self._by_id.update(found)  # at once: another thread may look one up
             place = self._by_id.get(task_id)
         if place is None or place not in self._places:
             first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
@@ -204,12 +205,13 @@ class TaskSet(Sequence[T], Generic[T]):
             ConfigurationError: There is none in this view.
             TaskRefused: It cannot be played fairly.
         """
-        if task_id in self._refused:  # perhaps an entry that could not be loaded
-            raise self._refused[task_id]
-        task = self.get(task_id)
-        if (refusal := self.refusal_of(task)) is not None:
-            raise refusal
-        return task
+        refusal = self._refused.get(task_id)  # perhaps an entry that could not be loaded
+        if refusal is None:
+            task = self.get(task_id)
+            refusal = self.refusal_of(task)
+            if refusal is None:
+                return task
+        raise refusal.with_traceback(None)  # it would grow, and hold the environment
 
     def refusal_of(self, task: T) -> TaskRefused | None:
         """Why a task of this set cannot be played fairly; None if it can. Verifies it if need be.
@@ -227,20 +229,8 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._refused.get(task.id)
 
     def nothing_playable(self) -> str:
-        """The message for a set without a playable task: refusals by code, and the first reasons.
-
-        >>> refused = {"q-1": TaskRefused("q-1", "missing_key", "q.jsonl, line 1: no 'query'.")}
-        >>> print(TaskSet([], name="q.jsonl", refused=refused).nothing_playable())
-        no task of q.jsonl is playable: 1 missing_key.
-          q-1: q.jsonl, line 1: no 'query'.
-        """
-        refusals = list(self._refused.values())
-        counted = Counter(refusal.code for refusal in refusals)
-        counts = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
-        first = [f"  {each.task_id}: {each.reason}" for each in refusals[:_FIRST_REASONS]]
-        more = len(refusals) - len(first)
-        first += [f"  and {more:,} more"] if more > 0 else []
-        return "\n".join([f"no task of {self.name} is playable: {counts}.", *first])
+        """The message for a set without a playable task."""
+        return nothing_playable(self.name, [each.to_json() for each in self._refused.values()])
 
     @property
     def refused(self) -> dict[str, TaskRefused]:
@@ -273,3 +263,21 @@ class TaskSet(Sequence[T], Generic[T]):
 
     def __repr__(self) -> str:
         return f"TaskSet({self.name!r}, {len(self)} tasks)"
+
+
+def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:
+    """The message for a data set without a playable task: counts by code, and the first reasons.
+
+    Args:
+        refused: `task_id`, `code` and `reason` of each task.
+
+    >>> print(nothing_playable("q.jsonl", [{"task_id": "q-1", "code": "odd", "reason": "It is."}]))
+    no task of q.jsonl is playable: 1 odd.
+      q-1: It is.
+    """
+    counted = Counter(each["code"] for each in refused)
+    counts = ", ".join(f"{n} {code}" for code, n in sorted(counted.items())) or "it is empty"
+    first = [f"  {each['task_id']}: {each['reason']}" for each in refused[:_FIRST_REASONS]]
+    more = len(refused) - len(first)
+    first += [f"  and {more:,} more"] if more > 0 else []
+    return "\n".join([f"no task of {name} is playable: {counts}.", *first])

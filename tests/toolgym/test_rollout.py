@@ -3,8 +3,10 @@
 import gc
 import json
 import math
+import time
 import weakref
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, replace
 
 import gymnasium as gym
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from toolgym import (
     ConfigurationError,
+    EnvironmentFault,
     TaskRefused,
     TaskSet,
     evaluate,
@@ -242,6 +245,69 @@ def test_actions_and_observations_pass_through_the_wrappers(lock_env):
     assert messages.episode_messages(plain)[3]["content"] == seen[1]
 
 
+def test_a_fault_of_a_wrapper_leaves_the_episode_unscored(lock_env):
+    class Remote(gym.Wrapper):
+        def step(self, action):
+            raise EnvironmentFault("The server of the wrapper is gone.")
+
+    record = rollout.play(Remote(lock_env()), "expert", seed=0)
+    assert (record.scored, record.fault) == (False, "The server of the wrapper is gone.")
+
+
+def test_the_answer_of_a_wrapper_does_not_replace_that_of_an_earlier_turn(lock_env):
+    class Polite(gym.Wrapper):
+        def step(self, action):
+            if action == "please":
+                return "You are welcome.", 0.0, False, False, {}
+            return self.env.step(action)
+
+    said = iter(["peek(dial=1)", "please", 'open(code="000")'])
+    record = rollout.play(Polite(lock_env()), lambda _: next(said), seed=0)
+    first, last = record.turns
+    assert first["observation"].startswith("dial 1 belongs at")
+    assert last["action"] == 'open(code="000")'
+
+
+def test_a_function_that_makes_one_environment_only_is_refused(lock_env):
+    env = lock_env()
+    with pytest.raises(ConfigurationError, match="returned the same environment twice"):
+        evaluate(lambda: gym.wrappers.TimeLimit(env, 9), "expert")
+
+
+def test_the_map_of_a_pool_of_threads_plays_what_one_thread_plays(lock_env):
+    def make():
+        env = lock_env()
+        env.begin = lambda task: time.sleep(0.002) or type(env).begin(env, task)
+        return env
+
+    with ThreadPoolExecutor(4) as pool:
+        many = evaluate(make, "expert", k=4, batch=2, map=pool.map)
+    assert many == evaluate(lock_env, "expert", k=4)
+
+
+def test_chosen_tasks_are_divided_into_shards(lock_id):
+    ids = ["lock-953", "lock-112", "lock-407"]
+    parts = [evaluate(lock_id, "expert", task_ids=ids, shard=(i, 2)) for i in (1, 2)]
+    assert [[record.task_id for record in part] for part in parts] == [ids[:1], ids[1:]]
+
+
+def test_a_policy_that_leaves_an_action_out_ends_the_evaluation(lock_env):
+    class Short(policies.ExpertPolicy):
+        def act(self, situations):
+            return super().act(situations)[1:]
+
+    for waits in (False, True):
+        make = type("Lock", (type(lock_env()),), {"waits": waits})
+        with pytest.raises(ValueError, match="shorter"):
+            evaluate(lambda make=make: make(lock_env().tasks), Short())
+
+
+def test_any_text_may_be_the_id_of_a_task(lock_env):
+    env = lock_env()
+    env.tasks = TaskSet([replace(env.tasks[0], id="\ud800")])
+    assert evaluate(env, "expert").accuracy == 1.0
+
+
 def test_a_policy_keeps_nothing_of_episodes_that_are_over(lock_id):
     class Watched(policies.RandomPolicy):
         def act(self, situations):
@@ -325,6 +391,12 @@ def test_episodes_are_read_back_as_they_were(lock_id, tmp_path):
     file = tmp_path / "played.jsonl"
     file.write_text("".join(json.dumps(record.to_json()) + "\n" for record in played))
     assert read_episodes(file) == list(played)
+    whole = file.read_text()
+    for written in ('"turns": [', '"calls": [', '"reward_parts": {', '"valid": ', '"task_id": '):
+        file.write_text(whole.replace(written, f'{written[:-1]}null, "was": {written[-1]}', 1))
+        with pytest.raises(ConfigurationError, match=r"Line 1 of .*played\.jsonl is damaged"):
+            read_episodes(file)
+    file.write_text(whole)
     with pytest.raises(ConfigurationError, match="has no phases"):
         read_episodes(file, "after")
     with pytest.raises(ConfigurationError, match="there is no"):

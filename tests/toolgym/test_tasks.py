@@ -1,5 +1,8 @@
 """Views of tasks compose, copy nothing, and share what is refused."""
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +72,25 @@ def test_a_refused_task_is_refused_in_every_view_and_says_why():
     assert list(whole.refused) == ["t1"]
     with pytest.raises(TaskRefused, match="odd"):
         whole.require("t1")
+
+
+def test_a_refusal_that_is_raised_many_times_does_not_grow():
+    whole = tasks(verify=refuse_odd)
+    for _ in range(50):
+        with pytest.raises(TaskRefused, match="odd") as caught:
+            whole.require("t1")
+    assert len(caught.traceback) < 5
+
+
+def test_an_id_is_found_while_another_thread_looks_up_its_first():
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for whole in (tasks(5000) for _ in range(5)):
+                assert {task.id for task in pool.map(whole.get, ["t4999"] * 4)} == {"t4999"}
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_check_completes_what_is_refused_and_reports_progress():

@@ -174,14 +174,7 @@ def stats(
     else:
         say(f"{report.name}: {report.tasks:,} tasks, {report.playable:,} of them playable")
     if not report.playable:
-        first = [
-            f"\n  {each['task_id']}: {each.get('reason') or each['message']}"
-            for each in (report.refused + report.faults)[:3]
-        ]
-        raise ConfigurationError(
-            f"none of the {report.tasks:,} tasks of {report.name} is playable; `toolgym tasks"
-            f" check` lists all reasons.{''.join(first)}"
-        )
+        raise ConfigurationError(report.nothing_playable())
     if as_json:
         return
     table = Table(*report.rows[0], box=None, pad_edge=False)

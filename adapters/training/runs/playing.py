@@ -109,11 +109,9 @@ def asked_for(settings: TrainSettings, evaluation: Evaluation) -> Asked:
     ids = ids or tasks.shuffle(MEASURED_ON).first_playable(evaluation.played).ids
     if not ids:
         raise ConfigurationError(tasks.nothing_playable())
-    refused = [
-        {"task_id": r.task_id, "code": r.code, "reason": r.reason} for r in tasks.refused.values()
-    ]
+    refused = tuple(refusal.to_json() for refusal in tasks.refused.values())
     heat, tries = evaluation.temperature, evaluation.tries
-    return Asked(evaluation.env_kwargs, ids, heat, tries, tuple(refused))
+    return Asked(evaluation.env_kwargs, ids, heat, tries, refused)
 
 
 def evaluation_of(asked: Asked, played: Sequence[EpisodeRecord]) -> records.Evaluation:
