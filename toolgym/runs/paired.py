@@ -166,14 +166,15 @@ def _evaluations(path: Path, when: str) -> dict[str, _Played]:
     if path.is_file() or is_evaluation(Run.open(path).config):
         return {"": _Played(read_episodes(path), path.resolve().name, about)}
     named: dict[str, Any] = {}
-    for place, each in enumerate(Run.open(path).summary.get("evaluations") or []):
+    for place, each in enumerate(Run.open(path).evaluations):
         named[SAMPLED if each.get("temperature") else ITEMS if place else ""] = each
     played = {}
     for suffix in ("", ITEMS, SAMPLED):
         if records := read_episodes(path, f"{when}{suffix}"):
             told = named.get(suffix, {})
-            unseen = ", ".join(told.get("unseen") or ()) or "nothing"
+            held_out = told.get("unseen")
+            unseen = ", ".join(map(str, held_out)) if isinstance(held_out, list) else ""
             name = str(told.get("name", "evaluation"))
-            seen = f"{about}; {when} a training that held out: {unseen}"
+            seen = f"{about}; {when} a training that held out: {unseen or 'nothing'}"
             played[suffix] = _Played(records, name, seen)
     return played

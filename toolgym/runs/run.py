@@ -220,6 +220,12 @@ class Run:
         return read_object(file) if file.is_file() else {}
 
     @property
+    def evaluations(self) -> list[Record]:
+        """The evaluations that the summary lists."""
+        listed = self.summary.get("evaluations")
+        return [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
+
+    @property
     def is_complete(self) -> bool:
         """The run came to its end and said so."""
         return bool(self.summary.get("status") == "complete")
@@ -229,10 +235,9 @@ class Run:
         summary = self.summary
         known = {**self.config, "status": "not ended", **summary}
         facts = {name: known.get(name) for name in SHOWN}
-        listed = summary.get("evaluations")
-        first = listed[0] if isinstance(listed, list) and listed else summary
+        first, *_ = *self.evaluations, summary
         for when in ("before", "after"):
-            found = first.get(when) if isinstance(first, dict) else None
+            found = first.get(when)
             if isinstance(found, dict):
                 facts |= {f"{name} {when}": found.get(name) for name in ("accuracy", "interval")}
         return html_table(f"Run {self.name}", facts)

@@ -158,6 +158,16 @@ def test_two_runs_are_compared_by_their_final_evaluations_and_one_by_both_its_ow
     assert mixed.about[1].endswith("after a training that held out: nothing")
 
 
+@pytest.mark.parametrize("listed", [5, [None, 5], [{"name": 5, "unseen": 7}]])
+def test_a_run_with_a_damaged_summary_is_compared_by_its_episodes(
+    tmp_path: Path, listed: object
+) -> None:
+    run = run_with(tmp_path / "one", [False, False], [True, False], [])
+    run.write_summary({"status": "complete", "evaluations": listed})
+    (found,) = compare_folders(run.path, run.path)
+    assert found.result.gained == ("t0",)
+
+
 def test_compare_reads_what_eval_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     env, own = "sqlgym/Explore-v0", ["--dataset", "tiny", "--n", "6"]
     kept = [tmp_path / "random.jsonl", tmp_path / "expert"]
