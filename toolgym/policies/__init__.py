@@ -6,11 +6,11 @@ server; installed packages register others. Slow modules are imported when a nam
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final, cast
 
 from toolgym.errors import ConfigurationError
@@ -135,7 +135,7 @@ def _check_name(name: str) -> None:
     if near := get_close_matches(name, BUILT_IN, n=1):
         raise ConfigurationError(f"there is no policy {name!r}; did you mean {near[0]!r}?")
     published = (plugin.load()() for plugin in find_plugins(MODEL_NAMES).values())
-    if "/" not in name and not Path(name).exists() and name not in chain(*published):
+    if "/" not in name and not os.path.exists(name) and name not in chain(*published):
         raise ConfigurationError(
             f"there is no policy {name!r}. For a model on a server write {SERVED}{name}; a model on"
             " the hub is OWNER/NAME."

@@ -111,23 +111,28 @@ class RandomPolicy:
 
 
 def _random_value(
-    schema: Mapping[str, Any], named: Mapping[str, Any], draw: random.Random, words: Sequence[str]
+    schema: Mapping[str, Any],
+    named: Mapping[str, Any],
+    draw: random.Random,
+    words: Sequence[str],
+    items: int = 1,
 ) -> Any:
     """A value that a JSON schema allows, as far as types, bounds and choices go.
 
     Args:
         named: Schemas by the name that others refer to them by.
         words: The texts to choose from; one is taken wherever any text will do.
+        items: Length of a list of any length: 0 inside an object, which may hold its own kind.
     """
     if "$ref" in schema:
-        return _random_value(named[schema["$ref"].split("/")[-1]], named, draw, words)
+        return _random_value(named[schema["$ref"].split("/")[-1]], named, draw, words, items)
     if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
         return draw.choice(choices)
     ways = schema.get("anyOf", [schema])
     if any(way.get("type", "string") == "string" and "enum" not in way for way in ways):
         return draw.choice(words)
     if (way := draw.choice(ways)) is not schema:
-        return _random_value(way, named, draw, words)
+        return _random_value(way, named, draw, words, items)
     match schema["type"]:
         case "integer" | "number" as kind:
             margin = int(kind == "integer")  # from a bound that is excluded
@@ -143,12 +148,12 @@ def _random_value(
         case "boolean":
             return draw.random() < 0.5
         case "array":
-            items, count = schema.get("items", {}), schema.get("minItems", 1)
-            return [_random_value(items, named, draw, words) for _ in range(count)]
+            each, count = schema.get("items", {}), schema.get("minItems", items)
+            return [_random_value(each, named, draw, words, items) for _ in range(count)]
         case "object":
             fields = schema.get("properties", {})
             keys = schema.get("required", fields)
-            return {key: _random_value(fields[key], named, draw, words) for key in keys}
+            return {key: _random_value(fields[key], named, draw, words, 0) for key in keys}
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from toolgym import Task, TaskSet, ToolEnv, policies, rollout, tool
+from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, policies, rollout, tool
 
 
 class Side(enum.Enum):
@@ -95,6 +95,37 @@ def test_a_bounded_value_takes_every_value_that_it_may(env):
     assert {each["copies"] for each in calls if "copies" in each} == {1, 2, 3, 4, 5}
     assert {each["mode"] for each in calls if "mode" in each} == {"fast", "slow"}
     assert {type(each["text"]) for each in calls if "text" in each} == {str}
+
+
+class Branch(BaseModel):
+    branches: list["Branch"]
+
+
+class TreeEnv(ToolEnv[Task]):
+    """Values that hold their own kind."""
+
+    def begin(self, task: Task) -> str:
+        return "one two three 4"
+
+    @tool
+    def plant(self, trees: list[Branch]) -> str:
+        """Plant trees.
+
+        Args:
+            trees: The trees.
+        """
+        return f"{len(trees)} planted"
+
+
+def test_a_random_value_of_a_type_that_holds_itself_ends():
+    record = rollout.play(TreeEnv(TaskSet([Task("a", "?")])), "random", seed=0)
+    assert record.turns[0]["observation"] == "1 planted"
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "x\0y"])
+def test_a_text_that_can_be_no_file_is_no_policy(name):
+    with pytest.raises(ConfigurationError, match="there is no policy"):
+        policies.load(name)
 
 
 def test_the_same_seed_draws_the_same_values(env):
