@@ -38,16 +38,6 @@ MOST_CHARS = 200
 class WorkerLost(EnvironmentFault):
     """A worker process ended while it did a part of the work."""
 
-    @classmethod
-    def on(cls, item: object, how: str, hint: str) -> WorkerLost:
-        """The fault for a part that could not be done.
-
-        Args:
-            item: The part, which the message shows in short.
-            how: What happened.
-        """
-        return cls(f"{how} while it worked on {item!r:.{MOST_CHARS}}.", hint)
-
 
 @contextmanager
 def worker_processes(count: int) -> Iterator[Map]:
@@ -77,9 +67,9 @@ def worker_processes(count: int) -> Iterator[Map]:
                     yield future.result()
                     done += 1
             except BrokenProcessPool as problem:
-                raise WorkerLost.on(
-                    items[done],
-                    "a worker process ended",
+                raise WorkerLost(
+                    "a worker process ended, or raised an error that cannot be pickled, while it"
+                    f" worked on {items[done]!r:.{MOST_CHARS}} or a part after it.",
                     "Look whether it needs more memory than there is, and use fewer processes. A"
                     " program that starts processes must do so under `if __name__ =="
                     " '__main__':`.",

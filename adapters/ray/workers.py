@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.workers import Map, WorkerLost
+from toolgym.workers import MOST_CHARS, Map, WorkerLost
 
 LOCAL: Final = "local"
 RETRIES: Final = 3
@@ -82,7 +82,7 @@ def _result(ray: Any, ref: Any, item: Any) -> Any:
         lost = (name := type(problem).__name__) in kinds
         how = f"a worker was lost {RETRIES + 1} times ({name})" if lost else f"Ray failed ({name})"
         hint = "Look whether it needs more memory than there is, or work without --ray."
-        raise WorkerLost.on(item, how, hint) from problem
+        raise WorkerLost(f"{how} while it worked on {item!r:.{MOST_CHARS}}.", hint) from problem
 
 
 @contextmanager
