@@ -162,9 +162,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         Returns:
             Some lines of text, or "" for none. The default lists the tools with their arguments.
         """
-        signatures = [
-            f"{spec.name}({', '.join(spec.arguments.model_fields)})" for spec in self.tools.values()
-        ]
+        signatures = [f"{spec.name}({', '.join(spec.fields)})" for spec in self.tools.values()]
         return f"The tools and their arguments: {', '.join(signatures)}."
 
     # The Gymnasium contract -----------------------------------------------------------------------
@@ -469,6 +467,6 @@ def safe_text(text: str) -> str:
 def _action_text(action: Any) -> str:
     """An action as a person reads it."""
     if isinstance(action, ToolCall):
-        arguments = json.dumps(action.arguments, default=repr, ensure_ascii=False)
+        arguments = json.dumps(action.to_json()["arguments"], ensure_ascii=False)
         return encodable(f"{action.name}({arguments})")
     return encodable(str(action))

@@ -6,11 +6,14 @@ share nothing.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, NotRequired, TypedDict, cast
+from typing import Any, Final, NamedTuple, NotRequired, TypedDict
+
+from pydantic_core import to_jsonable_python
 
 from toolgym.calls import ToolCall
 from toolgym.errors import EnvironmentFault, ToolError
@@ -83,8 +86,9 @@ def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
     >>> info_to_json({"call": ToolCall("look", {"at": 1}), "error": error})["call"]
     {'name': 'look', 'arguments': {'at': 1}, 'repairs': [], 'error': None}
     """
-    text = json.dumps(info, default=vars)
-    return cast("dict[str, Any]", json.loads(text, parse_constant=lambda name: None))
+    text = json.dumps(info, default=functools.partial(to_jsonable_python, fallback=vars))
+    plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+    return plain
 
 
 class Outcome(NamedTuple):
@@ -158,7 +162,7 @@ class Episode:
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
-    def fail(self, fault: EnvironmentFault) -> None:
+    def fail(self, fault: EnvironmentFault | str) -> None:
         """End the episode without a score, and keep the reason."""
         self.ledger.faulted = self.over = True
         self.fault = encodable(str(fault))

@@ -188,7 +188,4 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
 
 
 def _as_tool_call(call: ToolCall) -> dict[str, Any]:
-    # A copy through JSON, so that the message stays the same if the arguments are changed.
-    arguments = json.loads(json.dumps(call.arguments, default=str))
-    name = call.name or "unknown"
-    return {"type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"type": "function", "function": {**call.to_json(), "name": call.name or "unknown"}}

@@ -6,7 +6,6 @@ set of tasks, with its interval. What a fault left unscored is counted, and left
 
 from __future__ import annotations
 
-import functools
 import html
 import json
 import math
@@ -62,10 +61,8 @@ class _TurnForm:
     results: list[str] = field(default_factory=list)
 
 
-_form = functools.cache(TypeAdapter)
-_Turn = Annotated[
-    dict[str, Any], AfterValidator(lambda t: _form(_TurnForm).validate_python(t) and t)
-]
+_TURN = TypeAdapter(_TurnForm)
+_Turn = Annotated[dict[str, Any], AfterValidator(lambda turn: _TURN.validate_python(turn) and turn)]
 _Score = Annotated[float, BeforeValidator(lambda score: math.nan if score is None else score)]
 
 
@@ -169,10 +166,8 @@ class EpisodeRecord:
 
     def to_json(self) -> dict[str, Any]:
         """The record with everything JSON can hold; what is nan becomes null."""
-        text = json.dumps(
-            {k: v for k, v in vars(self).items() if k != "mistake" or v is not None}, default=str
-        )
-        plain: dict[str, Any] = json.loads(text, parse_constant=lambda _: None)
+        known = {k: v for k, v in vars(self).items() if k != "mistake" or v is not None}
+        plain: dict[str, Any] = json.loads(json.dumps(known), parse_constant=lambda _: None)
         return plain
 
     @classmethod
@@ -183,10 +178,12 @@ class EpisodeRecord:
             ConfigurationError: It is not such an object.
         """
         try:
-            checked: EpisodeRecord = _form(cls).validate_python(dict(record))
+            return _RECORD.validate_python(dict(record))
         except ValidationError as problem:
-            raise ConfigurationError(f"it is no episode: {refused_fields(problem)}") from None
-        return checked
+            raise ConfigurationError(f"it is no episode: {refused_fields(problem):.300}") from None
+
+
+_RECORD = TypeAdapter(EpisodeRecord)
 
 
 def _turn_record(turn: Turn) -> dict[str, Any]:
@@ -194,7 +191,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
     several = {"results": list(turn.results)} if len(turn.calls) > 1 else {}
     return {
         "action": action if action is not None else calls_text(turn.calls),
-        "calls": [{"name": call.name, "arguments": call.arguments} for call in turn.calls],
+        "calls": [call.to_json() for call in turn.calls],
         "observation": turn.observation,
         **several,
         "reward": turn.reward,
@@ -206,8 +203,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 def calls_text(calls: Iterable[ToolCall]) -> str:
     """The action of a turn that was given as calls and not as text: one call a line, as JSON."""
-    plain = ({"name": call.name, "arguments": call.arguments} for call in calls)
-    return "\n".join(json.dumps(call, default=str) for call in plain)
+    return "\n".join(json.dumps(call.to_json()) for call in calls)
 
 
 @dataclass(frozen=True, repr=False)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from importlib.metadata import version
 from typing import Any, Final
 from uuid import uuid4
@@ -151,8 +150,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
         except Exception as fault:  # noqa: BLE001 - the boundary: OpenEnv would send the text on
             self._log(fault)
             if not episode.fault:
-                with suppress(EnvironmentFault):
-                    env.step(EnvironmentFault(f"{type(fault).__name__}: {fault}"))
+                episode.fail(f"{type(fault).__name__}: {fault}")
             return self._unscored(episode.task.id)
         turn = episode.turns[-1]
         return self._seen(env, turn, turn.reward)

@@ -1,11 +1,24 @@
 """Transcripts become the chat that a template renders."""
 
+import datetime
+import enum
 import json
 
 import pytest
+from pydantic import BaseModel
 
 import toolgym
-from toolgym import ConfigurationError, messages, policies, rollout
+from toolgym import (
+    ConfigurationError,
+    Task,
+    TaskSet,
+    ToolEnv,
+    info_to_json,
+    messages,
+    policies,
+    rollout,
+    tool,
+)
 from toolgym.records import EpisodeRecord
 
 ENVS = [
@@ -95,3 +108,44 @@ def test_a_recorded_episode_is_the_chat_that_was_played(lock_env):
     del record.turns[0]["results"]
     with pytest.raises(ConfigurationError, match="has 2 calls, but not the result of each"):
         messages.recorded_messages(env, record)
+
+
+class Side(enum.Enum):
+    LEFT = "left"
+
+
+class Place(BaseModel):
+    row: int
+
+
+class TypedEnv(ToolEnv):
+    """Take values that JSON has no types for."""
+
+    def begin(self, task):
+        return task.question
+
+    @tool(terminal=True)
+    def take(self, side: Side, day: datetime.date, place: Place) -> str:
+        """Take values.
+
+        Args:
+            side: A side.
+            day: A day.
+            place: A place.
+        """
+        return self.submit(side is Side.LEFT and place.row == 3)
+
+
+def test_values_of_declared_types_are_written_as_a_model_would_write_them():
+    written = {"side": "left", "day": "2024-01-31", "place": {"row": 3}}
+    env = TypedEnv(TaskSet([Task("a", "Which?")]))
+    env.reset(seed=0)
+    *_, info = env.step({"name": "take", "arguments": written})
+
+    assert info["correct"]
+    assert info_to_json(info)["call"]["arguments"] == written
+    [*_, spoken, _] = messages.episode_messages(env)
+    assert spoken["tool_calls"][0]["function"]["arguments"] == written
+    record = EpisodeRecord.of(env.episode, "typed")
+    assert record.turns[0]["calls"] == [{"name": "take", "arguments": written}]
+    assert messages.recorded_messages(env, record) == messages.episode_messages(env)

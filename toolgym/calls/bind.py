@@ -111,6 +111,13 @@ class ToolCall:
     def __hash__(self) -> int:
         return hash((self.name, tuple(self.arguments), self.repairs))
 
+    def to_json(self) -> dict[str, Any]:
+        """Name and arguments as plain data, a copy; a date is a text, an enum its value."""
+        plain = {"name": self.name, "arguments": self.arguments}
+        # `to_jsonable_python` alone refuses lone surrogates.
+        copied: dict[str, Any] = json.loads(json.dumps(plain, default=to_jsonable_python))
+        return copied
+
 
 def bind(
     raw: RawCall, specs: Specs, parsing: Parsing = "lenient", first: Sequence[Any] = ()

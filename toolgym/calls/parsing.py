@@ -24,8 +24,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from toolgym.calls import errors as call_errors
 from toolgym.calls.bind import Parsing, RawCall, ToolCall, attributes, bind
 from toolgym.calls.find import MAX_CALLS, find_calls, from_mapping
@@ -274,10 +272,9 @@ def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None
     {"name": "look", "arguments": {"at": "sky"}}
     </tool_call>
     """
-    if isinstance(call, ToolCall):
-        arguments, call = call.arguments, call.name
-    values = json.loads(json.dumps(dict(arguments or {}), default=to_jsonable_python))
-    text = json.dumps({"name": call, "arguments": values}, ensure_ascii=False)
+    if not isinstance(call, ToolCall):
+        call = ToolCall(call, dict(arguments or {}))
+    text = json.dumps(call.to_json(), ensure_ascii=False)
     text = _control_texts().sub(lambda found: f"\\u{ord(found[0][0]):04x}{found[0][1:]}", text)
     return f"<tool_call>\n{text}\n</tool_call>"
 

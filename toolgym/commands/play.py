@@ -144,23 +144,15 @@ def expert_calls(
     from toolgym import policies, rollout
 
     record = rollout.play(env_id, policies.ExpertPolicy(), task_id=task_id, seed=seed, **env_kwargs)
-    return [
-        {"name": call["name"], "arguments": call["arguments"]}
-        for turn in record.turns
-        for call in turn["calls"]
-    ]
+    return [call for turn in record.turns for call in turn["calls"]]
 
 
 def _next_call(expert: list[dict[str, Any]], env: ToolEnv[Any]) -> str:
     """The first call of the expert that the player has not made."""
-    made = [
-        {"name": call.name, "arguments": call.arguments}
-        for turn in env.episode.turns
-        for call in turn.calls
-    ]
+    made = [call.to_json() for turn in env.episode.turns for call in turn.calls]
     for call in expert:
         if call not in made:
-            return f"hint: {json.dumps(call, default=str)}"
+            return f"hint: {json.dumps(call)}"
         made.remove(call)
     return "You have made all calls of the expert."
 

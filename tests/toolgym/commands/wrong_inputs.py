@@ -80,7 +80,7 @@ CASES = {
     "eval sqlgym/Explore-v0 --out folder.jsonl": "--out folder.jsonl is a folder; name a file",
     "merge nowhere.jsonl": "There is no run folder nowhere.jsonl. A run",
     "merge text.txt": "Line 1 of text.txt is damaged: Expecting value",
-    "merge other.jsonl": "Line 1 of other.jsonl is damaged: an episode",
+    "merge other.jsonl": "Line 1 of other.jsonl is damaged: it is no episode",
     "merge": "missing argument 'PART'.",
     "compare nowhere nowhere": "There is no run folder nowhere. A run folder",
     "compare text.txt text.txt": "Line 1 of text.txt is damaged: Expecting value",
