@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +53,8 @@ def tool_env_ids() -> list[str]:
     """Ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
     # The metadata of all installed packages are read for this: once for a list, not for each id.
-    families = {e.value.partition(".")[0] for e in entry_points(group=ENVIRONMENTS)}
+    points = [plugin.point.value for plugin in find_plugins(ENVIRONMENTS).values()]
+    families = {value.partition(".")[0] for value in points}
     return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
 
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import functools
 import pickle
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import gymnasium as gym
 
@@ -305,7 +305,7 @@ def evaluate(
     usage: dict[str, Any] = {}
     if progress is not None:
         player.tell = lambda ended: progress(len(records) + ended, len(tries))
-    for played in cast("Iterable[_Batch]", map(player.play, batches)):
+    for played in map(player.play, batches):
         for name, used in played.usage.items():
             before = usage.get(name, 0)
             usage[name] = None if used is None or before is None else before + used

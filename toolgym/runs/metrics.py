@@ -40,11 +40,6 @@ class Metric:
     breaks: bool
     phases: tuple[str, ...]
 
-    @property
-    def repeats(self) -> bool:
-        """Two runs of the same settings on one machine agree on it to the last digit."""
-        return self.source != "clock"
-
 
 _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
     "rollouts": {
@@ -198,8 +193,3 @@ def recorded(metrics: Mapping[str, Any]) -> dict[str, float]:
 def is_number(value: object) -> bool:
     """A Python number that is no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def unknown(metrics: Mapping[str, Any]) -> list[str]:
-    """The keys that are not in the vocabulary, in order; a trainer's tests keep this empty."""
-    return [key for key in metrics if key not in METRICS]
