@@ -58,7 +58,10 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         Raises:
             TimeoutException: It took too long; the library tries again.
             Unreadable: Its body is longer than a reply can be, or packed.
+            OpenAIError: The client was closed.
         """
+        if self.is_closed:
+            raise openai.OpenAIError  # the library of HTTP has a RuntimeError for it
         options |= {"stream": True, "follow_redirects": False}
         try:
             async with asyncio.timeout(self._seconds):

@@ -116,8 +116,9 @@ class ChatClient:
             if self._server is None:
                 self._server = _Server(self.settings)
                 self._close = weakref.finalize(self, self._server.close)
-            server = self._server
-        future = asyncio.run_coroutine_threadsafe(self._all(chats, server), server.loop)
+            # Under the lock, so that the loop cannot be stopped before it has the request.
+            asked = self._all(chats, self._server)
+            future = asyncio.run_coroutine_threadsafe(asked, self._server.loop)
         try:
             return future.result()
         except BaseException:
@@ -125,7 +126,10 @@ class ChatClient:
             raise
 
     def close(self) -> None:
-        """Close the connections; the next request opens them again."""
+        """Close the connections, also those of other threads, whose requests end in a fault.
+
+        The next request opens new ones.
+        """
         with self._lock:
             if self._close is not None:
                 self._close()
@@ -188,8 +192,12 @@ class _Server:
 
     def close(self) -> None:
         """Close the connections and end the thread; does not wait for it."""
-        closing = asyncio.run_coroutine_threadsafe(self._library.close(), self.loop)
-        closing.add_done_callback(lambda _: self.loop.call_soon_threadsafe(self.loop.stop))
+        asyncio.run_coroutine_threadsafe(self._end(), self.loop)
+
+    async def _end(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(self._library.close(), *others, return_exceptions=True)
+        self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
         """The reply of the server, or the fault of the last try."""

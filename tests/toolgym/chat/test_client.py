@@ -7,6 +7,8 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import pytest
@@ -188,6 +190,22 @@ def test_many_threads_may_wait_at_once():
         client.close()
 
     assert said == {n: f"seed {n}" for n in range(8)}
+
+
+def test_a_client_that_is_closed_lets_no_thread_wait():
+    release = threading.Event()
+    with served(answer=lambda asked: "late" if release.wait(60) else "") as server:
+        client = client_of(server, concurrency=2, retries=0)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(client.complete_all, [chat()] * 6)
+            while not server.requests:
+                time.sleep(0.001)
+            client.close()
+            found = [fault.code for fault in waiting.result(60)]
+        release.set()
+        assert found == ["unreachable"] * 6
+        assert client.complete(chat()).text == "late"
+        client.close()
 
 
 def test_a_client_goes_through_a_pickle():
