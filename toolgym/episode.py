@@ -186,6 +186,7 @@ class Episode:
             errors: The error of each call, or None.
             score: The running score, if it is known already.
         """
+        ledger = self.ledger
         repairs = [code for call in calls for code in call.repairs]
         mistakes = [error for error in errors if error is not None]
         info: Info = {
@@ -194,14 +195,14 @@ class Episode:
             "calls": calls,
             "repairs": tuple(repairs),
             "error": mistakes[0] if mistakes else None,
-            "reward_parts": self.ledger.parts(),
-            "score": self.ledger.score() if score is None else score,
-            "correct": self.ledger.correct,
-            "scored": not self.ledger.faulted,
+            "reward_parts": ledger.parts(),
+            "score": ledger.score() if score is None else score,
+            "correct": ledger.correct,
+            "scored": not ledger.faulted,
             "steps_left": self.steps_left,
         }
-        if self.ledger.mistake is not None:
-            info["mistake"] = self.ledger.mistake
-        if self.ledger.unjudged is not None:
-            info["unjudged"] = self.ledger.unjudged
+        if ledger.mistake is not None:
+            info["mistake"] = ledger.mistake
+        if ledger.unjudged is not None:
+            info["unjudged"] = ledger.unjudged
         return info

@@ -133,8 +133,8 @@ class EpisodeRecord:
         if not self.scored:
             return no_figures()
         row = self.row()
-        counts = {name: len(row[name]) for name in ("repairs", "errors")}
-        return {name: float((row | counts)[name]) for name in FIGURES}
+        known = ((name, row[name]) for name in FIGURES)
+        return {k: float(len(value) if isinstance(value, list) else value) for k, value in known}
 
     @property
     def outcome(self) -> Outcome | None:
@@ -146,7 +146,7 @@ class EpisodeRecord:
         cls, episode: Episode, env_id: str, seed: int = 0, number: int | None = None
     ) -> EpisodeRecord:
         """Close the episode and record it."""
-        score = episode.finish()
+        score, ledger = episode.finish(), episode.ledger
         return cls(
             env_id=env_id,
             task_id=episode.task.id,
@@ -154,14 +154,14 @@ class EpisodeRecord:
             question=episode.question,
             turns=tuple(_turn_record(turn) for turn in episode.turns),
             score=score,
-            correct=episode.ledger.correct,
-            scored=not episode.ledger.faulted,
-            answered=episode.ledger.answered,
+            correct=ledger.correct,
+            scored=not ledger.faulted,
+            answered=ledger.answered,
             progress_bin=episode.outcome.progress_bin,
-            reward_parts=episode.ledger.parts(),
+            reward_parts=ledger.parts(),
             fault=episode.fault,
             number=number,
-            mistake=episode.ledger.mistake,
+            mistake=ledger.mistake,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -171,14 +171,14 @@ class EpisodeRecord:
         return plain
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> EpisodeRecord:
+    def from_json(cls, record: dict[str, Any]) -> EpisodeRecord:
         """The record from the output of `to_json`; other keys, such as `phase`, are ignored.
 
         Raises:
             ConfigurationError: It is not such an object.
         """
         try:
-            return _RECORD.validate_python(dict(record))
+            return _RECORD.validate_python(record)
         except ValidationError as problem:
             raise ConfigurationError(f"it is no episode: {refused_fields(problem):.300}") from None
 

@@ -27,7 +27,6 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.family import TaskFamily
 from toolgym.plugins import ENVIRONMENTS, PluginError, find_plugins
-from toolgym.tasks import TaskSet
 from toolgym.unseen import PARTS, divided, unseen
 
 
@@ -53,8 +52,8 @@ def tool_env_ids() -> list[str]:
     """Ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
     # The metadata of all installed packages are read for this: once for a list, not for each id.
-    points = [plugin.point.value for plugin in find_plugins(ENVIRONMENTS).values()]
-    families = {value.partition(".")[0] for value in points}
+    plugins = find_plugins(ENVIRONMENTS).values()
+    families = {plugin.point.value.partition(".")[0] for plugin in plugins}
     return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
 
 
@@ -174,7 +173,13 @@ def make(
     """
     env = _make_environment(env_id, kwargs)
     if isinstance(task_part, str):
-        env.tasks = _part(env, task_part, env_id)
+        parts = divided(env.tasks, env.family)
+        if task_part not in parts:
+            raise ConfigurationError(
+                f"{env_id} has no part {task_part!r} of its tasks: there are {' and '.join(PARTS)},"
+                " where it has at least two tasks that are not the same."
+            )
+        env.tasks = parts[task_part]
     elif task_part is not None:
         other = make(env_id, **{**kwargs, **task_part["unseen_by"]})
         env.tasks = unseen(env.tasks, other.tasks, task_part["kind"], env.family)
@@ -183,16 +188,6 @@ def make(
                 f"{env.tasks.name}: there are none that {other.tasks.name} has not."
             )
     return env
-
-
-def _part(env: ToolEnv[Any], name: str, env_id: str) -> TaskSet[Any]:
-    parts = divided(env.tasks, env.family)
-    if name not in parts:
-        raise ConfigurationError(
-            f"{env_id} has no part {name!r} of its tasks: there are {' and '.join(PARTS)}, where"
-            " it has at least two tasks that are not the same."
-        )
-    return parts[name]
 
 
 def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:

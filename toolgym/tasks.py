@@ -148,7 +148,7 @@ class TaskSet(Sequence[T], Generic[T]):
             total += share
             end = round(total * len(items))
             chosen = frozenset(items[start:end])
-            parts[part] = self.filter(lambda task, chosen=chosen: task.item in chosen)  # type: ignore[misc]
+            parts[part] = self._view([i for i in self._order if self._tasks[i].item in chosen])
             start = end
         return parts
 

@@ -136,12 +136,11 @@ def _random_value(
     match schema["type"]:
         case "integer" | "number" as kind:
             margin = int(kind == "integer")  # from a bound that is excluded
-            ends = {key: schema.get(key) for key in ("minimum", "maximum")}
+            low, high = schema.get("minimum"), schema.get("maximum")
             if "exclusiveMinimum" in schema:
-                ends["minimum"] = schema["exclusiveMinimum"] + margin
+                low = schema["exclusiveMinimum"] + margin
             if "exclusiveMaximum" in schema:
-                ends["maximum"] = schema["exclusiveMaximum"] - margin
-            low, high = ends.values()
+                high = schema["exclusiveMaximum"] - margin
             low = min(0, high or 0) if low is None else low
             high = max(low, _HIGHEST) if high is None else high
             return draw.randint(low, high) if margin else draw.uniform(low, high)

@@ -41,7 +41,6 @@ class ReportedRun(Run):
 
     def __init__(self, run: Run, dashboards: Sequence[Dashboard]) -> None:
         super().__init__(run.path, run.config)
-        self.notes = run.notes
         self._dashboards = dashboards
         self._evaluated: set[tuple[str, str]] = set()
 

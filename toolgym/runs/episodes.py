@@ -101,9 +101,7 @@ def rollouts_of(
     notes += run.notes
 
 
-def _episode_line(record: Any) -> Record:
+def _episode_line(record: Record) -> Record:
     """A line of a file of episodes, which is checked to be one."""
-    if not isinstance(record, dict):
-        raise ConfigurationError("a line must be an episode, as `toolgym eval --out` writes it")
     EpisodeRecord.from_json(record)
     return record
