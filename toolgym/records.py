@@ -23,16 +23,11 @@ from toolgym.intervals import Effect, mean_over_tasks, pass_at
 from toolgym.rewards import MISTAKES
 from toolgym.sanitize import visible
 
-FIGURES: Final = (
-    *("score", "correct", "answered", "turns", "calls", "repairs", "errors"),
-    "scored",
-)
+FIGURES: Final = ("score", "correct", "answered", "turns", "calls", "repairs", "errors", "scored")
 """The keys of `EpisodeRecord.figures`."""
 
 
-SHOWN: Final = (
-    *("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored"),
-)
+SHOWN = ("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored")
 """The figures of an evaluation that a notebook shows."""
 MOST_CHARS: Final = 200
 """Characters of a text that a notebook shows."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolgym.errors import ConfigurationError
+from toolgym.policies import SERVED
 from toolgym.runs.files import object_text, plain, read_object, replace_file
 
 FILE: Final = "toolgym.json"
@@ -50,7 +51,7 @@ class Origin:
         run's part of it.
 
         Raises:
-            ConfigurationError: An argument of the run holds the address of a server.
+            ConfigurationError: An argument of the run holds the address or a model of a server.
         """
         left_out = {*given}
         if "dataset" in given:
@@ -59,10 +60,11 @@ class Origin:
             left_out.add("task_part")
         taken = {name: value for name, value in self.env_kwargs.items() if name not in left_out}
         for name, value in taken.items():
-            if "://" in json.dumps(value):
+            text = json.dumps(value)
+            if "://" in text or SERVED in text:  # a model of the latter is asked with a key
                 raise ConfigurationError(
-                    f"{self.folder}/{FILE} names a server: {name}={json.dumps(value)}. If it is"
-                    f" yours, give the argument yourself, as in --set {name}=VALUE."
+                    f"{self.folder}/{FILE} names a server: {name}={text}. If it is yours,"
+                    f" give the argument yourself, as in --set {name}=VALUE."
                 )
         return {**taken, **given}
 

@@ -19,7 +19,7 @@ ENV = "sqlgym/Explore-v0"
 
 
 def checkpoint(folder, env_id=ENV, **env_kwargs):
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     write_origin(folder, env_id, env_kwargs, max_new_tokens=96)
     return str(folder)
 
@@ -60,10 +60,10 @@ def test_what_the_caller_gives_replaces_what_the_run_had(tmp_path):
 
 
 def test_a_strangers_checkpoint_names_no_server_and_imports_nothing(tmp_path):
-    backend = {"name": "openai", "base_url": "http://evil.example/v1"}
-    place = checkpoint(tmp_path / "one", "aflowgym/Compose-v0", backend=backend)
-    with pytest.raises(ConfigurationError, match=r"names a server: backend=.* --set backend=VALUE"):
-        environment_of(place)
+    for backend in ({"name": "openai", "base_url": "http://evil.example/v1"}, "openai:dear-model"):
+        place = checkpoint(tmp_path / "one", "aflowgym/Compose-v0", backend=backend)
+        with pytest.raises(ConfigurationError, match=r"a server: backend=.* --set backend=VALUE"):
+            environment_of(place)
     assert origin_of(place).complete({"backend": "simulated"}) == {"backend": "simulated"}
     place = checkpoint(tmp_path / "two", "mygym:mygym/Locks-v0")
     with pytest.raises(ConfigurationError, match="If you trust"):
