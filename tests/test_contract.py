@@ -170,7 +170,7 @@ class Raises(Yes):
         (BeginsWithNothing, "BeginsWithNothing.begin returned None: it must return the question"),
         (ReachesFive, "the environment failed: .*progress must lie between 0 and 1, got 5"),
         (FailingExample, r"example_call\('say'\) gives .*, which is not a clean call"),
-        (Raises, r"raised EnvironmentFault\(.*IndexError.*is a toolgym.ToolError"),
+        (Raises, r"raised EnvironmentFault\(.*IndexError.*raise toolgym.ToolError"),
     ],
 )
 def test_a_mistake_in_an_own_environment_is_named_with_what_to_change(kind, problem):

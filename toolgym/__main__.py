@@ -1,6 +1,6 @@
-"""`python -m toolgym` is the command `toolgym`.
+"""Runs the command `toolgym` as `python -m toolgym`.
 
-For where its script is not on the path, or to choose the interpreter that runs it.
+Use it where the script is not on the path, or to choose the interpreter that runs the command.
 """
 
 from toolgym.cli import main

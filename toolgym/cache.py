@@ -1,4 +1,4 @@
-"""The folder for built data of all families. It may be deleted at any time and is built again."""
+"""The cache folder of all packages. It may be deleted at any time; its contents are built again."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
-    """The folder in `TOOLGYM_CACHE`, else the platform's folder for caches. It is not created.
+    """Return the folder in `TOOLGYM_CACHE`, else the platform's cache folder, without creating it.
 
-    The platform's is `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`),
+    The platform's cache folder is `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`),
     `~/Library/Caches/toolgym` on macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """
     chosen = os.environ.get("TOOLGYM_CACHE")

@@ -1,12 +1,12 @@
-"""The `toolgym` command: it finds the commands and reports errors in one line.
+"""The `toolgym` command, which runs the commands of all installed packages.
 
 A command is an entry point in the group `toolgym.commands`. Its name is the command's name; its
 value is a typed function, which Typer turns into options and whose docstring is the help text, or a
 `typer.Typer` with several such functions (`toolgym tasks check`). A command is imported when it
-runs, or when all commands are listed.
+runs, or when all commands are listed. Errors are reported in one line.
 
 Exit status: 0 success; 1 failure of the machine or of the program, or a negative verdict; 2 wrong
-use; 130 interrupted; 141 the reader of stdout has gone. `TOOLGYM_TRACEBACK=1` prints tracebacks.
+use; 130 interrupted; 141 stdout was closed. `TOOLGYM_TRACEBACK=1` prints tracebacks.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from toolgym.commands.progress import long_work_shown
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
-SUCCESS, FAILURE, MISUSE, INTERRUPTED, READER_LEFT = 0, 1, 2, 130, 141
+SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
 
 
@@ -38,33 +38,33 @@ class Commands(TyperGroup):
 
     @cached_property
     def plugins(self) -> dict[str, Plugin]:
-        """The commands by name; none is imported."""
+        """The commands by name, not yet imported."""
         return find_plugins(COMMANDS)
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of the commands."""
+        """Return the names of the commands."""
         return list(self.plugins)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a command; None if there is none, or if it is broken, which is said on stderr."""
+        """Import a command; None if there is none, or if its import fails (reported on stderr)."""
         if cmd_name not in self.commands and cmd_name in self.plugins:
             try:
                 self.commands[cmd_name] = _command(cmd_name, self.plugins[cmd_name].load())
             except PluginError as problem:
-                if not ctx.resilient_parsing:  # else a shell asks for completions
+                if not ctx.resilient_parsing:  # True when a shell completes a line
                     _say(f"{problem} See `toolgym doctor`.")
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that a line names.
+        """Find the command that a command line names.
 
         Raises:
-            Exit: The command is broken.
+            Exit: The import of the command failed.
         """
-        known = args[0] in self.plugins
-        if known and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+        exists = args[0] in self.plugins
+        if exists and self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
             raise typer.Exit(FAILURE)
-        if not known and not args[0].startswith("-"):
+        if not exists and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}{_did_you_mean(args[0], self.plugins)}")
         return super().resolve_command(ctx, args)
 
@@ -75,7 +75,7 @@ class Commands(TyperGroup):
                 return super().invoke(ctx)
         except BrokenPipeError:
             _drop_output()
-            raise typer.Exit(READER_LEFT) from None
+            raise typer.Exit(OUTPUT_CLOSED) from None
         except KeyboardInterrupt:
             _stop("interrupted.", INTERRUPTED)
         except (ConfigurationError, TaskRefused) as mistake:
@@ -92,7 +92,7 @@ class Commands(TyperGroup):
 
 
 def _command(name: str, loaded: Any) -> Any:
-    """A Typer command of a function, or of a `typer.Typer` with several."""
+    """Return the Typer command of a function, or of a `typer.Typer` with several functions."""
     if isinstance(loaded, typer.Typer):
         command: Any = typer.main.get_group(loaded)
         command.no_args_is_help = True
@@ -102,12 +102,12 @@ def _command(name: str, loaded: Any) -> Any:
         command = typer.main.get_command(app)
     for each in (command, *getattr(command, "commands", {}).values()):
         each.rich_markup_mode = None
-        each.help = _EXAMPLE.sub("\b\n\\1", each.help or "")  # keeps the examples' lines apart
+        each.help = _EXAMPLE.sub("\b\n\\1", each.help or "")  # keeps the line breaks of examples
     return command
 
 
 def application() -> typer.Typer:
-    """The Typer application with the commands of all installed packages."""
+    """Return the Typer application with the commands of all installed packages."""
     app = typer.Typer(
         cls=Commands,
         no_args_is_help=True,
@@ -123,9 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit.
 
     Args:
-        arguments: The words after `toolgym`; None means `sys.argv[1:]`.
+        arguments: The words after `toolgym`. Default: `sys.argv[1:]`.
     """
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that lacks a character is no error
+    if isinstance(sys.stdout, io.TextIOWrapper):  # the encoding may lack characters
         sys.stdout.reconfigure(errors="backslashreplace")
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -133,10 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except SystemExit as end:
         if isinstance(end.__context__, BrokenPipeError):  # Typer exits with 1 in a help text
             _drop_output()
-            sys.exit(READER_LEFT)
+            sys.exit(OUTPUT_CLOSED)
         raise
     except Exception as mistake:
-        # The class of usage errors has moved between packages in releases of Typer.
+        # Releases of Typer have the class of usage errors in different packages.
         if not hasattr(mistake, "format_message"):
             raise
         sys.exit(_report_misuse(mistake))
@@ -169,10 +169,10 @@ def _did_you_mean(word: str, known: Any) -> str:
 
 
 def _drop_output() -> None:
-    """Send the rest of stdout nowhere, so that its last flush does not fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
-    os.close(nowhere)
+    """Discard the rest of stdout, so that its last flush does not fail."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.__stdout__.fileno() if sys.__stdout__ is not None else 1)
+    os.close(null)
 
 
 def _stop(message: str, status: int) -> NoReturn:

@@ -75,9 +75,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     tools: dict[str, ToolSpec]
     """The tools by name: those of the class, unless the environment was made with others."""
     waits: bool = False
-    """Whether a tool waits for a server; then several environments are stepped at once."""
+    """Whether a tool waits for a server; if so, several environments are stepped in threads."""
     family: ClassVar[TaskFamily] = TaskFamily()
-    """Knowledge of the tasks beyond playing them, for the commands on data sets."""
+    """Describes the tasks to the commands on data sets, such as `toolgym tasks stats`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -114,10 +114,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         self.action_space = UnicodeText()
         self._episode: Episode | None = None
 
-    # What a family provides -----------------------------------------------------------------------
+    # Methods for subclasses to override -----------------------------------------------------------
 
     def begin(self, task: T) -> str:
-        """Prepare an episode of this task and return the question. Every subclass has to write it.
+        """Prepare an episode of this task and return the question. Every subclass overrides it.
 
         Raises:
             EnvironmentFault: Something that the task needs is missing, such as a file.
@@ -127,21 +127,21 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def expert(self) -> Generator[Any, str, None]:
         """Play the current episode as an expert: yield actions, receive observations.
 
-        It should take its answer from the observations, not from the gold: then a task that it
-        solves can be solved by a model.
+        It should take its answer from the observations, not from the gold, so that a model can
+        solve every task that the expert solves.
         """
         raise ConfigurationError(f"{type(self).__name__} has no expert; write its `expert` method.")
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
         """Play the current episode as a beginner: valid calls, but often a wrong answer.
 
-        A model trained from scratch imitates it before reinforcement learning. None (the default)
-        means that there is no such player; then the expert's play is degraded instead.
+        A model trained from scratch imitates it before reinforcement learning. If it returns None
+        (the default), random changes to the expert's play are imitated instead.
         """
         return None
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A whole call of this tool that works in this episode, for error messages.
+        """Return a complete call of this tool that works in this episode, for error messages.
 
         Returns:
             `{"name": ..., "arguments": {...}}`, or {} to keep the generic example of the error.
@@ -149,11 +149,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return {}
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """More help for a call that fails again in the same words, appended to its error.
+        """Return more help for a call that is repeated after it failed; appended to its error.
 
         A deterministic policy that reads the same error again would repeat the same call until its
-        budget is spent. A family overrides this with text that its tools would show anyway, such as
-        the columns of a table; it must not depend on the gold.
+        budget is spent. A subclass overrides this with text that its tools would show anyway, such
+        as the columns of a table; it must not depend on the gold.
 
         Args:
             call: The failed call; `call.error` is its error if it failed before a tool ran.
@@ -173,14 +173,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Begin an episode.
 
         Args:
-            seed: Chooses the task, the same on every machine.
-            options: `{"task_id": ...}` asks for one task.
+            seed: Seed that chooses the task; one seed gives the same task on every machine.
+            options: `{"task_id": ...}` chooses the task by its id.
 
         Returns:
             `user_prompt()`, which is also the user message of a chat; and the first `info`.
 
         Raises:
-            TaskRefused: The task asked for cannot be played fairly.
+            TaskRefused: The task chosen by id cannot be played fairly.
             ConfigurationError: There is no such task or no such option.
             EnvironmentFault: Something that the task needs is missing.
         """
@@ -208,8 +208,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Run the calls in an action.
 
         Args:
-            action: The text of a model, a parsed call, or several; an `EnvironmentFault` that kept
-                a policy from acting is raised; anything else is an error observation.
+            action: The text of a model, a parsed call, or several. An `EnvironmentFault` in place
+                of an action (the policy could not act) is raised. Anything else leads to an error
+                observation.
 
         Returns:
             Observation, change of the score, terminated (answered), truncated (budget spent), info.
@@ -224,7 +225,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self._take_turn(action, calls)
 
     def call(self, tool_name: str, /, *args: Any, **kwargs: Any) -> str:
-        """Call one tool from Python; it spends budget and earns reward as in `step`.
+        """Call one tool from Python; the call spends budget and earns reward as in `step`.
 
         Returns:
             The observation.
@@ -233,7 +234,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self._take_turn(bound, (bound,))[0]
 
     def render(self) -> str | None:
-        """The episode so far as text, with `render_mode="ansi"`."""
+        """Return the episode so far as text; None without `render_mode="ansi"`."""
         if self.render_mode is None:
             return None
         episode = self.episode
@@ -242,7 +243,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             lines += [f"> {_action_text(turn.action)}", turn.observation]
         return "\n".join([*lines, f"score {episode.ledger.score():.3f}"])
 
-    # What tools and callers use -------------------------------------------------------------------
+    # Attributes and methods for tools and callers -------------------------------------------------
 
     @property
     def episode(self) -> Episode:
@@ -262,23 +263,23 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """Correct or not, and the bin of the progress; it is compared within a group."""
+        """Whether the answer is correct, and the progress bin; compared within a group."""
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:
-        """The tools in the OpenAI function format."""
+        """Return the tools in the OpenAI function format."""
         return [spec.schema() for spec in self.tools.values()]
 
     def user_prompt(self, question: str | None = None) -> str:
-        """The first message for the agent: the question and the budget.
+        """Return the first message for the agent: the question and the budget.
 
         Args:
-            question: That of a recorded episode; without it, that of the current one.
+            question: The question of a recorded episode. Default: that of the current one.
         """
         return f"{self.episode.question if question is None else question}\n{self.budget_line()}"
 
     def budget_line(self) -> str:
-        """The sentence on the agent's budget."""
+        """Return the sentence that states the agent's budget."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
         return (
             f"You have {self.step_limit} calls; {ends} is free and ends the episode:"
@@ -286,11 +287,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         )
 
     def reach(self, progress: float, best: bool = True) -> None:
-        """For tools: record that the agent reached a state worth `progress`, 0 to 1.
+        """Record that the agent reached a state worth `progress` (0 to 1). Tools call it.
 
         Args:
-            best: The best state of an episode counts; with False the last one, so that trying
-                everything earns no more than the last try.
+            best: Whether the best state of the episode counts. If False, the last one does, so
+                that trying everything earns no more than the last try.
         """
         self.episode.ledger.reach(progress, best)
 
@@ -300,11 +301,13 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         message: str = "Answer recorded. The episode is over.",
         mistake: Mistake = "",
     ) -> str:
-        """For terminal tools: record the verdict and return the observation.
+        """Record the verdict and return the observation. Terminal tools call it.
 
         Args:
-            mistake: The mistake about whether the question has an answer, in environments where a
-                question may have none.
+            correct: Whether the answer is correct.
+            message: The observation.
+            mistake: In environments where a question may have no answer, the mistake that the
+                agent made about that: "refused_answerable", "answered_unanswerable" or "".
         """
         if self.episode.ledger.mistake is not None:
             self.episode.ledger.mistake = mistake
@@ -313,9 +316,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return message
 
     def finish(self) -> float:
-        """Close the episode if it is open, once, and return its score.
+        """Close the episode if it is still open, and return its score.
 
-        An episode without an answer pays `unanswered`; calling this again changes nothing.
+        An episode without an answer pays the cost `unanswered`. Further calls change nothing.
 
         Returns:
             The episode's score; nan after a fault.
@@ -353,7 +356,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return observation, reward, episode.terminated, episode.truncated, info
 
     def _run_call(self, call: ToolCall) -> tuple[str, ToolError | None]:
-        """Run one call and charge its costs; returns the text for the agent, and the error."""
+        """Run one call and charge its costs; return the text for the agent and the error."""
         episode = self.episode
         ledger = episode.ledger
         if episode.over:
@@ -380,7 +383,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return text, None
 
     def _execute_tool(self, spec: ToolSpec, arguments: dict[str, Any]) -> str:
-        """Run a tool; the one boundary between mistakes of the agent and faults of the machine."""
+        """Run a tool, and turn unexpected exceptions into an `EnvironmentFault`.
+
+        This is the one boundary between mistakes of the agent and faults of the machine.
+        """
         if spec.function is None:
             raise ConfigurationError(f"tool {spec.name!r} has no function.")
         try:
@@ -405,10 +411,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def _refuse_call(
         self, error: ToolError, call: ToolCall, words: Hashable
     ) -> tuple[str, ToolError]:
-        """Answer a failed call, which costs a step, with an example that works in this episode.
+        """Charge a failed call, and answer it with an example that works in this episode.
 
         Args:
-            words: Equal for calls in the same words; from the second one on the answer is longer.
+            words: Identifies calls in the same words; from the second one on `second_hint` is
+                appended to the answer.
         """
         episode = self.episode
         episode.ledger.charge("failed_call")
@@ -439,14 +446,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             self.finish()
 
     def _budget_notice(self, steps_before: int) -> str:
-        """The line with the number of calls left, when it falls to three, to one, and to none."""
+        """Return the line with the number of calls left when it falls to 3, 1 or 0, else ""."""
         left = self.episode.steps_left
-        told = left <= 3 and any(left <= mark < steps_before for mark in (0, 1, 3))
-        return budget_notice(left) if told and (left == 0 or not self.episode.over) else ""
+        is_due = left <= 3 and any(left <= mark < steps_before for mark in (0, 1, 3))
+        return budget_notice(left) if is_due and (left == 0 or not self.episode.over) else ""
 
 
 def _fingerprint(call: ToolCall) -> Hashable:
-    """Equal for calls of one tool with equal arguments, in whatever order they were written."""
+    """Return a key that is equal for calls of one tool with equal arguments, in any order."""
     arguments = call.arguments
     if not arguments:
         return call.name
@@ -458,14 +465,14 @@ def _fingerprint(call: ToolCall) -> Hashable:
 
 
 def safe_text(text: str) -> str:
-    """Text that can be encoded and holds nothing that a chat template takes for a control token."""
-    if text.isascii() and "<" not in text and "[" not in text:  # like most results
+    """Return the text with control tokens of chat templates escaped and surrogates replaced."""
+    if text.isascii() and "<" not in text and "[" not in text:  # true of most results
         return text
     return escape_control_tokens(encodable(text))
 
 
 def _action_text(action: Any) -> str:
-    """An action as a person reads it."""
+    """Return an action in a readable form."""
     if isinstance(action, ToolCall):
         arguments = json.dumps(action.to_json()["arguments"], ensure_ascii=False)
         return encodable(f"{action.name}({arguments})")

@@ -1,6 +1,6 @@
-"""An episode: its turns, its ledger, and its `info`.
+"""The state of one episode: its turns, its ledger, and its `info`.
 
-All mutable state of an episode is in one `Episode` object, made anew by `reset`, so two episodes
+All mutable state of an episode is in one `Episode` object. `reset` makes a new one, so two episodes
 share nothing.
 """
 
@@ -23,15 +23,15 @@ from toolgym.tasks import Task
 
 
 class Info(TypedDict):
-    """The keys of `info`, there in `reset` and in every `step`, each always of one type.
+    """The `info` of `reset` and of every `step`; keys and types never change.
 
-    Only `reward_parts` is a dict: a vector environment merges dicts key by key.
+    Only `reward_parts` is a dict, because a vector environment merges dicts key by key.
     """
 
     task_id: str
     """The task being played."""
     call: ToolCall | None
-    """The last call of the action; None where it held none."""
+    """The last call of the action; None if there is no call."""
     calls: tuple[ToolCall, ...]
     """Every call that was found in the action, in order."""
     repairs: tuple[str, ...]
@@ -41,26 +41,27 @@ class Info(TypedDict):
     reward_parts: dict[str, float]
     """The parts of the running score; the values sum to it."""
     score: float
-    """The running score, 0 at reset; nan only where a fault left the episode unscored."""
+    """The running score, 0 at reset; nan only after a fault."""
     correct: bool
-    """The right answer was given."""
+    """Whether the correct answer was given."""
     scored: bool
-    """False where a fault left the episode unscored."""
+    """Whether the episode has a score; False only after a fault."""
     steps_left: int
     """Calls that the budget still allows."""
     mistake: NotRequired[str]
-    """Only in environments where questions may have no answer: "refused_answerable",
-    "answered_unanswerable", or empty for neither."""
+    """The mistake about whether the question has an answer: "refused_answerable",
+    "answered_unanswerable", or "" for neither. Only in environments where a question may have no
+    answer."""
     unjudged: NotRequired[bool]
-    """Only where answers are also judged on other data (`sqlgym/TextToSQL-v0`): the answer is
-    right, and no other data can tell it from a wrong one."""
+    """Whether the answer is correct but could not be checked on other data. Only in environments
+    that judge answers on several databases (`sqlgym/TextToSQL-v0`)."""
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
 
 
 def budget_notice(steps_left: int) -> str:
-    """The last line of an observation, with the number of calls left, after its line break.
+    """Return the last line of an observation, the number of calls left, with its line break.
 
     >>> budget_notice(3), budget_notice(1)
     ('\\n(3 calls left)', '\\n(1 call left)')
@@ -71,7 +72,7 @@ def budget_notice(steps_left: int) -> str:
 
 
 def without_notice(observation: str) -> str:
-    """An observation as its tool wrote it, without the line of `budget_notice`, if it has one.
+    """Return an observation without the line that `budget_notice` added, if there is one.
 
     >>> without_notice("count\\n42\\n(3 calls left)")
     'count\\n42'
@@ -80,7 +81,7 @@ def without_notice(observation: str) -> str:
 
 
 def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
-    """An `info` as plain data: calls and errors as objects, nan as null.
+    """Return an `info` as plain data for JSON: calls and errors as dicts, nan as None.
 
     >>> error = ToolError("unknown_tool", "There is no tool 'look'.")
     >>> info_to_json({"call": ToolCall("look", {"at": 1}), "error": error})["call"]
@@ -92,9 +93,9 @@ def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Outcome(NamedTuple):
-    """The outcome of an episode, without the costs of its calls.
+    """The outcome of an episode: correctness and progress, without the costs of calls.
 
-    A group of rollouts that all have the same outcome is dead: their differences teach nothing.
+    A group whose rollouts all have the same outcome is dead: it gives no learning signal.
     """
 
     correct: bool
@@ -102,13 +103,14 @@ class Outcome(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """One action and its results.
+    """One turn of an episode: an action and its results.
 
     Attributes:
-        action: The action as it was given; lone surrogates in a text are replaced.
+        action: The action as it was given, with lone surrogates in a text replaced.
         calls: The calls found in it.
-        results: The result of each call, as the agent reads it; one text if there was no call.
-        observation: The whole observation.
+        results: The result of each call, as the agent reads it. Without a call it holds one text,
+            the error.
+        observation: The observation: the results, joined, and the notice on the budget.
         reward: The change of the score.
         errors: The error of each call, or None.
     """
@@ -122,7 +124,7 @@ class Turn(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Every call was bound without an error; a turn without a call is not valid."""
+        """Whether there is a call, and every call was bound without an error."""
         return bool(self.calls) and all(call.error is None for call in self.calls)
 
 
@@ -131,9 +133,10 @@ class Episode:
     """The mutable state of one episode.
 
     Attributes:
+        over: Whether the episode has ended.
         seen: Fingerprints of the calls that were executed.
         failed: Words and error code of each failed call.
-        fault: The fault that left it unscored; empty if none did.
+        fault: The fault that left the episode unscored; "" without one.
     """
 
     task: Task
@@ -148,17 +151,17 @@ class Episode:
 
     @property
     def terminated(self) -> bool:
-        """The terminal call was executed."""
+        """Whether the episode ended with the terminal call."""
         return self.over and self.ledger.answered
 
     @property
     def truncated(self) -> bool:
-        """It ended without an answer."""
+        """Whether the episode ended without an answer."""
         return self.over and not self.ledger.answered
 
     @property
     def outcome(self) -> Outcome:
-        """Correct or not, and the bin of the progress."""
+        """Whether the answer is correct, and the progress bin."""
         bins = self.ledger.config.bins
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
@@ -168,7 +171,7 @@ class Episode:
         self.fault = encodable(str(fault))
 
     def finish(self) -> float:
-        """Close the episode if it is open, once, and return its score; nan after a fault."""
+        """Close the episode if it is still open, and return its score; nan after a fault."""
         if not self.over:
             self.over = True
             self.ledger.closed_unanswered = not self.ledger.answered
@@ -180,11 +183,12 @@ class Episode:
         errors: tuple[ToolError | None, ...],
         score: float | None = None,
     ) -> Info:
-        """The info of a turn (or of `reset`: no calls, no errors); fresh objects every time.
+        """Return the `info` of a turn, or of `reset`, as new objects.
 
         Args:
+            calls: The calls of the turn; none for `reset`.
             errors: The error of each call, or None.
-            score: The running score, if it is known already.
+            score: The running score. Default: it is computed.
         """
         ledger = self.ledger
         repairs = [code for call in calls for code in call.repairs]

@@ -8,11 +8,11 @@ All derive from `ToolgymError`, as do the exceptions of `sqlgym`, `aflowgym` and
 * `EnvironmentFault`: a fault of the machine or of this package, such as a database file that is
   missing. It passes through `step` to the caller, and the episode is unscored (its score is nan).
 * `TaskRefused`: a task that cannot be played fairly, such as one with an empty gold answer. `reset`
-  goes on to the next task, unless that very task was asked for.
-* `ConfigurationError`: an argument of the caller that cannot be; also a `ValueError`. The message
-  says what to do.
+  goes on to the next task, unless the task was chosen by its id.
+* `ConfigurationError`: an invalid argument of the caller; also a `ValueError`. The message says
+  what to do.
 
-All survive a pickle, so they cross the process borders of vector environments.
+All can be pickled, so they can be raised in the processes of vector environments.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class ToolgymError(Exception):
 
 
 class ToolError(ToolgymError):
-    """A mistake of the agent in a call, with what to do about it.
+    """A mistake of the agent in a call, with a hint on what to do.
 
     Args:
         code: Stable identifier, lower_snake_case; listed in the documentation.
-        message: What is wrong, one sentence.
-        hint: What to do about it, one sentence; may be empty.
-        example: A whole call that works, `{"name": ..., "arguments": {...}}`; may be empty.
+        message: The mistake in one sentence.
+        hint: The next step in one sentence; may be empty.
+        example: A complete call that works, `{"name": ..., "arguments": {...}}`; may be empty.
 
     >>> print(ToolError("unknown_table", "There is no table 'sing'.", "Did you mean 'singer'?"))
     error[unknown_table]: There is no table 'sing'. Did you mean 'singer'?
@@ -66,11 +66,11 @@ class ToolError(ToolgymError):
 
 
 class EnvironmentFault(ToolgymError):
-    """A fault of the machine or of this package; the agent did nothing wrong.
+    """A fault of the machine or of this package, not of the agent.
 
     Args:
-        message: What failed, naming the file or resource.
-        hint: The next step for the person who runs this; may be empty.
+        message: The failure, with the name of the file or resource.
+        hint: The next step for the user; may be empty.
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -86,8 +86,8 @@ class TaskRefused(ToolgymError):
     """A task that cannot be played fairly, with the reason.
 
     Args:
-        code: Stable reason, such as `empty_gold` or `result_too_large`.
-        reason: One sentence.
+        code: Stable identifier of the reason, such as `empty_gold` or `result_too_large`.
+        reason: The reason in one sentence.
     """
 
     def __init__(self, task_id: str, code: str, reason: str) -> None:
@@ -105,15 +105,15 @@ class TaskRefused(ToolgymError):
 
 
 class ConfigurationError(ToolgymError, ValueError):
-    """A wrong argument or setting of the caller; the message says what to do."""
+    """An invalid argument or setting of the caller; the message says what to do."""
 
 
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
-    """The refused fields of a pydantic model in one line, each with its reason.
+    """Return the invalid fields of a pydantic model in one line, each with its reason.
 
     Args:
         problem: The error of the validation.
-        whole: Names the model in errors that concern no single field; may be empty.
+        whole: Name of the model for errors that concern no single field; may be empty.
     """
     lines = []
     for error in problem.errors():

@@ -1,8 +1,9 @@
-"""Families of environments: knowledge of tasks beyond playing them.
+"""`TaskFamily`: the interface of an environment's tasks to the commands on data sets and episodes.
 
 The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on played episodes
-(`toolgym audit`, `toolgym stats`) know no family. They use the attribute `family` of the
-environment class, a `TaskFamily`; a subclass overrides what it knows better.
+(`toolgym audit`, `toolgym stats`) contain no code for a particular environment. They call the
+methods of the attribute `family` of the environment class, a `TaskFamily`. Its defaults fit any
+task; a family overrides the methods that need more.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SynthesisOrder:
-    """An order of `toolgym tasks synth`.
+    """The arguments of `toolgym tasks synth`.
 
     Attributes:
         sources: Files to write tasks for, or folders of them.
         out: The folder to write.
-        splits: Split name to its share; the shares sum to 1. Empty: the family's own splits,
-            without those that no task falls to.
-        options: For the family: how many, seed, and so on.
+        splits: The share of each split by its name; the shares sum to 1. If empty, the family's
+            own splits are written, without those that would have no task.
+        options: Options of the family, such as the number of tasks and the seed.
         link: Refer to the sources instead of copying them.
-        force: Replace a folder that an earlier order has written.
-        map: Does the work for each source; see `toolgym.workers`.
+        force: Replace a folder that an earlier synthesis wrote.
+        map: Function that does the work for each source; see `toolgym.workers`.
     """
 
     sources: tuple[Path, ...]
@@ -47,23 +48,24 @@ class SynthesisOrder:
 
 @dataclass(frozen=True)
 class Origin:
-    """The licence and the sources that a data set names; empty texts where it names none."""
+    """The license and the sources that a data set states; "" if it states none."""
 
-    licence: str = ""
+    license: str = ""
     sources: str = ""
 
 
 class TaskFamily:
-    """The family of any task; a subclass overrides what it knows better."""
+    """A family of tasks, with defaults that fit any task."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """By fact, its values in the order in which people list them; others follow by name."""
+    """The usual order of the values of a fact, by its name; other values follow, sorted by name."""
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "items")
-    """Kinds of novelty of a task to a training: the task, its item (in the family's word for
-    items), and others that `marks` knows. Names of splits end with them."""
+    """The respects in which a task can be unseen by a training: the task itself, its item (under
+    the family's name for items), and others that `marks` supports. Split names such as
+    `dev-databases` end with them."""
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
-        """The splits of a data set; empty where the environment has none.
+        """Return the names of the splits of a data set; empty if the environment has no splits.
 
         Raises:
             ConfigurationError: There is no such data set.
@@ -71,7 +73,7 @@ class TaskFamily:
         return ()
 
     def origin(self, dataset: Any) -> Origin:
-        """The licence and the sources that a data set names."""
+        """Return the license and the sources that a data set states."""
         folder = Path(dataset if isinstance(dataset, str | Path) else "").expanduser()
         for file in sorted(folder.glob("LICEN[CS]E*")) if dataset else ():
             with file.open(encoding="utf-8", errors="replace") as lines:
@@ -81,16 +83,15 @@ class TaskFamily:
         return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """The marks of a task: two tasks that share a mark are the same in this respect.
+        """Return keys of a task; two tasks with a common key are the same in respect of `kind`.
 
         Args:
             task: A task of this family.
-            kind: One of `kinds`. The marks of the first hold the item, so that tasks on different
-                items are never the same.
+            kind: One of `kinds`. The keys for the first kind include the item, so that tasks on
+                different items are never the same.
 
         Returns:
-            The marks; empty if the task has nothing of the kind, such as no item, or cannot be
-            used.
+            The keys; empty if the task has none of this kind, such as no item, or cannot be used.
 
         Raises:
             ConfigurationError: There is no such kind.
@@ -99,70 +100,74 @@ class TaskFamily:
             fields = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
             named = {name: fields[name] for name in ("id", "item", "question")}
             content = {name: value for name, value in fields.items() if name != "id"}
-            return frozenset((f"content {_told(content)}", f"named {_told(named)}"))
+            return frozenset((f"content {_canonical(content)}", f"named {_canonical(named)}"))
         if kind == self.kinds[1]:
             return frozenset((task.item,) if task.item else ())
-        raise ConfigurationError(f"tasks are not told apart by {kind}: {', '.join(self.kinds)}.")
+        raise ConfigurationError(
+            f"tasks cannot be compared by {kind}; the kinds are {', '.join(self.kinds)}."
+        )
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """The facts that tasks are counted by, the item first.
+        """Return the facts by which tasks are counted, the item first.
 
         Args:
-            tasks: The set that the task is of.
+            task: A task of this family.
+            tasks: The set that contains the task.
 
         Raises:
-            TaskRefused: The task cannot be played, and so has not all of the facts.
+            TaskRefused: The task cannot be played, so some facts are unknown.
         """
         return {"item": task.item or "none"}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """A task in full for a person, its solution included: heading to text.
+        """Return a task in full, with its solution, for display: texts by heading.
 
         Raises:
-            TaskRefused: The task cannot be played, and so has no solution.
+            TaskRefused: The task cannot be played, so it has no solution.
         """
         return {"question": task.question, "item": task.item or "none"}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Whether a recorded episode ended with the right answer, by a second, independent rule.
+        """Return whether a recorded episode has the correct answer, by a second, independent rule.
 
-        A family that overrides this shares no code with its environment's own verdict.
+        An override must not share code with the verdict of the environment.
 
         Args:
-            env: The environment, made as it was for the episode; its tools and options are read.
+            env: The environment with the arguments of the episode; its tools and options are read.
             task: The task of the episode.
-            turns: As in `EpisodeRecord.turns`.
+            turns: The turns, as in `EpisodeRecord.turns`.
 
         Returns:
-            None if the second rule cannot tell.
+            The verdict; None if the second rule cannot decide.
         """
         return None
 
     def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
-        """The counts of what agents wrote in some rollouts: the tables of `toolgym stats`.
+        """Return the tables of `toolgym stats`: statistics of what agents wrote in rollouts.
 
         Args:
-            rollouts: Episode records, or lines of a run's `rollouts.jsonl`; there may be more than
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. There may be more than
                 fit into memory.
-            top: Length of lists by frequency.
+            top: Number of entries in lists by frequency.
 
         Raises:
-            ConfigurationError: This family counts nothing.
+            ConfigurationError: This family has no statistics.
         """
         raise ConfigurationError(
             "there are no statistics for the environment that was played; `toolgym report` shows"
-            " what every run has."
+            " the metrics that every run has."
         )
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.
 
         Returns:
-            `out`, `splits` (tasks by split), `dropped`, and `sources`: by name, `candidates`,
-            `kept`, `by_hardness`, `rejected`, `missing`, `left_out`.
+            The keys `out`, `splits` (number of tasks by split), `dropped`, and `sources`, which
+            has for each source `candidates`, `kept`, `by_hardness`, `rejected`, `missing` and
+            `left_out`.
 
         Raises:
-            ConfigurationError: This family writes no tasks, or the order cannot be met.
+            ConfigurationError: This family cannot write tasks, or not with these arguments.
         """
         raise ConfigurationError("the tasks of this environment cannot be written by a program.")
 
@@ -174,21 +179,26 @@ class TaskFamily:
         Args:
             out: The folder to write.
             n: The number of items.
-            first: The number of the first item; one number is always the same item.
+            first: The number of the first item; one number always gives the same item.
+            progress: Called with the number of finished items and the total.
 
         Raises:
-            ConfigurationError: This family invents nothing, or the files are there already.
+            ConfigurationError: This family cannot invent items, or the files exist already.
             EnvironmentFault: The folder cannot be written.
         """
         raise ConfigurationError("nothing can be invented for the tasks of this environment.")
 
 
-def _told(value: Any) -> str:
-    """A value as text, the same for equal values whatever the order of their keys."""
+def _canonical(value: Any) -> str:
+    """Return a value as text that does not depend on the order of keys and set members."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(sorted(f"{_told(k)}: {_told(v)}" for k, v in value.items())) + "}"
+        return (
+            "{"
+            + ", ".join(sorted(f"{_canonical(k)}: {_canonical(v)}" for k, v in value.items()))
+            + "}"
+        )
     if isinstance(value, set | frozenset):
-        return "{" + ", ".join(sorted(map(_told, value))) + "}"
+        return "{" + ", ".join(sorted(map(_canonical, value))) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ", ".join(map(_told, value)) + "]"
+        return "[" + ", ".join(map(_canonical, value)) + "]"
     return repr(value)

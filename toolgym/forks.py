@@ -1,9 +1,9 @@
-"""Fork safety: renews locks, connections and threads in a forked child.
+"""Fork safety: renews locks, connections and threads in a forked child process.
 
 A fork copies the memory and one thread. A lock that another thread held at that moment stays locked
-in the child forever, the data that it guarded may be incomplete, and a file, a server or a pool of
-threads behind an object still belongs to the parent. So an object that owns such things has a
-method `renew` that makes new ones; after `renew_in_child(owner)` it is called first in every child.
+in the child forever, the data that it guarded may be incomplete, and open files, server connections
+and thread pools still belong to the parent. An object that owns such resources has a method `renew`
+that creates them anew; after `renew_in_child(owner)` it is called at the start of every child.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from weakref import WeakSet
 
 
 class Renewable(Protocol):
-    """An object with locks, connections or threads that a forked child must make anew."""
+    """An object with locks, connections or threads that a forked child must create anew."""
 
     def renew(self) -> None:
-        """Make them, the first time or in a child; must neither wait nor use the parent's.
+        """Create the resources, the first time or in a child, without waiting or using old ones.
 
-        Other threads of the parent may have been anywhere in a method; they are not in the child.
+        Threads of the parent may have been interrupted anywhere in a method; the child lacks them.
         """
 
 
@@ -28,17 +28,17 @@ _inherited: Final[list[Any]] = []
 
 
 def renew_in_child(owner: Renewable) -> None:
-    """Call `owner.renew` in every process that is forked off, for as long as the owner lives."""
+    """Call `owner.renew` in every forked child process, as long as the owner exists."""
     _owners.add(owner)
 
 
-def leave_to_parent(*things: Any) -> None:
-    """Keep things of the parent alive and unused, since closing them here could harm the parent.
+def leave_to_parent(*resources: Any) -> None:
+    """Keep resources of the parent alive and unused, since closing them could harm the parent.
 
     Args:
-        things: Connections, threads etc.; those that are None or empty are not kept.
+        resources: Connections, threads etc.; None and empty ones are ignored.
     """
-    _inherited.extend(filter(None, things))
+    _inherited.extend(filter(None, resources))
 
 
 def _renew_all() -> None:

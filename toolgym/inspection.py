@@ -1,4 +1,4 @@
-"""One report on the tasks of a data set: which can be played, and how many of which sort.
+"""Report on the tasks of a data set: which can be played, and counts by item, hardness etc.
 
 Every task is verified, which computes its gold answer; verdicts of earlier runs are reused. A fault
 of the machine, such as a damaged file, is listed with its task and does not end the report.
@@ -23,16 +23,18 @@ class TaskReport:
     """The result of `check_tasks`.
 
     Attributes:
-        tasks: The number of entries, with those that could not be loaded.
+        name: The name of the data set.
+        tasks: The number of entries, including those that could not be loaded.
         splits: The number of entries by split.
         items: The number of items (databases, problem families) of the loaded tasks.
         playable: The number of tasks that can be played.
         refused: Task id, split, code and reason of each task that is refused.
         codes: The number of refusals by code, the most frequent first.
-        faults: Task id, split and message of each task where the machine failed.
+        faults: Task id, split and message of each task whose check failed with a fault.
         duplicates: Ids of tasks that ask the same question about the same item.
-        rows: The playable tasks of each item in each split, of each split if there are several, and
-            of all: `split`, the item, `tasks`, and the number of tasks by value of the other facts.
+        rows: Counts of the playable tasks, one row for each item in each split, for each split (if
+            there are several), and for all: `split`, the item, `tasks`, and the number of tasks by
+            value of the other facts.
     """
 
     name: str
@@ -47,7 +49,7 @@ class TaskReport:
     rows: list[dict[str, Any]]
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data."""
+        """Return the report as plain data."""
         return dataclasses.asdict(self)
 
     def nothing_playable(self) -> str:
@@ -67,22 +69,22 @@ def check_tasks(
     Args:
         name: The name of the data set.
         sets: The tasks by split.
-        progress: Called with the number of tasks that are done, and of all.
-        family: Tells the facts by which playable tasks are counted: the item first, then hardness,
-            shape of the result etc. Without it nothing is counted, and `rows` is empty.
+        progress: Called with the number of finished tasks and the total.
+        family: Provides the facts by which playable tasks are counted: the item first, then
+            hardness, shape of the result etc. Without it `rows` is empty.
     """
     splits: dict[str, int] = {}
     refusals: list[tuple[str, TaskRefused]] = []
     faults: list[dict[str, str]] = []
-    asked: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    same_question: dict[tuple[str, ...], list[str]] = defaultdict(list)  # ids by item and words
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by split and item
     values: dict[str, set[str]] = defaultdict(set)  # by fact
     total, done = sum(map(len, sets.values())), 0
     for split, tasks in sets.items():
         checked: dict[str, TaskRefused | None] = {}
         for task in tasks:
-            # Letter case and blanks do not tell questions apart.
-            asked[task.item, *task.question.casefold().split()].append(task.id)
+            # Questions that differ in letter case and blanks only are the same.
+            same_question[task.item, *task.question.casefold().split()].append(task.id)
             checked[task.id] = None
             try:
                 checked[task.id] = tasks.refusal_of(task)
@@ -118,12 +120,12 @@ def check_tasks(
         name=name,
         tasks=sum(splits.values()),
         splits=splits,
-        items=len({item for item, *_ in asked} - {""}),
+        items=len({item for item, *_ in same_question} - {""}),
         playable=sum(splits.values()) - len(refusals) - len(faults),
         refused=[{"split": split, **each.to_json()} for split, each in refusals],
         codes=dict(Counter(each.code for _, each in refusals).most_common()),
         faults=faults,
-        duplicates=[ids for (_, *words), ids in asked.items() if words and len(ids) > 1],
+        duplicates=[ids for (_, *words), ids in same_question.items() if words and len(ids) > 1],
         rows=[
             {"split": split or "all", first: item or "all"}
             | {column: counts[split, item][column] for column in columns}

@@ -3,7 +3,7 @@
 Tries at one task are correlated, so sixteen tries at each of thirty tasks are less informative than
 480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number of independent
 tries and take Wilson's interval of that number, which is valid for shares of 0 and 1 too. Their
-intervals are for other tasks that are drawn as these were. They do not cover another training seed,
+intervals cover other tasks drawn from the same source. They do not cover another training seed,
 another prompt, or tasks of another kind.
 
 Means over seeds have Student's interval (`average`).
@@ -23,13 +23,13 @@ LEVEL: Final = 0.95
 Z95: Final = 1.959963984540054
 """Half the width of a normal distribution's central 95 %, in standard errors."""
 LEAST_SEEDS: Final = 3
-"""Number of values that a mean with an interval needs. The interval of two values reaches 12.7
-standard errors to either side, and one value has none."""
+"""Smallest number of values for a mean with an interval. With two values the interval extends 12.7
+standard errors to either side; with one value there is none."""
 _PARTS: Final = 400  # of Simpson's rule; an even number
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
-    """95 % Wilson score interval of a proportion of n independent outcomes (Wilson 1927).
+    """Return the 95 % Wilson score interval of a share of n independent outcomes (Wilson 1927).
 
     >>> [round(bound, 3) for bound in wilson_interval(8, 10)]
     [0.49, 0.943]
@@ -39,14 +39,14 @@ def wilson_interval(successes: int, n: int) -> tuple[float, float]:
 
 def _wilson(p: float, n: float) -> tuple[float, float]:
     squared = Z95 * Z95
-    centre = p + squared / (2 * n)
+    center = p + squared / (2 * n)
     spread = Z95 * math.sqrt(p * (1 - p) / n + squared / (4 * n * n))
     scale = 1 + squared / n
-    return max(0.0, (centre - spread) / scale), min(1.0, (centre + spread) / scale)
+    return max(0.0, (center - spread) / scale), min(1.0, (center + spread) / scale)
 
 
 def pass_at(n: int, correct: int, k: int) -> float:
-    """Chance that k of n tries hold a correct one: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
+    """Return pass@k of n tries: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
 
     >>> pass_at(4, 1, 2)
     0.5
@@ -58,10 +58,10 @@ def pass_at(n: int, correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class Effect:
-    """A measured value with its interval.
+    """A measured value with its 95 % interval.
 
     Attributes:
-        value: nan where nothing was measured.
+        value: The value; nan without data.
         low: Lower end.
         high: Upper end.
     """
@@ -72,15 +72,15 @@ class Effect:
 
 
 def share(hits: int, of: int) -> Effect:
-    """A share of independent outcomes, with Wilson's interval."""
+    """Return a share of independent outcomes with Wilson's interval."""
     return Effect(hits / of if of else math.nan, *wilson_interval(hits, of))
 
 
 def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
-    """A mean over tries at several tasks, with its interval for other tasks like these.
+    """Return a mean over tries at several tasks, with its interval for other tasks like these.
 
-    The interval is Wilson's, of the effective number of tries (`_independent_tries`). With one try
-    at each task, or if all tries are right or all wrong, this is the number of tasks.
+    The interval is Wilson's for the effective number of tries (`_independent_tries`), which is the
+    number of tasks if there is one try at each, or if all tries have the same outcome.
 
     Args:
         values: The mean of each task, between 0 and 1.
@@ -98,14 +98,14 @@ def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
-    """The second mean over tasks minus the first, with its interval for other tasks like these.
+    """Return the second mean over tasks minus the first, with its interval for tasks like these.
 
-    The difference is the mean gain minus the mean loss. Each of the two has Wilson's interval of
+    The difference is the mean gain minus the mean loss. Each of the two has Wilson's interval for
     the effective number of tries; they are combined with the correlation of gain and loss.
 
     Args:
-        first: The mean of the tries at each task, between 0 and 1.
-        second: The same of the other evaluation, with the tasks in the same order; at least one.
+        first: The mean of the tries at each task, between 0 and 1; at least one task.
+        second: The same for the other evaluation, with the tasks in the same order.
         tries: The total number of tries at all tasks.
 
     >>> found = paired_difference([1.0] * 36 + [0.0] * 12 + [1.0] * 2, [1.0] * 48 + [0.0] * 2, 50)
@@ -129,7 +129,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], tries: in
 
 
 def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
-    """The second value minus the first, with an interval that is combined from theirs.
+    """Return the second value minus the first, with an interval that combines the two intervals.
 
     This is the square-and-add method of Newcombe 1998 (Statistics in Medicine 17, 2635-2650).
 
@@ -143,19 +143,19 @@ def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
 
 
 def _joined(one: float, other: float, together: float) -> float:
-    """The distance from a difference to its bound, from the distances of the two values."""
+    """Return the distance from a difference to its bound, given those of the two values."""
     return math.sqrt(max(0.0, one**2 - 2 * together * one * other + other**2))
 
 
 def _independent_tries(
     columns: Sequence[Sequence[float]], weights: Sequence[int], most: int
 ) -> float:
-    """The effective number of tries: independent ones whose mean has the same variance.
+    """Return the effective number of tries: independent ones whose mean has the same variance.
 
     The variance of a mean of n independent tries is p (1 - p) / n; that of a mean over tasks is
     estimated from the spread of the tasks. Their quotient gives the effective size of Korn and
-    Graubard (1998), which they reduce for a small number of tasks. Fully correlated tries count as
-    one for each task, so the result is at least the number of tasks, if their weights are equal.
+    Graubard (1998), which is reduced for a small number of tasks. Fully correlated tries count as
+    one per task, so the result is at least the number of tasks if all weights are equal.
 
     Args:
         columns: Values by task; the variances of several columns are added.
@@ -177,7 +177,7 @@ def _independent_tries(
 
 
 def sign_test(more: int, fewer: int) -> float:
-    """p-value of the exact two-sided sign test.
+    """Return the p-value of the exact two-sided sign test.
 
     For pairs of shares this is McNemar's exact test.
 
@@ -190,7 +190,7 @@ def sign_test(more: int, fewer: int) -> float:
 
 
 def average(values: Sequence[float]) -> Effect:
-    """A mean with Student's 95 % interval, as for the results of several seeds.
+    """Return a mean with Student's 95 % interval, for example over several seeds.
 
     Raises:
         ConfigurationError: There are fewer than three values.
@@ -209,7 +209,7 @@ def average(values: Sequence[float]) -> Effect:
 
 @functools.lru_cache(maxsize=256)
 def t_quantile(freedom: float) -> float:
-    """Half the width of Student's two-sided 95 % interval, in standard errors.
+    """Return half the width of Student's two-sided 95 % interval, in standard errors.
 
     With t = sqrt(n) sinh(u) the density of t with n degrees of freedom becomes cosh(u)^-n, which is
     smooth for every n, fractions included.
@@ -229,7 +229,7 @@ def t_quantile(freedom: float) -> float:
 
 
 def _area(end: float, freedom: float) -> float:
-    """The integral of cosh(u)^-freedom from 0, by Simpson's rule."""
+    """Return the integral of cosh(u)^-freedom from 0 to `end`, by Simpson's rule."""
     width = end / _PARTS
     heights = [math.pow(math.cosh(i * width), -freedom) for i in range(_PARTS + 1)]
     inner = 4 * sum(heights[1:-1:2]) + 2 * sum(heights[2:-1:2])

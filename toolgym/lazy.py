@@ -1,8 +1,9 @@
-"""Attributes that are computed, and names that are imported, when they are first used.
+"""Attributes that are computed, and names that are imported, on first use.
 
-`lazy` is `functools.cached_property` without its lock. Under Python 3.11 that lock belongs to the
-class: threads wait for each other over different objects, and a forked child waits forever for a
-thread that it does not have. Here two threads may do the same work at once; the first result wins.
+`lazy` is `functools.cached_property` without its lock. In Python 3.11 that lock belongs to the
+class, so threads wait for each other over different objects, and a forked child may wait forever
+for a thread that it does not have. Without the lock two threads may do the same work at the same
+time; the first result is kept.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 else:
 
     class lazy:  # noqa: N801  # a decorator, like `property`
-        """Turns a method without arguments into an attribute that is computed once.
+        """Decorator that turns a method without arguments into an attribute computed once.
 
-        The value is kept in the object's `__dict__`, also of a frozen dataclass.
+        The value is stored in the object's `__dict__`, also for frozen dataclasses.
 
         >>> class Square:
         ...     @lazy
@@ -49,11 +50,11 @@ else:
 def lazy_names(
     module: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a package whose names are imported at first use.
+    """Return `__getattr__`, `__dir__` and `__all__` of a package that imports names on first use.
 
     Args:
-        module: Its `__name__`.
-        homes: By module, the names that are imported from it, separated by blanks.
+        module: The `__name__` of the package.
+        homes: The names that are imported from each module, separated by blanks.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
     public = sorted(home_of)

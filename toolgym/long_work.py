@@ -1,9 +1,9 @@
-"""Progress of long work in a library, reported without printing anything.
+"""Progress of long work in a library, reported to a listener and never printed.
 
-Whoever waits listens, and whoever works tells; neither knows the other. The command line listens
-and shows a line on stderr; a program that imports the library hears nothing unless it listens too:
+A library calls `report_progress`; a caller that wants to show the progress sets a listener. The
+command line does so and shows a line on stderr. Without a listener, reports are ignored.
 
-    with listening(lambda what, done, total: ...):
+    with progress_listener(lambda what, done, total: ...):
         sqlgym.load_tasks("my.db", "train")
 """
 
@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 Listener = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with a description of the work, the number of finished units and the total."""
 
 _listener: ContextVar[Listener | None] = ContextVar("toolgym_long_work", default=None)
 
 
 @contextmanager
-def listening(listener: Listener) -> Iterator[None]:
-    """Hear of long work inside this context, in this thread."""
+def progress_listener(listener: Listener) -> Iterator[None]:
+    """Send the reports of long work to a listener, inside this context and in this thread."""
     token = _listener.set(listener)
     try:
         yield
@@ -29,18 +29,24 @@ def listening(listener: Listener) -> Iterator[None]:
         _listener.reset(token)
 
 
-def tell(what: str, done: int, total: int) -> None:
-    """Tell whoever listens how far some long work is; without a listener nothing happens."""
+def report_progress(what: str, done: int, total: int) -> None:
+    """Report the progress of long work to the listener, if there is one.
+
+    Args:
+        what: Description of the work, such as "writing tasks for my.db".
+        done: Number of finished units.
+        total: Number of all units.
+    """
     listener = _listener.get()
     if listener is not None:
         listener(what, done, total)
 
 
 @contextmanager
-def telling(what: str) -> Iterator[None]:
-    """Tell whoever listens of work that is done inside this context, and has no parts."""
-    tell(what, 0, 1)
+def reporting(what: str) -> Iterator[None]:
+    """Report the start and the end of the work in this context, which has no parts."""
+    report_progress(what, 0, 1)
     try:
         yield
     finally:
-        tell(what, 1, 1)
+        report_progress(what, 1, 1)

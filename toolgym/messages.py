@@ -1,8 +1,8 @@
 """Episodes as chat messages, for chat templates and supervised training.
 
-Prompts of evaluations and trainers and the examples of data sets all come from the functions below
-and from `ToolEnv.user_prompt`, so a model never meets two wordings of one task. Changing the prompt
-of an environment makes a new version of its id.
+The prompts of evaluations and trainers and the examples of data sets all come from these functions
+and from `ToolEnv.user_prompt`, so a model always sees the same wording of a task. A change of an
+environment's prompt requires a new version of its id.
 
 A chat template shows the tools from their schemas. For servers and templates without tools,
 `tools_in_words` describes them in plain English.
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
-"""The wording of `tools_in_words`, as macros that a chat template can hold."""
+"""The wording of `tools_in_words`, as Jinja macros that a chat template can include."""
 
 
 def system_prompt(env: ToolEnv[Any]) -> str:
-    """The instructions to the agent, from the environment's own docstring.
+    """Return the instructions to the agent, which begin with the environment's docstring.
 
-    The tools themselves are not listed: a chat template renders `env.tool_schemas()`.
+    The tools are not listed, because a chat template renders `env.tool_schemas()`.
     """
     purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
     ends = " or ".join(spec.name for spec in env.tools.values() if spec.terminal)
@@ -46,7 +46,7 @@ def system_prompt(env: ToolEnv[Any]) -> str:
 
 
 def tools_in_words(tools: Any) -> str:
-    """The tools in plain English, for a model whose server or template shows it none.
+    """Describe the tools in plain English, for a server or chat template that does not show them.
 
     The text has the description of each tool, the type, default and description of each argument,
     the form of a call, and which tool ends the episode.
@@ -56,7 +56,7 @@ def tools_in_words(tools: Any) -> str:
             which do not say which tool ends the episode.
 
     Returns:
-        Some lines of text; an empty one for no tools.
+        The text; "" without tools.
 
     >>> from toolgym.tools import ToolSpec, read_spec
     >>> def look(self, at: str, closely: bool = False) -> str:
@@ -93,7 +93,7 @@ def tools_in_words(tools: Any) -> str:
 
 @functools.cache
 def _words() -> TemplateModule:
-    """The macros that the wording is made of."""
+    """Load the macros in `TOOLS_IN_WORDS`."""
     from jinja2 import Environment
 
     environment = Environment()
@@ -102,7 +102,7 @@ def _words() -> TemplateModule:
 
 
 def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
-    """The chat before the agent's first turn; call `reset` first."""
+    """Return the chat before the agent's first turn; call `reset` first."""
     return [
         {"role": "system", "content": system_prompt(env)},
         {"role": "user", "content": env.user_prompt()},
@@ -112,20 +112,19 @@ def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
 def episode_messages(
     env: ToolEnv[Any], final: str | None = None, *, as_calls: bool = False
 ) -> list[Message]:
-    """The whole transcript so far.
+    """Return the transcript of the current episode so far.
 
     Args:
-        env: The environment after some turns.
-        final: Text of a last assistant turn without a call, for trainers that play until there is
+        env: The environment.
+        final: Text of a last assistant turn without a call, for trainers whose episodes end with
             one; None adds nothing.
-        as_calls: Turns that were text with calls become `tool_calls` too, without the text, for
+        as_calls: Whether turns that are text with calls become `tool_calls` without the text, for
             chat templates that show a result only after `tool_calls`.
 
     Returns:
-        System and user message, then for each turn the assistant's message and the results. A turn
-        that was text stays that text, character by character; a turn that was given as calls
-        becomes `tool_calls` with arguments as a dict (some templates would encode a JSON string
-        twice).
+        System and user message, then for each turn the assistant's message and the results. Turns
+        that are text keep that text unchanged. Turns that were given as calls become `tool_calls`
+        with arguments as a dict, because some templates would encode a JSON string twice.
     """
     messages = prompt_messages(env)
     for turn in env.episode.turns:
@@ -136,9 +135,10 @@ def episode_messages(
 
 
 def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
-    """One turn: the assistant's message, then the result of each call, or the answer to a text.
+    """Return the messages of one turn: the assistant's, then one message for each result.
 
     Args:
+        turn: The turn. Without a call, its observation becomes a user message.
         as_calls: As for `episode_messages`.
     """
     calls, results = turn.calls, turn.results
@@ -149,25 +149,25 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
     if not calls:
         return [spoken, {"role": "user", "content": turn.observation}]
     notice = turn.observation[len("\n\n".join(results)) :]
-    told = [
+    answers = [
         {"role": "tool", "name": call.name or "unknown", "content": content}
         for call, content in zip(calls, [*results[:-1], results[-1] + notice], strict=True)
     ]
-    return [spoken, *told]
+    return [spoken, *answers]
 
 
 def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
-    """The whole transcript of a recorded episode, as `episode_messages` gives it.
+    """Return the transcript of a recorded episode, in the format of `episode_messages`.
 
-    A turn that was given as calls was recorded as the text of these calls, and becomes
-    `tool_calls`; so does a text that is exactly that.
+    A turn that was given as calls is recorded as the text of these calls; it becomes `tool_calls`,
+    as does a turn whose text is the same.
 
     Args:
-        env: The environment, made as it was for the episode; it need not be reset.
+        env: The environment with the arguments of the episode; it need not be reset.
         record: The recorded episode.
 
     Raises:
-        ConfigurationError: A turn has several calls, and was recorded without the result of each.
+        ConfigurationError: A turn with several calls was recorded without the result of each.
     """
     messages = [
         {"role": "system", "content": system_prompt(env)},
@@ -177,8 +177,8 @@ def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]
         calls = tuple(ToolCall(call["name"], call["arguments"]) for call in turn["calls"])
         if len(calls) > 1 and "results" not in turn:
             raise ConfigurationError(
-                f"a turn of {record.task_id} has {len(calls)} calls, but not the result of each:"
-                " play it again."
+                f"a turn of {record.task_id} has {len(calls)} calls but not the result of each:"
+                " play the task again."
             )
         observation = turn["observation"]
         results = tuple(turn["results"]) if len(calls) > 1 else (observation,) * len(calls)

@@ -1,8 +1,8 @@
-"""Plug-ins: additions of installed packages to toolgym, by entry points.
+"""Plug-ins of installed packages, which are found by their entry points.
 
 There are six groups: commands, environments, policies, workers, dashboards and names of models.
-Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded, and
-one that cannot be imported is an error that names the package it came from.
+Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded. If the
+import fails, the error names the package of the plug-in.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ class Plugin:
 
     @property
     def origin(self) -> str:
-        """Its distribution, with the version."""
+        """The name and version of its distribution."""
         dist = self.point.dist
         return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
 
     def load(self) -> Any:
-        """Import it and return the object that its value names.
+        """Import the plug-in and return the object that its value names.
 
         Raises:
-            PluginError: Its import or the look-up failed.
+            PluginError: The import or the look-up failed.
         """
         try:
             return self.point.load()
-        except Exception as problem:  # somebody else's module: it may raise anything
+        except Exception as problem:  # a module of another package may raise anything
             point = self.point
             raise PluginError(
                 f"the entry point {point.name!r} of {self.origin} ({point.value}) cannot be loaded:"
@@ -54,7 +54,10 @@ class Plugin:
 
 
 def find_plugins(group: str) -> dict[str, Plugin]:
-    """The entry points of a group by name, sorted; the first of a name counts, none is imported."""
+    """Return the entry points of a group by name, sorted, without importing them.
+
+    Of several entry points with one name, the first counts.
+    """
     plugins: dict[str, Plugin] = {}
     for point in entry_points(group=group):
         plugins.setdefault(point.name, Plugin(point))

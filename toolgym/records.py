@@ -1,7 +1,8 @@
-"""Finished episodes as plain data, and the figures that are made of them.
+"""Records of finished episodes, and evaluations that summarize them.
 
-An `EpisodeRecord` can be written as a line of JSON; an `Evaluation` is what a policy achieved on a
-set of tasks, with its interval. What a fault left unscored is counted, and left out of every mean.
+An `EpisodeRecord` is plain data that can be written as a line of JSON. An `Evaluation` holds the
+records of a policy on a set of tasks, and computes accuracy with its interval, scores etc. Episodes
+that a fault left unscored are counted, and excluded from accuracy and scores.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ FIGURES: Final = ("score", "correct", "answered", "turns", "calls", "repairs", "
 SHOWN = ("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored")
 """The figures of an evaluation that a notebook shows."""
 MOST_CHARS: Final = 200
-"""Characters of a text that a notebook shows."""
+"""Number of characters of a text that a notebook shows."""
 
 
 def no_figures() -> dict[str, float]:
-    """The figures of an episode without a score: `scored` is 0, all others are nan."""
+    """Return the figures of an unscored episode: `scored` is 0, all others are nan."""
     return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
@@ -66,14 +67,16 @@ class EpisodeRecord:
     """One finished episode as plain data.
 
     Attributes:
-        turns: One dict per turn: action, calls, observation, reward, repairs, errors, valid; of
-            several calls also the result of each, which the observation joins.
-        seed: What it drew by.
-        score: nan where a fault left it unscored.
-        fault: What left it unscored, in words; empty if nothing did.
-        number: Which try at its task it is, from 0 (`toolgym.tries`); None where tries are not
+        turns: One dict per turn with the keys `action`, `calls`, `observation`, `reward`,
+            `repairs`, `errors`, `valid`, and, for several calls, `results`.
+        seed: Seed of the policy's draws.
+        score: The score; nan after a fault.
+        progress_bin: As in `Outcome`.
+        reward_parts: As in `info`.
+        fault: The fault that left the episode unscored; "" without one.
+        number: Number of the try at its task, from 0 (`toolgym.tries`); None if tries are not
             numbered, as in training.
-        mistake: As in `info`; None where every question has an answer.
+        mistake: As in `info`; None if every question has an answer.
     """
 
     env_id: str
@@ -92,18 +95,18 @@ class EpisodeRecord:
     mistake: str | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same; two without a score may, though nan is not equal to nan."""
+        """Compare all fields; nan is equal to nan, so unscored records can be equal."""
         return isinstance(other, EpisodeRecord) and self.to_json() == other.to_json()
 
     def __repr__(self) -> str:
-        """One line; `turns` and `to_json` hold the rest."""
+        """Return one line; `turns` and `to_json` have the details."""
         score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
         verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
         turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
         return f"<EpisodeRecord {self.task_id} of {self.env_id}: {verdict}{score}, {turns}>"
 
     def row(self) -> dict[str, Any]:
-        """The record as one flat row of a table: numbers, texts and lists of codes.
+        """Return the record as a flat row of a table, with numbers, texts and lists of codes.
 
         `turns` and `calls` are counts; the parts of the reward are `reward_NAME`.
         """
@@ -120,10 +123,10 @@ class EpisodeRecord:
         return {**plain, **counts, **{f"reward_{name}": value for name, value in parts.items()}}
 
     def figures(self) -> dict[str, float]:
-        """The episode as numbers that can be averaged, for frameworks that average.
+        """Return figures of the episode that can be averaged, for frameworks that average metrics.
 
-        A share is 0 or 1. `calls`, `repairs` and `errors` are counts, of what was called, mended
-        and refused. Of an episode that a fault left unscored `scored` is 0 and all others are nan.
+        `correct`, `answered` and `scored` are 0 or 1; `turns`, `calls`, `repairs` and `errors` are
+        counts. For an unscored episode `scored` is 0 and all others are nan.
         """
         if not self.scored:
             return no_figures()
@@ -133,7 +136,7 @@ class EpisodeRecord:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The episode's outcome; None where it is unscored."""
+        """The outcome of the episode; None if it is unscored."""
         return Outcome(self.correct, self.progress_bin) if self.scored else None
 
     @classmethod
@@ -170,7 +173,7 @@ class EpisodeRecord:
         """The record from the output of `to_json`; other keys, such as `phase`, are ignored.
 
         Raises:
-            ConfigurationError: It is not such an object.
+            ConfigurationError: A key is missing.
         """
         try:
             return _RECORD.validate_python(record)
@@ -210,10 +213,10 @@ class Evaluation:
     in which every call was bound without an error.
 
     Attributes:
-        records: The episodes, in the order of the tasks.
-        k: Tries per task.
-        refused: The tasks that could not be played: `task_id`, `code` and `reason` of each.
-        usage: What a metered policy has used, such as tokens and dollars; None where unknown.
+        records: The records of the episodes, in the order of the tasks.
+        k: Number of tries per task.
+        refused: `task_id`, `code` and `reason` of each task that could not be played.
+        usage: Usage of a metered policy, such as tokens and dollars; None for unknown amounts.
     """
 
     records: tuple[EpisodeRecord, ...]
@@ -222,7 +225,7 @@ class Evaluation:
     usage: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        """One line; `summary` has all figures, `rows` all episodes."""
+        """Return one line; `summary` has all figures, `rows` all episodes."""
         low, high = self.interval
         env_id = self.records[0].env_id if self.records else "no environment"
         tries = f" ({self.k} tries a task)" if self.k > 1 else ""
@@ -233,7 +236,7 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """The figures as a table, for notebooks."""
+        """Return the figures as an HTML table, for notebooks."""
         env_id = self.records[0].env_id if self.records else "no environment"
         figures = self.summary()
         facts = {name: figures[name] for name in SHOWN}
@@ -247,26 +250,26 @@ class Evaluation:
         return len(self.records)
 
     def rows(self) -> list[dict[str, Any]]:
-        """A flat row for each episode, as `pandas.DataFrame` and `Dataset.from_list` take them."""
+        """Return a flat row for each episode, for `pandas.DataFrame` or `Dataset.from_list`."""
         return [record.row() for record in self.records]
 
     @classmethod
     def merged(cls, parts: Iterable[Evaluation]) -> Evaluation:
-        """Several evaluations, each of other tasks, as if they had been one.
+        """Merge evaluations of different tasks into one.
 
         Args:
-            parts: The evaluations, in the order that the tasks are to have.
+            parts: The evaluations, in the order of their tasks in the result.
 
         Raises:
-            ConfigurationError: There is nothing, or the parts are of several environments, or a
-                task is in two of them, or some tasks have other tries than the rest.
+            ConfigurationError: There are no parts or several environments, a task is in two parts,
+                or the numbers of tries differ.
         """
         shards = list(parts)
         records = tuple(record for part in shards for record in part)
         envs = sorted({record.env_id for record in records})
         if len(envs) != 1:
             raise ConfigurationError(
-                f"evaluations of one environment can be merged, these are of"
+                f"only evaluations of one environment can be merged; these are of"
                 f" {', '.join(envs) or 'none'}."
             )
         tasks = Counter(task_id for part in shards for task_id in {r.task_id for r in part})
@@ -282,7 +285,7 @@ class Evaluation:
         for task_id, numbers in tries.items():
             if numbers != list(range(k)):
                 raise ConfigurationError(
-                    f"every task needs {k} tries, numbered from 0, and {task_id} has the tries"
+                    f"every task needs {k} tries, numbered from 0, but {task_id} has the tries"
                     f" {numbers}: play each evaluation with the same k. (Episodes of a training"
                     " have no numbers.)"
                 )
@@ -295,27 +298,27 @@ class Evaluation:
 
     @property
     def episodes(self) -> int:
-        """Episodes played, unscored ones included."""
+        """Number of episodes, including unscored ones."""
         return len(self.records)
 
     @property
     def accuracy(self) -> float:
-        """Share of correct episodes; nan without any."""
+        """Share of correct episodes among the scored ones; nan without any."""
         return _mean([float(record.correct) for record in self._scored])
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy, for other tasks that are drawn as these were.
+        """95 % interval of the accuracy, for other tasks drawn from the same source.
 
-        `toolgym.intervals.mean_over_tasks` says how. It does not cover another training, another
-        prompt, or tasks of another kind.
+        It is computed by `toolgym.intervals.mean_over_tasks`. It does not cover another training,
+        another prompt, or tasks of another kind.
         """
         outcomes = list(self._outcomes().values())
         found = mean_over_tasks([sum(each) / len(each) for each in outcomes], [*map(len, outcomes)])
         return found.low, found.high
 
     def _outcomes(self) -> dict[str, list[bool]]:
-        """By task, whether each scored try was right."""
+        """Return the correctness of all scored tries at each task, by task id."""
         outcomes: dict[str, list[bool]] = {}
         for record in self._scored:
             outcomes.setdefault(record.task_id, []).append(record.correct)
@@ -323,12 +326,12 @@ class Evaluation:
 
     @property
     def mean_score(self) -> float:
-        """Mean episode score; nan without any."""
+        """Mean score of the scored episodes; nan without any."""
         return _mean([record.score for record in self._scored])
 
     @property
     def validity(self) -> float:
-        """Share of turns in which every call was bound; nan without any turn."""
+        """Share of turns in which every call was bound; nan without turns."""
         return _mean([float(turn["valid"]) for record in self.records for turn in record.turns])
 
     @property
@@ -338,21 +341,18 @@ class Evaluation:
 
     @property
     def pass_at_k(self) -> dict[int, Effect]:
-        """pass@j for j = 1..k: mean over tasks of the estimate of Chen et al. 2021, eq. 1.
-
-        Each with its 95 % interval, which is of the same kind as that of the accuracy.
-        """
+        """pass@j for j = 1..k with 95 % intervals: mean over tasks of Chen et al. 2021, eq. 1."""
         full = [sum(each) for each in self._outcomes().values() if len(each) == self.k]
         return {
             j: mean_over_tasks(
                 [pass_at(self.k, correct, j) for correct in full],
-                [self.k // j] * len(full),  # k tries hold so many separate groups of j
+                [self.k // j] * len(full),  # the number of disjoint groups of j tries
             )
             for j in range(1, self.k + 1)
         }
 
     def summary(self) -> dict[str, Any]:
-        """The figures as a dict that JSON can hold."""
+        """Return the figures as plain data for JSON."""
         figures: dict[str, Any] = {
             "accuracy": self.accuracy,
             "interval": list(self.interval),
@@ -364,9 +364,9 @@ class Evaluation:
             "faults": dict(Counter(record.fault for record in self.records if record.fault)),
             "refused": [dict(refusal) for refusal in self.refused],
         }
-        told = [record.mistake for record in self._scored if record.mistake is not None]
-        for mistake in MISTAKES if told else ():
-            figures[mistake] = told.count(mistake) / len(told)
+        mistakes = [record.mistake for record in self._scored if record.mistake is not None]
+        for mistake in MISTAKES if mistakes else ():
+            figures[mistake] = mistakes.count(mistake) / len(mistakes)
         if self.k > 1:
             passes = {str(j): found for j, found in self.pass_at_k.items()}
             figures["pass_at_k"] = {j: found.value for j, found in passes.items()}
@@ -377,7 +377,7 @@ class Evaluation:
 
 
 def html_table(title: str, facts: Mapping[str, object]) -> str:
-    """A title and a table of names and values as HTML; texts are escaped and cut."""
+    """Return a title and a table of names and values as HTML; texts are escaped and cut."""
     rows = "".join(
         f"<tr><th>{_shown(name)}</th><td>{_shown(value)}</td></tr>"
         for name, value in facts.items()

@@ -1,9 +1,10 @@
 """Loads environments from entry points, and makes them by their ids.
 
-Gymnasium loads no plug-ins by itself. A package brings its environments by the entry-point group
-`toolgym.environments` (value: the module whose import registers them with `gymnasium.register`).
-An environment in any other module has the id MODULE:ID, as in `mygym:mygym/Locks-v0`: the module is
-imported first, from the installed packages or from the current folder.
+Gymnasium does not load plug-ins. A package adds its environments with the entry-point group
+`toolgym.environments`; the value is the module whose import registers them with
+`gymnasium.register`. An environment in any other module has the id MODULE:ID, as in
+`mygym:mygym/Locks-v0`: the module is imported first, from the installed packages or from the
+current folder.
 """
 
 from __future__ import annotations
@@ -35,8 +36,7 @@ def load_environments() -> dict[str, str]:
     """Import every registered family, once per process.
 
     Returns:
-        Why a family was skipped, by entry-point name; empty when all is well. A broken one also
-        warns.
+        The error of each module whose import failed, by entry-point name. Each is also a warning.
     """
     broken: dict[str, str] = {}
     for name, plugin in find_plugins(ENVIRONMENTS).items():
@@ -49,7 +49,7 @@ def load_environments() -> dict[str, str]:
 
 
 def tool_env_ids() -> list[str]:
-    """Ids of all registered environments that are `ToolEnv`s, sorted."""
+    """Return the ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
     # The metadata of all installed packages are read for this: once for a list, not for each id.
     plugins = find_plugins(ENVIRONMENTS).values()
@@ -65,7 +65,7 @@ def _is_tool_env(spec: Any, families: AbstractSet[str]) -> bool:
 
 
 def spec_of(env_id: str) -> EnvSpec:
-    """The registration of an environment, by its id or by MODULE:ID.
+    """Return the registration of an environment, by its id or by MODULE:ID.
 
     Raises:
         ConfigurationError: There is no such environment, or the module cannot be imported.
@@ -98,10 +98,10 @@ def _import_module(module: str, env_id: str) -> None:
     """Import a module from the installed packages or, after them, from the current folder.
 
     Raises:
-        ConfigurationError: It is not there, or its import fails.
+        ConfigurationError: There is no such module, or its import fails.
     """
     here = str(Path.cwd())
-    if not {"", here} & set(sys.path):  # a console script does not have it there
+    if not {"", here} & set(sys.path):  # a console script lacks the current folder
         sys.path.append(here)
     try:
         importlib.import_module(module)
@@ -119,7 +119,7 @@ def _import_module(module: str, env_id: str) -> None:
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """The registered class or function that makes an environment; nothing is made.
+    """Return the registered class or function that makes an environment, without calling it.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -135,7 +135,7 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """The family of an environment, without making the environment.
+    """Return the family of an environment, without making the environment.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -145,7 +145,7 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """The data set that an environment plays: the one given, or its own; None if it has none.
+    """Return the data set of an environment: the one in its arguments, else its default, or None.
 
     Raises:
         ConfigurationError: There is no such environment, or its module cannot be imported.
@@ -157,19 +157,19 @@ def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
 def make(
     env_id: str, *, task_part: str | Mapping[str, Any] | None = None, **kwargs: Any
 ) -> ToolEnv[Any]:
-    """`gym.make` without wrappers, for callers that need the tools.
+    """Make an environment as `gym.make` does, but without wrappers.
 
     Args:
-        env_id: A registered environment.
-        task_part: Leaves some of its tasks out, whether or not the environment has splits.
-            "training" or "evaluation" is one of the two parts of `toolgym.unseen.divided`;
-            `{"unseen_by": OTHER, "kind": "tasks"}` is those that are new, in respect of the kind,
-            to the environment that is made with OTHER in place of these arguments of their names.
-        kwargs: For `gym.make`.
+        env_id: The id of a registered environment, or MODULE:ID.
+        task_part: The part of its tasks to keep; it works for environments without splits too.
+            "training" or "evaluation" is one of the two parts of `toolgym.unseen.divided`.
+            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that are unseen, in respect of
+            the kind, by the environment made with `{**kwargs, **OTHER}`.
+        kwargs: Arguments of the environment.
 
     Raises:
-        ConfigurationError: There is no such environment, or it is not a `ToolEnv`, or an argument
-            is unknown; the message names the nearest or the reason. Or the part has no tasks.
+        ConfigurationError: There is no such environment, it is not a `ToolEnv`, an argument is
+            unknown, or the part has no tasks.
     """
     env = _make_environment(env_id, kwargs)
     if isinstance(task_part, str):
@@ -185,7 +185,7 @@ def make(
         env.tasks = unseen(env.tasks, other.tasks, task_part["kind"], env.family)
         if not len(env.tasks):
             raise ConfigurationError(
-                f"{env.tasks.name}: there are none that {other.tasks.name} has not."
+                f"{env.tasks.name}: all of its tasks are in {other.tasks.name} too."
             )
     return env
 
@@ -207,18 +207,19 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     if not isinstance(env, ToolEnv):
         raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
     if env.spec is not None:
-        env.spec.id = env_id  # with its module, so that a record of an episode names it too
+        env.spec.id = env_id  # with its module, which records of episodes need
     return env
 
 
 def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """The named arguments of a creator with their defaults (`inspect.Parameter.empty` for none).
+    """Return the named arguments of a creator with their defaults.
 
-    A class that takes any keyword hands the rest on to its base, so the arguments of the base that
-    have a default are among them.
+    A class that takes `**kwargs` passes them to its base class, so the arguments of the base class
+    that have a default are included.
 
     Returns:
-        The arguments, and whether the creator takes any other keyword.
+        The arguments by name (`inspect.Parameter.empty` if there is no default), and whether the
+        creator takes any other keyword.
     """
     makers: list[Any] = [creator]
     if isinstance(creator, type):

@@ -32,7 +32,7 @@ PARTS = ("outcome", "progress", *COSTS, "unanswered")
 
 Mistake = Literal["", "refused_answerable", "answered_unanswerable"]
 MISTAKES: tuple[Mistake, ...] = get_args(Mistake)[1:]
-"""Saying that a question has no answer when it has one; answering one that has none."""
+"""Mistakes about whether a question has an answer: denying one that exists, inventing one."""
 
 
 class RewardConfig(BaseModel):
@@ -45,24 +45,24 @@ class RewardConfig(BaseModel):
     cost_cap: float = Field(0.2, gt=0)
     """Upper bound of all costs together."""
     margin: float = Field(0.3, gt=0)
-    """Least difference between a correct episode and an incorrect one."""
+    """Smallest difference between a correct episode and an incorrect one."""
     bins: int = Field(10, ge=1)
     """Number of steps into which progress is rounded."""
     step: float = Field(0.01, ge=0)
-    """Cost of each call but the terminal one."""
+    """Cost of each call except the terminal one."""
     repeat: float = Field(0.01, ge=0)
     """Cost of a call that was made before with the same arguments, on top of its step."""
     failed_call: float = Field(0.02, ge=0)
     """Cost of a call that ended in an error observation, on top of its step."""
     repaired_call: float = Field(0.005, ge=0)
-    """Cost of a call that was repaired, whatever the number of its repairs."""
+    """Cost of a call that was repaired, regardless of the number of repairs."""
     after_end: float = Field(0.02, ge=0)
     """Cost of a call after the end of the episode."""
     unanswered: float = Field(0.05, gt=0)
     """Cost of an episode without an answer, so that answering is never worse than stopping."""
 
     @model_validator(mode="after")
-    def _obey_the_law(self) -> Self:
+    def _check_inequalities(self) -> Self:
         if self.partial + self.margin > 1 - self.cost_cap + 1e-12:
             raise ValueError(
                 f"partial + margin <= 1 - cost_cap does not hold: {self.partial:g} +"
@@ -80,16 +80,16 @@ class RewardConfig(BaseModel):
             raise ValueError(
                 f"partial / bins > step + failed_call does not hold: {self.partial:g} /"
                 f" {self.bins} = {one_bin:g} <= {one_try:g};"
-                " progress must be worth the try that may fail."
+                " progress must be worth more than a failed call."
             )
         return self
 
     @classmethod
     def of(cls, weights: RewardConfig | dict[str, Any] | None) -> RewardConfig:
-        """A config from itself, from a dict of weights as given to `gym.make`, or the defaults.
+        """Return a config made of a dict of weights; None gives the defaults.
 
         Raises:
-            ConfigurationError: A weight is unknown or out of range, or the law does not hold.
+            ConfigurationError: A weight is unknown or out of range, or an inequality is violated.
         """
         if isinstance(weights, RewardConfig):
             return weights
@@ -110,14 +110,16 @@ class Ledger:
     """The earnings and costs of one episode so far.
 
     Attributes:
-        correct: The answer was right.
-        answered: The terminal call was executed.
-        mistake: Where questions may have no answer, which of the two mistakes about that was made:
-            one of `MISTAKES`, or "" for neither. None where every question has one.
-        unjudged: Where answers are also judged on other data, whether the answer is right and no
-            other data could have shown otherwise. None where answers are not judged on other data.
-        progress: The best or the last state reached, in bins of the config, 0 to 1.
-        spent: How often each cost was charged.
+        correct: Whether the answer is correct.
+        answered: Whether the terminal call was executed.
+        closed_unanswered: Whether the episode ended without an answer.
+        faulted: Whether a fault left the episode unscored.
+        mistake: The mistake about whether the question has an answer: one of `MISTAKES`, or "" for
+            neither. None in environments where every question has an answer.
+        unjudged: Whether the answer is correct but could not be checked on other data. None in
+            environments that do not judge answers on other data.
+        progress: Progress of the best or the last state, 0 to 1, in bins of the config.
+        spent: Number of times that each cost was charged.
     """
 
     config: RewardConfig
@@ -136,7 +138,7 @@ class Ledger:
         self._weights = tuple(getattr(self.config, cost) for cost in COSTS)
 
     def charge(self, cost: Cost) -> None:
-        """Count one more of a cost."""
+        """Charge a cost once."""
         self.spent[cost] += 1
         self._summed = None
 
@@ -144,14 +146,15 @@ class Ledger:
         """Record the progress of a state.
 
         Args:
-            best: Only the best state counts; otherwise the last one.
+            progress: Progress from 0 to 1.
+            best: Whether the best state counts; if False, the last one does.
 
         Raises:
-            ConfigurationError: The environment reported something outside 0 to 1.
+            ConfigurationError: The progress is not between 0 and 1.
         """
         if not 0.0 <= progress <= 1.0:
             raise ConfigurationError(f"progress must lie between 0 and 1, got {progress!r}.")
-        # A hair above the bin edge, so that 0.3 computed as 0.1 + 0.2 does not fall below it.
+        # The tolerance keeps rounding errors, as in 0.1 + 0.2, from falling into the lower bin.
         binned = math.floor(progress * self.config.bins + 1e-9) / self.config.bins
         self.progress = max(self.progress, binned) if best else binned
 
@@ -161,7 +164,7 @@ class Ledger:
         return self._sums()[1]
 
     def _sums(self) -> tuple[float, float]:
-        """The sum of all costs, and what is left of it once it is saturated."""
+        """Return the sum of all costs, and the saturated cost."""
         if self._summed is None:
             raw = float(sum(map(mul, self.spent.values(), self._weights)))
             cap = self.config.cost_cap
@@ -169,10 +172,11 @@ class Ledger:
         return self._summed
 
     def parts(self) -> dict[str, float]:
-        """The running score, taken apart; the saturated cost is shared out in proportion.
+        """Return the parts of the running score; each cost has its share of the saturated cost.
 
         Returns:
-            The keys of `PARTS`. They sum to `score()` (to rounding); all nan after a fault.
+            A value for each of `PARTS`. They sum to `score()`, up to rounding; all are nan after a
+            fault.
         """
         if self.faulted:
             return dict.fromkeys(PARTS, math.nan)
@@ -188,7 +192,7 @@ class Ledger:
         return parts
 
     def score(self) -> float:
-        """The running score; nan after a fault."""
+        """Return the running score; nan after a fault."""
         if self.faulted:
             return math.nan
         earned = 1.0 if self.correct else self.config.partial * self.progress

@@ -1,12 +1,12 @@
-"""Playing and scoring episodes: one, a data set, or k tries at each task.
+"""`play` and `evaluate`: play one episode, or k tries at each task of a data set.
 
 Episodes run in lock step, `batch` at a time, so that a language model acts for all of them in one
-forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON. A
-wrapped environment is played as it is wrapped.
+forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON.
+Wrapped environments are stepped through their wrappers.
 
-An episode is a try at its task, and its draws follow from the number of the try (`toolgym.tries`).
-So batches can be played by worker processes (`toolgym.workers`), and parts of the tasks on several
-machines, whose results `Evaluation.merged` puts together: the records are the same.
+An episode is a numbered try at its task, and its draws depend on seed, task and number only
+(`toolgym.tries`). So worker processes (`toolgym.workers`) can play the batches, and several
+machines can play parts of the tasks, which `Evaluation.merged` merges: the records are the same.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ def play(
     """Play one episode to its end.
 
     Args:
-        env: An environment, also a wrapped one; or the id, class or function to make it from.
+        env: An environment, which may be wrapped; or the id, class or function that makes one.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
-        seed: Chooses the task, and with it and `number` the policy's draws.
-        task_id: The task to play.
-        number: Which try at the task it is, from 0.
-        env_kwargs: Arguments for making the environment.
+        seed: Seed of the task and of the policy's draws.
+        task_id: The task to play, in place of the one that the seed chooses.
+        number: Number of the try at the task, from 0; other numbers give the policy other draws.
+        env_kwargs: Arguments of the environment.
 
     Raises:
-        EnvironmentFault: The machine failed during `reset`; a fault during the episode leaves it
-            unscored instead.
+        EnvironmentFault: The machine failed during `reset`. After a fault during the episode, its
+            record is unscored.
     """
-    made, actor = _made(env, env_kwargs), as_policy(policy)
+    made, actor = _make(env, env_kwargs), as_policy(policy)
     options = {"task_id": task_id} if task_id is not None else None
     observation, _ = made.reset(seed=seed, options=options)
     inner = _inner(made)
@@ -72,25 +72,25 @@ def play(
 
 
 class _Playing(NamedTuple):
-    """An episode that goes on: the environment, perhaps wrapped, and what its policy sees."""
+    """An episode in progress: the environment, which may be wrapped, and the policy's situation."""
 
     env: gym.Env[Any, Any]
     situation: Situation
 
 
-def _made(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """The environment itself, or the one that is made from an id, a class or a function.
+def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
+    """Make an environment of an id, a class or a function; an environment is returned unchanged.
 
     Raises:
-        ConfigurationError: It has no tools, or cannot be made, or arguments were given for one that
-            is made already.
+        ConfigurationError: The environment has no tools or cannot be made, or there are arguments
+            for an environment that is already made.
     """
     if isinstance(env, str):
         return registration.make(env, **env_kwargs)
     if isinstance(env, gym.Env) and env_kwargs:
         raise ConfigurationError(
-            f"{min(env_kwargs)!r} is an argument for making an environment, and this one is made"
-            " already: give its id or its class, or leave the argument out."
+            f"{min(env_kwargs)!r} is an argument for making an environment, but this one is already"
+            " made: give its id or its class, or leave the argument out."
         )
     try:
         made = env if isinstance(env, gym.Env) else env(**env_kwargs)
@@ -104,10 +104,10 @@ def _made(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
 
 
 def _inner(env: gym.Env[Any, Any]) -> ToolEnv[Any]:
-    """The environment inside all wrappers.
+    """Return the environment inside all wrappers.
 
     Raises:
-        ConfigurationError: It has no tools.
+        ConfigurationError: The environment is not a `ToolEnv`.
     """
     inner = getattr(env, "unwrapped", env)
     if not isinstance(inner, ToolEnv):
@@ -120,7 +120,7 @@ def _id_of(env: ToolEnv[Any]) -> str:
 
 
 def _advance(playing: _Playing, action: Any) -> _Playing:
-    """One step; after a fault the episode is over and unscored."""
+    """Take one step; after a fault the episode is over and unscored."""
     env, situation = playing
     episode = situation.env.episode
     played = len(episode.turns)
@@ -151,26 +151,27 @@ def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_P
 
 
 class _Batch(NamedTuple):
-    """The records of a batch, and what the policy has used for it."""
+    """The records of a batch, and the policy's usage for it."""
 
     records: list[EpisodeRecord]
     usage: dict[str, Any]
 
 
 class _Player:
-    """Plays batches of tries in lock step; what is made for one batch plays the next one too.
+    """Plays batches of tries in lock step, and reuses its environments and policy for all batches.
 
-    A pickle of it holds its arguments only, and each process makes one player from them.
+    A pickle contains the arguments only; each process makes one player of them.
 
     Attributes:
-        tell: Called in this process with the number of finished episodes of the current batch.
+        on_progress: Called in this process with the number of finished episodes of the current
+            batch.
     """
 
     def __init__(
         self, env: AnyEnv, policy: AnyPolicy, seed: int, env_kwargs: Mapping[str, Any]
     ) -> None:
         self._arguments = (env, policy, seed, dict(env_kwargs))
-        self.envs = [_made(env, env_kwargs)]
+        self.envs = [_make(env, env_kwargs)]
         self.tell: Callable[[int], None] | None = None
         self._lock = threading.Lock()
 
@@ -185,7 +186,7 @@ class _Player:
             usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
             before = usage()
             while len(self.envs) < len(tries):
-                made = _made(env, env_kwargs)
+                made = _make(env, env_kwargs)
                 if any(_inner(made) is _inner(other) for other in self.envs):
                     raise ConfigurationError(
                         f"{env!r} returned the same environment twice: it must make a new one in"
@@ -216,7 +217,7 @@ class _Player:
         named = isinstance(policy, ByName | str)
         try:
             if isinstance(env, gym.Env) or not named:
-                raise TypeError("it is an object that was made here")
+                raise TypeError("it is an object of this process")
             return _player_of, (pickle.dumps(self._arguments),)
         except (pickle.PicklingError, TypeError, AttributeError) as problem:
             raise ConfigurationError(
@@ -233,7 +234,7 @@ def _less(after: Any, before: Any) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _player_of(arguments: bytes) -> _Player:
-    """The player of one evaluation in a worker process, for all batches that it gets."""
+    """Return the player of an evaluation in a worker process, the same for all of its batches."""
     return _Player(*pickle.loads(arguments))
 
 
@@ -255,25 +256,25 @@ def evaluate(
     """Play every playable task, or n of them, k times each.
 
     Args:
-        env: The id of a registered environment, or a class or function that makes one; or an
-            environment, which plays one episode after another.
+        env: The id of a registered environment, or a class or function that makes one. An
+            environment object plays one episode after another.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
-        k: Tries per task, for pass@k.
-        n: Number of tasks; None means all. Fewer are chosen by the seed.
-        task_ids: The tasks to play, in this order, instead of all or of `n`.
-        shard: Which part of the tasks to play, from 1, and the number of parts.
-        batch: Episodes that are open together.
-        seed: Chooses the tasks and seeds the episodes.
-        map: Applies the playing to the batches. Python's `map` plays them here; the one of
-            `toolgym.workers.worker_processes` plays them in other processes, which need the names
-            of environment and policy.
-        progress: Called with how many episodes are done and how many there are.
-        on_episode: Called with each record, in order, once its batch is over.
-        env_kwargs: Arguments for making the environments.
+        k: Number of tries per task, for pass@k.
+        n: Number of tasks, chosen by the seed. Default: all.
+        task_ids: The tasks to play, in this order, in place of all tasks or `n` of them.
+        shard: The part of the tasks to play, from 1, and the number of parts.
+        batch: Number of episodes that are played in lock step.
+        seed: Seed of the choice of tasks and of the episodes.
+        map: Function that applies the playing to the batches. Python's `map` plays them in this
+            process; `toolgym.workers.worker_processes` gives one for other processes, to which
+            environment and policy must be given by name.
+        progress: Called with the number of finished episodes and the total.
+        on_episode: Called with each record, in order, when its batch is finished.
+        env_kwargs: Arguments of the environments.
 
     Raises:
-        ConfigurationError: k or n is below 1, or there is no such shard, or the environment cannot
-            be made, or no task is playable, or something cannot be sent to other processes.
+        ConfigurationError: k, n or batch is below 1, there is no such shard, the environment cannot
+            be made, no task is playable, or an argument cannot be sent to other processes.
         WorkerLost: A worker process ended while it played a batch.
     """
     if min(k, batch, 1 if n is None else n) < 1:
@@ -281,7 +282,7 @@ def evaluate(
     number, of = shard
     if not 1 <= number <= of:
         raise ConfigurationError(
-            f"there is no shard {number}/{of}: they go from 1/{of} to {of}/{of}."
+            f"there is no shard {number}/{of}: the shards are 1/{of} to {of}/{of}."
         )
     player = _Player(env, policy, seed, env_kwargs)
     tasks = _inner(player.envs[0]).tasks
@@ -299,7 +300,7 @@ def evaluate(
     if not ids:
         raise ConfigurationError(tasks.nothing_playable())
     tries = tries_of(task_id for task_id in ids for _ in range(k))
-    size = 1 if isinstance(env, gym.Env) else batch  # one that is made plays one after another
+    size = 1 if isinstance(env, gym.Env) else batch  # an object plays one episode after another
     batches = [tries[first : first + size] for first in range(0, len(tries), size)]
     records: list[EpisodeRecord] = []
     usage: dict[str, Any] = {}

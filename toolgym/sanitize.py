@@ -1,19 +1,19 @@
-"""Sanitizes tool results: data must not act as control tokens of a chat template.
+"""Escapes control tokens of chat templates in tool results, and replaces lone surrogates.
 
-A database cell that holds `<|im_end|>` becomes, once tokenized with the rest of the conversation,
-the real end of a turn, and `<tool_call>` in it a call that no model made. So every text that some
-family's tokenizer or parser reads as control gets one backslash after its opening bracket:
-`<\\|im_end|>`, which no tokenizer knows. Data that has the backslash already gets a second one, so
-the original can be restored: an agent that copies what it was shown means the original.
-Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) stay as they are.
+A database cell with the text `<|im_end|>` would be tokenized as the end of a turn, and one with
+`<tool_call>` would be read as a call that no model wrote. So every text that the tokenizer or
+parser of a model family treats as control gets a backslash after its opening bracket:
+`<\\|im_end|>`, which no tokenizer treats as control. Data that already has the backslash gets a
+second one, so the original can be restored: an agent that copies an escaped text means the
+original. Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are unchanged.
 
-Covered: `<|...|>` of any name (also with the full-width bar), sentence and padding tokens, turn and
-image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every text of control in the
-table of call formats (`toolgym.calls.formats`): marks, closing tags, thinking, results, ends of
+Escaped are `<|...|>` with any name (also with the full-width bar), sentence and padding tokens,
+turn and image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every control text in
+the table of call formats (`toolgym.calls.formats`): marks, closing tags, thinking, results, ends of
 turns.
 
-A text may also hold a lone surrogate, as JSON can (`"\\ud800"`). No file, socket, terminal or
-tokenizer takes it, so it is replaced where text comes in. Pages show a visible sign for it, and for
+JSON can also hold a lone surrogate (`"\\ud800"`), which cannot be encoded for a file, socket,
+terminal or tokenizer, so it is replaced in all input. Pages show a visible symbol for it and for
 each control character.
 """
 
@@ -42,33 +42,33 @@ _OPENING = "<[]\u273f\u25c1"
 _GENERAL = {"<": rf"{_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES}", "[": _MARKS}
 
 
-def _behind(sign: str) -> str:
-    """What makes an opening sign one of control, as a pattern of the text behind it."""
+def _control_rest(sign: str) -> str:
+    """Return a pattern for the rest of all control texts that begin with an opening sign."""
     of_formats = alternatives(text[1:] for text in CONTROL_TEXTS if text[0] == sign)
     return "|".join([each for each in (_GENERAL.get(sign), *of_formats) if each])
 
 
 @functools.cache
 def _control() -> re.Pattern[str]:
-    """The pattern of all that a chat template takes for control, up to where its backslash goes."""
-    texts = (rf"{re.escape(sign)}(?=\\*(?:{_behind(sign)}))" for sign in _OPENING)
+    """Return the pattern of the opening sign of a control text; the backslash goes after it."""
+    texts = (rf"{re.escape(sign)}(?=\\*(?:{_control_rest(sign)}))" for sign in _OPENING)
     return re.compile("|".join(texts), re.IGNORECASE)
 
 
 _ESCAPED: Final = re.compile(rf"[{re.escape(_OPENING)}]\\+")
 _LONGEST: Final = 300
-"""More characters than any piece of control has."""
+"""Upper bound of the number of characters of a control text."""
 
 UNPRINTABLE: Final = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
     **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), 0xFFFD),
     0x7F: 0x2421,
 }
-"""Control characters have pictures of their own; other code points that are no text have one."""
+"""Visible symbols of control characters; other code points that are not text share one symbol."""
 
 
 def visible(text: str) -> str:
-    """The text with a visible sign for each character that a page cannot hold or would swallow.
+    """Replace each character that a page cannot hold or show by a visible symbol.
 
     >>> visible("a\\x00b")
     'a␀b'
@@ -77,58 +77,58 @@ def visible(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text with every lone surrogate replaced by U+FFFD, so that it can be encoded as UTF-8."""
+    """Replace every lone surrogate by U+FFFD, so that the text can be encoded as UTF-8."""
     if text.isascii():
         return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
-        # By way of UTF-16, where the two halves of one character, side by side, are that character.
+        # UTF-16 joins the two surrogates of one character into that character.
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
 
 def escape_control_tokens(text: str) -> str:
-    """The text with a backslash in each piece that a chat template could take for control.
+    """Put a backslash into each text that a chat template could treat as control.
 
     `unescape_control_tokens` is its exact inverse.
 
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    # Nearly every result has none of these, and the pattern is far slower.
+    # Nearly every result has none of these signs, and the pattern is far slower.
     if "<" not in text and "[" not in text and text.isascii():
         return text
     return _control().sub(lambda found: found.group() + "\\", text)
 
 
 def unescape_control_tokens(text: str) -> str:
-    """The text without the backslashes that `escape_control_tokens` has put in.
+    """Remove the backslashes that `escape_control_tokens` inserted.
 
-    An agent copies what it was shown: `ToolEnv` applies this to the arguments of its calls.
+    Agents copy text from observations, so `ToolEnv` applies this to the arguments of calls.
 
     >>> unescape_control_tokens(escape_control_tokens("<|im_end|>"))
     '<|im_end|>'
     """
     if "\\" not in text:
         return text
-    # From the end: a piece was recognized by the original text that follows its sign.
+    # From the end, because a control text is recognized by the original text after its sign.
     parts: list[str] = []
     window, end = "", len(text)
     for found in reversed(list(_ESCAPED.finditer(text))):
-        behind = text[found.end() : end]
-        window = (behind + window)[:_LONGEST]
+        after = text[found.end() : end]
+        window = (after + window)[:_LONGEST]
         mark = found.group()
         if _control().match(mark[0] + window):
             mark = mark[:-1]
         window = mark + window
-        parts += behind, mark
+        parts += after, mark
         end = found.start()
     return "".join(reversed([*parts, text[:end]]))
 
 
 def change_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A value of JSON, such as the arguments of a call, with each text in it changed."""
+    """Apply a function to each text in a JSON value, such as the arguments of a call."""
     if type(value) is str:
         return change(value)
     if type(value) is dict:

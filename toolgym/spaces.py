@@ -1,8 +1,8 @@
-"""Text as a Gymnasium space: any Unicode string up to a length.
+"""`UnicodeText`: a Gymnasium space of all Unicode strings up to a length.
 
-Gymnasium's own `Text` lists its alphabet, which is either too small for the contents of a database
-or takes seconds to build, and vector environments with shared memory silently return it as
-`"000..."`. This space is no subclass of `Text`, so such a vector environment raises an error; pass
+Gymnasium's `Text` lists its alphabet, which is either too small for the contents of a database or
+takes seconds to build, and vector environments with shared memory silently return it as `"000..."`.
+This space is not a subclass of `Text`, so such a vector environment raises an error; pass
 `vector_kwargs={"shared_memory": False}` to `gym.make_vec(..., vectorization_mode="async")`.
 """
 
@@ -18,7 +18,7 @@ class UnicodeText(Space[str]):
     """All strings of at most `max_length` code points.
 
     Args:
-        max_length: Longest string that belongs to the space, in code points.
+        max_length: Length of the longest string in the space, in code points.
         seed: Seed of `sample`.
     """
 
@@ -29,18 +29,18 @@ class UnicodeText(Space[str]):
         super().__init__(shape=None, dtype=str, seed=seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """A short random string of printable ASCII and some other letters."""
+        """Return a short random string of printable ASCII and some other letters."""
         alphabet = list(string.printable + "äßñøλЖ漢字🎤")
         length = int(self.np_random.integers(0, min(self._SAMPLED_LENGTH, self.max_length) + 1))
         return "".join(self.np_random.choice(alphabet, size=length))
 
     def contains(self, x: Any) -> bool:
-        """Whether `x` is a string that is not too long."""
+        """Return whether `x` is a string of at most `max_length` code points."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     @property
     def is_np_flattenable(self) -> bool:
-        """Text has no array of fixed shape."""
+        """False, because text cannot be flattened to an array of fixed shape."""
         return False
 
     def __eq__(self, other: object) -> bool:

@@ -1,8 +1,8 @@
-"""Tables about rollouts, as a family returns them to `toolgym stats`.
+"""Tables of statistics on rollouts, which a task family returns and `toolgym stats` prints.
 
-A family counts what only it understands (workflows, queries) and returns tables; the command
-knows how a table is printed and nothing of what is in it. A share carries its
-counts, so that its 95 % interval comes from one place and no share is told without it.
+A family counts, for example, the operators of workflows or the clauses of queries, and returns
+tables; the command prints any table. A `Share` holds its counts, so that every share is printed
+with its 95 % interval.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NOTHING = "\N{EN DASH}"
 
 @dataclass(frozen=True)
 class Share:
-    """A share as counts, with its 95 % Wilson interval.
+    """A share with its counts and its 95 % Wilson interval.
 
-    The interval takes what was counted for independent. Two things that one rollout wrote are not,
-    and neither are rollouts of one task, so it is too narrow for them.
+    The interval assumes independent outcomes. It is too narrow for several outcomes from one
+    rollout, or from rollouts of one task.
 
     >>> str(Share(115, 326)), str(Share(0, 0))
     ('35.3 % [30.3, 40.6]', '\N{EN DASH}')
@@ -37,7 +37,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """The share in [0, 1]; None of nothing."""
+        """The share in [0, 1]; None if `of` is 0."""
         return self.count / self.of if self.of else None
 
     @property
@@ -52,7 +52,7 @@ class Share:
         return f"{100 * self.value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
     def to_json(self) -> dict[str, Any]:
-        """The counts, the share (null of nothing) and the interval."""
+        """Return the counts, the share and the interval; the last two are None if `of` is 0."""
         bounds = list(self.interval) if self.of else None
         return {"count": self.count, "of": self.of, "share": self.value, "interval": bounds}
 
@@ -61,7 +61,7 @@ Cell = str | int | float | Share | None
 
 
 def cell_text(cell: Cell) -> str:
-    """A cell as a person reads it; a dash for what is none.
+    """Return a cell as text; None and nan are a dash.
 
     >>> [cell_text(cell) for cell in ("a -> b", 1234, 0.25, None)]
     ['a -> b', '1,234', '0.250', '\N{EN DASH}']
@@ -75,13 +75,14 @@ def cell_text(cell: Cell) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """One table.
+    """A table of statistics.
 
     Attributes:
-        name: Its key in JSON.
-        columns: Their names.
-        rows: As long as `columns` each.
-        note: How to read it, if the columns do not say it.
+        name: The key of the table in JSON.
+        title: The title above the table.
+        columns: The names of the columns.
+        rows: The rows, each with one cell per column.
+        note: An explanation below the table; may be empty.
     """
 
     name: str
@@ -91,11 +92,11 @@ class Table:
     note: str = ""
 
     def to_json(self) -> list[dict[str, Any]]:
-        """One object per row; what is nan becomes null."""
+        """Return one dict per row; nan becomes None."""
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
     def is_text(self, column: int) -> bool:
-        """Whether a column holds words, which stand to the left, and no numbers."""
+        """Return whether a column holds texts only, which are aligned to the left."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return all(isinstance(cell, str) for cell in cells)
 
@@ -108,19 +109,19 @@ def _plain(cell: Cell) -> Any:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The statistics of a set of rollouts, by their family."""
+    """The statistics of a set of rollouts: tables made by their family."""
 
     tables: tuple[Table, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The rows of each table, by its name."""
+        """Return the rows of each table, by its name."""
         return {table.name: table.to_json() for table in self.tables}
 
     def __getitem__(self, name: str) -> Table:
-        """A table by its name.
+        """Return a table by its name.
 
         Raises:
-            KeyError: There is none of that name.
+            KeyError: There is no table with that name.
         """
         for table in self.tables:
             if table.name == name:
@@ -129,7 +130,7 @@ class Statistics:
 
 
 def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The environment's arguments in a run's `config.json`; None if it has none."""
+    """Return the environment's arguments in a run's `config.json`; None if there are none."""
     settings = config.get("settings")
     kwargs = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
     return dict(kwargs) if isinstance(kwargs, Mapping) else None

@@ -1,9 +1,9 @@
-"""Tasks and sets of tasks: views that compose and copy nothing.
+"""`Task` and `TaskSet`: a problem to solve, and a sequence of them with slices, filters and splits.
 
-A `Task` has an id that never changes, a question for the agent, an item (the database, the problem
-family) by which a set can be split without leaking, and whatever its family needs to play and to
-verify it. A `TaskSet` is a sequence of tasks. Slices, `filter`, `shuffle` and `split` return new
-views of the same tasks; all views share the record of refused tasks.
+A `Task` has an id that never changes, a question for the agent, an item (such as its database) by
+which a set can be split without leakage, and further data that its family needs to play and verify
+it. A `TaskSet` is a sequence of tasks. Slices, `filter`, `shuffle` and `split` return views that
+copy no task; all views share the record of refused tasks.
 
 The task of a seed is chosen by a hash of the seed, not by a random stream, so that it is the same
 on every machine and under every version of NumPy.
@@ -26,13 +26,13 @@ from toolgym.lazy import lazy
 
 @dataclass(frozen=True)
 class Task:
-    """One problem to solve; families subclass it with what they need.
+    """One problem to solve; families add fields in subclasses.
 
     Attributes:
-        id: Unique within its data set and stable.
+        id: Stable id, unique within the data set.
         question: The question for the agent.
-        item: The database or problem family it belongs to; splits never cut through one.
-        extra: Other facts of the data set (hardness, origin).
+        item: The database or problem family of the task; splits keep the tasks of an item together.
+        extra: Other facts in the data set, such as hardness and origin.
     """
 
     id: str
@@ -43,13 +43,13 @@ class Task:
 
 T = TypeVar("T", bound=Task)
 _FIRST_REASONS: Final = 3
-"""Refusals that the message for a set without a playable task holds in full."""
+"""Number of refusals shown in full in the message for a set without a playable task."""
 
 
 def seed_of(task_id: str) -> int:
-    """A seed made from the id of a task, for what its environment draws by chance.
+    """Return the seed of an environment for a task, a hash of the task's id.
 
-    Episodes of one task that are compared with each other, such as a group of rollouts, use it.
+    All episodes of a task that are compared with each other, such as a group of rollouts, use it.
 
     >>> seed_of("singers-001") == seed_of("singers-001") != seed_of("singers-002")
     True
@@ -59,22 +59,23 @@ def seed_of(task_id: str) -> int:
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A sequence of tasks that finds an id without making every task for it."""
+    """A sequence of tasks that finds a task by its id without creating all tasks."""
 
     def place_of(self, task_id: str) -> int | None:
-        """The place of the task with this id; None if there is none."""
+        """Return the index of the task with this id; None if there is none."""
 
 
 class TaskSet(Sequence[T], Generic[T]):
-    """A lazy view of tasks.
+    """A sequence of tasks; slices, filters and splits of it are views.
 
     Args:
-        tasks: The tasks in order: a list, or a sequence that makes a task when it is indexed. Of a
-            sequence that is `Indexed`, no more tasks are made than are used.
-        name: Its name in error messages.
-        verify: Raises `TaskRefused` if a task cannot be played fairly; called when a task is first
-            drawn, never at load.
-        refused: Refusals that are known beforehand, by task id.
+        tasks: The tasks in order: a list, or a sequence that creates a task when it is indexed. An
+            `Indexed` sequence creates only the tasks that are used.
+        name: Name of the set in error messages.
+        verify: Function that raises `TaskRefused` if a task cannot be played fairly. It is called
+            when a task is first drawn, not when the set is loaded.
+        refused: Tasks that are known to be refused, such as entries that could not be loaded, by
+            task id.
 
     >>> tasks = TaskSet([Task(f"t{i}", "?", item=f"db{i % 2}") for i in range(6)])
     >>> [task.id for task in tasks.filter(lambda task: task.item == "db0")[1:]]
@@ -120,21 +121,21 @@ class TaskSet(Sequence[T], Generic[T]):
         return view
 
     def filter(self, keep: Callable[[T], bool]) -> TaskSet[T]:
-        """The tasks for which `keep` returns True."""
+        """Return the tasks for which `keep` returns True."""
         return self._view([index for index in self._order if keep(self._tasks[index])])
 
     def shuffle(self, seed: int) -> TaskSet[T]:
-        """All tasks in an order that depends on the seed and on the present order."""
+        """Return all tasks in an order that depends on the seed and on the current order."""
         order = list(self._order)
         random.Random(f"toolgym-shuffle-{seed}").shuffle(order)
         return self._view(order)
 
     def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, TaskSet[T]]:
-        """Divide by item, so that no database is in two parts.
+        """Divide the tasks by item, so that no database is in two parts.
 
         Args:
-            shares: Part name to its share of the items; the shares sum to 1.
-            seed: Which items go where.
+            shares: The share of the items of each part, by its name; the shares sum to 1.
+            seed: Seed of the order in which items are assigned.
 
         Raises:
             ConfigurationError: The shares do not sum to 1.
@@ -154,14 +155,14 @@ class TaskSet(Sequence[T], Generic[T]):
 
     @property
     def ids(self) -> list[str]:
-        """The ids, in order."""
+        """The ids of the tasks, in order."""
         return [task.id for task in self]
 
     def get(self, task_id: str) -> T:
-        """The task with this id.
+        """Return the task with this id.
 
         Raises:
-            ConfigurationError: There is none in this view.
+            ConfigurationError: There is no such task in this view.
         """
         if isinstance(self._tasks, Indexed):
             place = self._tasks.place_of(task_id)
@@ -171,19 +172,19 @@ class TaskSet(Sequence[T], Generic[T]):
                 self._by_id.update(found)  # at once: another thread may look one up
             place = self._by_id.get(task_id)
         if place is None or place not in self._places:
-            first = f"the first of them {self[0].id!r}" if len(self) else "so none at all"
+            first = f"; the first is {self[0].id!r}" if len(self) else ""
             raise ConfigurationError(
-                f"there is no task {task_id!r} in {self.name}; it has {len(self)} tasks, {first}."
+                f"there is no task {task_id!r} in {self.name}, which has {len(self)} tasks{first}."
             )
         return self._tasks[place]
 
     @lazy
     def _places(self) -> Container[int]:
-        """The places of this view, for finding one."""
+        """The indices of this view, for membership tests."""
         return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
-        """The task of a seed: the first playable one from a place given by the seed's hash.
+        """Return the task of a seed: the first playable one from an index given by the seed's hash.
 
         Raises:
             ConfigurationError: The set is empty, or none of its tasks is playable.
@@ -199,11 +200,11 @@ class TaskSet(Sequence[T], Generic[T]):
         raise ConfigurationError(self.nothing_playable())
 
     def require(self, task_id: str) -> T:
-        """The task with this id, if it can be played.
+        """Return the task with this id if it can be played.
 
         Raises:
-            ConfigurationError: There is none in this view.
-            TaskRefused: It cannot be played fairly.
+            ConfigurationError: There is no such task in this view.
+            TaskRefused: The task cannot be played fairly.
         """
         refusal = self._refused.get(task_id)  # perhaps an entry that could not be loaded
         if refusal is None:
@@ -214,13 +215,13 @@ class TaskSet(Sequence[T], Generic[T]):
         raise refusal.with_traceback(None)  # it would grow, and hold the environment
 
     def refusal_of(self, task: T) -> TaskRefused | None:
-        """Why a task of this set cannot be played fairly; None if it can. Verifies it if need be.
+        """Return why a task cannot be played fairly, or None; verifies it the first time.
 
         Raises:
             EnvironmentFault: Something that the task needs is missing.
         """
-        known = task.id in self._refused or task.id in self._verified
-        if self._verify is not None and not known:
+        is_verified = task.id in self._refused or task.id in self._verified
+        if self._verify is not None and not is_verified:
             try:
                 self._verify(task)
                 self._verified.add(task.id)
@@ -234,14 +235,14 @@ class TaskSet(Sequence[T], Generic[T]):
 
     @property
     def refused(self) -> dict[str, TaskRefused]:
-        """The refusals known so far, by task id; `check` completes them."""
+        """The tasks known to be refused so far, by task id; `check` verifies the rest."""
         return dict(self._refused)
 
     def check(self, progress: Callable[[int, int], None] | None = None) -> dict[str, TaskRefused]:
         """Verify every task of this view now.
 
         Args:
-            progress: Called with how many are done and how many there are.
+            progress: Called with the number of verified tasks and the total.
 
         Returns:
             `refused`, complete for this view.
@@ -253,11 +254,11 @@ class TaskSet(Sequence[T], Generic[T]):
         return self.refused
 
     def playable(self) -> TaskSet[T]:
-        """The tasks of this view that are not refused; verifies all of them."""
+        """Return the tasks of this view that are not refused; verifies all tasks."""
         return self.filter(lambda task: self.refusal_of(task) is None)
 
     def first_playable(self, n: int) -> TaskSet[T]:
-        """The first `n` tasks of this view that are not refused; verifies no more than it needs."""
+        """Return the first `n` tasks that are not refused; verifies only as many as needed."""
         playable = (i for i in self._order if self.refusal_of(self._tasks[i]) is None)
         return self._view(list(islice(playable, n)))
 

@@ -1,11 +1,11 @@
-"""A test for an environment of your own.
+"""`check_tool_env`: a test of your own environment.
 
     from toolgym.testing import check_tool_env
 
     def test_my_environment():
         check_tool_env("mygym/Mine-v0")
 
-It needs no test framework, no model and no trainer.
+It needs no test framework, model or trainer.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from toolgym.records import EpisodeRecord
 
 
 class ContractBroken(ToolgymError, AssertionError):
-    """A promise that an environment does not keep; the message says which and what to change."""
+    """A requirement that an environment violates; the message names it and what to change."""
 
 
 def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwargs: Any) -> None:
-    """Check that an environment keeps what policies, trainers and vectors of environments rely on.
+    """Check that an environment meets the requirements of policies, trainers and vectorization.
 
-    It plays real episodes: the expert's, the example call of every tool, and odd arguments for
-    every tool. It also runs Gymnasium's `check_env`.
+    It plays the expert, the example call of every tool, and invalid arguments for every tool. It
+    also runs Gymnasium's `check_env`.
 
     Args:
-        env_id: A registered environment.
-        seeds: Number of episodes for each check.
-        luck: The environment draws by chance, so that its expert may fail on some seeds.
+        env_id: The id of a registered environment, or MODULE:ID.
+        seeds: Number of seeds for each check.
+        luck: Whether outcomes depend on chance, so that the expert may fail on some seeds.
         env_kwargs: Arguments of the environment, as for `gymnasium.make`.
 
     Raises:
-        ContractBroken: The first promise that does not hold.
+        ContractBroken: A requirement is violated; the first one is reported.
         ConfigurationError: The environment cannot be made.
     """
 
@@ -122,7 +122,7 @@ def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
 
 
 def _check_examples(env: ToolEnv[Any]) -> None:
-    """The calls that error messages offer with the words "This works" do work."""
+    """The example calls in error messages ("This works: ...") work."""
     for name in env.tools:
         env.reset(seed=0)
         example = env.example_call(name)
@@ -139,7 +139,7 @@ _ODD: list[Any] = ["", "x" * 10_000, "\x00 'a\" <|im_end|>", -1, 10**30, 0.5, Tr
 
 
 def _check_odd_arguments(env: ToolEnv[Any]) -> None:
-    """No argument ends an episode with an exception; what happens survives a pickle."""
+    """No argument raises an exception, and every `info` can be pickled."""
     odd: list[Any] = ["", "no call", '<tool_call>{"name": "', b"\xff", 7, None, [], {"name": 5}]
     for name, spec in env.tools.items():
         fields = spec.arguments.model_fields
@@ -152,12 +152,13 @@ def _check_odd_arguments(env: ToolEnv[Any]) -> None:
             _, reward, *_, info = env.step(action)
         except Exception as problem:
             raise ContractBroken(
-                f"step({action!r:.200}) raised {problem!r:.500}; what an agent gets wrong is a"
+                f"step({action!r:.200}) raised {problem!r:.500}; for a mistake of the agent raise"
                 " toolgym.ToolError, which becomes an observation"
             ) from problem
         _demand(
             low <= info["score"] <= high and math.isclose(reward, info["score"]),
-            f"step({action!r:.200}): the reward {reward} and the score {info['score']} do not fit",
+            f"step({action!r:.200}): the reward {reward} differs from the score {info['score']},"
+            f" or the score is outside {low} to {high}",
         )
         kept = pickle.loads(pickle.dumps(info)) == info
-        _demand(kept, f"step({action!r:.200}): info does not survive a pickle: {info}")
+        _demand(kept, f"step({action!r:.200}): info changes when it is pickled: {info}")

@@ -1,13 +1,13 @@
-"""`@tool`: one typed method is the only source of a tool.
+"""`@tool`: makes a tool of a typed method, whose signature and docstring are its only source.
 
-From the method's signature and Google-style docstring come its name, its arguments as a pydantic
-model, the JSON schema that a model is shown, and the help text. The docstring is prompt text: the
-agent reads it, so remarks about the implementation belong elsewhere. A method that lacks a type, a
-docstring, or an `Args` line for an argument, or documents an argument that it does not have, fails
-when it is defined.
+The signature and the Google-style docstring define the tool's name, its arguments as a pydantic
+model, the JSON schema in the prompt, and the help text. The docstring is prompt text that the agent
+reads, so remarks about the implementation belong elsewhere. Defining a tool fails if a type, the
+docstring, or the `Args` line of an argument is missing, or if `Args` documents an argument that
+does not exist.
 
-A decorated method stays callable from Python: `env.describe("singer")` goes through `ToolEnv.call`,
-the same way as a call that a model wrote, so it spends budget and earns reward.
+A decorated method can be called from Python: `env.describe("singer")` goes through `ToolEnv.call`,
+so it spends budget and earns reward like a call that a model wrote.
 
     class MyEnv(ToolEnv):
         @tool
@@ -39,9 +39,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Code:
-    """Marks a string argument that holds source code: `sql: Annotated[str, Code("sql")]`.
+    """Annotation of a string argument that holds source code: `sql: Annotated[str, Code("sql")]`.
 
-    The parser then strips code fences and matching quotes around the whole text.
+    The parser strips code fences and matching quotes around the whole text.
     """
 
     language: str
@@ -52,11 +52,12 @@ class ToolSpec:
     """The specification of one tool.
 
     Attributes:
+        name: The name of the tool.
         description: The docstring without its sections.
-        arguments: A pydantic model, one field per argument, in the order of the signature. A field
-            of a spec read from a schema has the argument's name as its alias.
-        terminal: Whether a call of it ends the episode; such a call costs no step.
-        aliases: Other names a call may use for it (only for tools whose names are matched exactly).
+        arguments: A pydantic model, one field per argument, in the order of the signature. In a
+            spec read from a schema, the alias of each field is the name of the argument.
+        terminal: Whether a call ends the episode; such a call costs no step.
+        aliases: Other names that a call may use.
         function: The undecorated method; None for a spec read from a schema.
     """
 
@@ -69,7 +70,7 @@ class ToolSpec:
 
     @lazy
     def parameters(self) -> dict[str, Any]:
-        """The arguments as a JSON schema, without titles and closed to unknown keys."""
+        """The arguments as a JSON schema that forbids unknown keys, without pydantic's titles."""
         schema = _without_titles(self.arguments.model_json_schema())
         schema.setdefault("properties", {})
         schema.pop("description", None)
@@ -77,17 +78,17 @@ class ToolSpec:
 
     @lazy
     def fields(self) -> dict[str, FieldInfo]:
-        """The fields of the model by the names of the arguments, in the order of the signature."""
+        """The fields of the model by argument name, in the order of the signature."""
         fields = self.arguments.model_fields.items()
         return {name if info.alias is None else info.alias: info for name, info in fields}
 
     @lazy
     def required(self) -> tuple[str, ...]:
-        """Names of the arguments that have no default, in the order of the signature."""
+        """The names of the arguments without a default, in the order of the signature."""
         return tuple(name for name, info in self.fields.items() if info.is_required())
 
     def schema(self) -> dict[str, Any]:
-        """The tool in the OpenAI function format."""
+        """Return the tool in the OpenAI function format."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -96,7 +97,7 @@ class ToolSpec:
         return {"type": "function", "function": function}
 
     def code_argument(self, name: str) -> str | None:
-        """The language of an argument marked with `Code`, or None."""
+        """Return the language of an argument annotated with `Code`, or None."""
         info = self.fields.get(name)
         marks = [mark for mark in (info.metadata if info else []) if isinstance(mark, Code)]
         return marks[0].language if marks else None
@@ -113,12 +114,12 @@ def tool(
     terminal: bool = False,
     aliases: Sequence[str] = (),
 ) -> Any:
-    """Make a method of a `ToolEnv` a tool.
+    """Decorator that makes a method of a `ToolEnv` a tool.
 
     Args:
-        method: The method, when the decorator is used without parentheses.
-        terminal: A call of it ends the episode and costs no step.
-        aliases: Other names that a call may use for it.
+        method: The method, if the decorator is used without parentheses.
+        terminal: Whether a call ends the episode; such a call costs no step.
+        aliases: Other names that a call may use.
 
     Raises:
         TypeError: The method has no docstring, or its types and its `Args` lines do not match.
@@ -138,7 +139,7 @@ def tool(
 
 
 def tools_of(cls: type) -> dict[str, ToolSpec]:
-    """The tools of a class by name, base classes first, in the order of their definition."""
+    """Return the tools of a class by name, base classes first, in the order of definition."""
     specs: dict[str, ToolSpec] = {}
     for base in reversed(cls.__mro__):
         for attribute in vars(base).values():
@@ -151,14 +152,20 @@ def tools_of(cls: type) -> dict[str, ToolSpec]:
 def read_spec(
     function: Callable[..., Any], *, terminal: bool = False, aliases: tuple[str, ...] = ()
 ) -> ToolSpec:
-    """Build the spec of a method from its signature and docstring; see `tool`."""
+    """Build the spec of a method from its signature and docstring; see `tool`.
+
+    Raises:
+        TypeError: The method has no docstring, or its types and its `Args` lines do not match.
+    """
     name = function.__name__
     description, documented = read_docstring(name, function.__doc__)
     hints = typing.get_type_hints(function, include_extras=True)
     fields: dict[str, Any] = {}
     for parameter in list(inspect.signature(function).parameters.values())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise TypeError(f"tool {name!r}: *{parameter.name} cannot be told to a model; name it.")
+            raise TypeError(
+                f"tool {name!r}: *{parameter.name} has no schema; write a named argument instead."
+            )
         if parameter.name not in hints:
             raise TypeError(f"tool {name!r}: argument {parameter.name!r} needs a type.")
         if parameter.name not in documented:
@@ -167,7 +174,9 @@ def read_spec(
         text = documented.pop(parameter.name)
         fields[parameter.name] = (hints[parameter.name], Field(default, description=text))
     if documented:
-        raise TypeError(f"tool {name!r}: Args documents {sorted(documented)}, which it lacks.")
+        raise TypeError(
+            f"tool {name!r}: Args documents {sorted(documented)}, which the signature lacks."
+        )
     arguments = create_model(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
     return ToolSpec(name, description, arguments, terminal, aliases, function)
 
@@ -182,7 +191,7 @@ def read_docstring(name: str, docstring: str | None) -> tuple[str, dict[str, str
     sections = re.split(r"^(Args|Returns|Raises|Yields|Examples?|Note):\s*$", text, flags=re.M)
     description = sections[0].strip()
     if not description:
-        raise TypeError(f"tool {name!r} needs a docstring: it is what the agent is told.")
+        raise TypeError(f"tool {name!r} needs a docstring, which describes it to the agent.")
     arguments: dict[str, str] = {}
     for title, body in zip(sections[1::2], sections[2::2], strict=True):
         if title == "Args":
@@ -193,7 +202,7 @@ def read_docstring(name: str, docstring: str | None) -> tuple[str, dict[str, str
 
 
 def specs_from(tools: Any) -> dict[str, ToolSpec]:
-    """Tools by name, from specs, from a mapping of specs, or from OpenAI function schemas.
+    """Return tools by name, from specs, a mapping of specs, or OpenAI function schemas.
 
     Raises:
         TypeError: An entry is neither a `ToolSpec` nor a function schema.
@@ -204,7 +213,7 @@ def specs_from(tools: Any) -> dict[str, ToolSpec]:
 
 
 def _from_schema(schema: Any) -> ToolSpec:
-    """A spec of a tool that somebody else defined, from its OpenAI function schema."""
+    """Build a spec from an OpenAI function schema."""
     function = schema.get("function", schema) if isinstance(schema, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise TypeError(f"not a tool: {schema!r}; pass ToolSpec or OpenAI function schemas.")
@@ -233,7 +242,7 @@ _JSON_TYPES: dict[str, Any] = {
 
 
 def _python_type(declared: Mapping[str, Any]) -> Any:
-    """The Python type that a JSON schema fragment asks for; Any where it does not say."""
+    """Return the Python type for a JSON schema fragment; Any if it has no known type."""
     options = declared.get("anyOf") or declared.get("oneOf")
     if options:
         return functools.reduce(lambda a, b: a | b, [_python_type(option) for option in options])
@@ -246,7 +255,7 @@ def _python_type(declared: Mapping[str, Any]) -> Any:
 
 
 def _without_titles(schema: Any) -> Any:
-    """A copy without pydantic's generated titles, which would only cost prompt tokens."""
+    """Copy a schema without the titles that pydantic generates, which would cost prompt tokens."""
     if isinstance(schema, dict):
         fields = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
         return {key: _without_titles(value) for key, value in fields.items()}

@@ -1,8 +1,8 @@
-"""Tries: an episode is identified by its task and a number, on whichever machine it is played.
+"""Numbered tries at tasks, whose seeds do not depend on the machine or on the order of play.
 
-The draws of a try follow from the seed, the id of its task and its number, and from nothing else:
-not from the order of the tasks, from the batch that it shared, or from what was played before. So
-an evaluation can be divided by tasks: each part plays the same episodes as one run would.
+The draws of a try depend on the seed of the evaluation, the id of the task and the number of the
+try only: not on the order of the tasks, the batch, or earlier episodes. So the tasks of an
+evaluation can be divided among machines, and each part plays the same episodes as a single run.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["Try", "seed_of_try", "tries_of"]
 
 
 class Try(NamedTuple):
-    """One try at a task; the first of them is number 0."""
+    """One try at a task; tries are numbered from 0."""
 
     task_id: str
     number: int
 
 
 def seed_of_try(seed: int, task_id: str, number: int) -> int:
-    """The seed of everything that is drawn in one try; below 2**48, so that JSON keeps it.
+    """Return the seed of all draws in one try, below 2**48, so that JSON holds it exactly.
 
     >>> seed_of_try(0, "singers-001", 1) == seed_of_try(0, "singers-001", 1)
     True
@@ -37,7 +37,7 @@ def seed_of_try(seed: int, task_id: str, number: int) -> int:
 
 
 def tries_of(task_ids: Iterable[str]) -> list[Try]:
-    """Number the tries of each task from 0, in the order in which its id occurs.
+    """Number the tries of each task from 0, in the order of the ids.
 
     >>> [number for _, number in tries_of(["a", "b", "a"])]
     [0, 0, 1]

@@ -1,12 +1,12 @@
-"""Which tasks a training has not seen, and what of them is new: the task, its item, its shape.
+"""Selects tasks that a training set does not contain, and splits sets into training and evaluation.
 
-That tasks are held out is a claim about two sets, and names of splits do not make it true. So it is
-computed: a family tells the marks of a task (`TaskFamily.marks`), and a task is unseen in some
-respect if a training has none of its marks. Its `kinds` name the respects, which every data set
-that can give it has as a split too: `dev-databases` is the tasks of `dev` on databases that `train`
-has not.
+Whether tasks are held out is computed from the two sets, not taken from the names of splits. A
+family gives keys for each task (`TaskFamily.marks`), and a task is unseen in some respect if no
+training task has one of its keys. `TaskFamily.kinds` names the respects: the task, its item, its
+shape etc. Every split is available for each kind: `dev-databases` has the tasks of `dev` on
+databases that `train` does not use.
 
-An environment without splits has one set; `divided` cuts it by item, else by task.
+For environments without splits, `divided` splits the tasks by item, or else by task.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TRAIN: Final = "train"
 TASKS: Final = "tasks"
 """The kind that every family has: the task itself."""
 SHARE: Final = 0.2
-"""Of the tasks of a set that is divided, how many are for the evaluation, about."""
+"""Approximate share of the tasks that `divided` assigns to the evaluation."""
 PARTS: Final = ("training", "evaluation")
 
 Tasks = TaskSet[Any]
 
 
 def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """The split and the kind in the name of a split such as `dev-databases`; None for a plain one.
+    """Split a name such as `dev-databases` into split and kind; None for a plain split.
 
     >>> split_of("dev-databases", ("tasks", "databases")), split_of("dev", ("tasks",))
     (('dev', 'databases'), None)
@@ -47,14 +47,14 @@ def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
 def load_split(
     name: str, family: TaskFamily, load: Callable[[str], Tasks], *, is_own: bool = False
 ) -> Tasks:
-    """The tasks of a split, plain or with a kind.
+    """Load the tasks of a split; if its name has a kind, only the tasks that are unseen in it.
 
     Args:
-        name: Such as `dev`, or `dev-databases`.
-        family: Says which kinds there are.
-        load: Loads a plain split.
-        is_own: The data set has a split of just this name: its tasks are taken rather than those
-            of `dev`, and they too are looked through.
+        name: Name of the split, such as `dev` or `dev-databases`.
+        family: The family of the tasks, which defines the kinds.
+        load: Function that loads a plain split.
+        is_own: Whether the data set has a split with this full name. If so, the unseen tasks are
+            selected from that split, not from `dev`.
 
     Raises:
         ConfigurationError: There is no such split, or no task of it is unseen in that respect.
@@ -65,29 +65,31 @@ def load_split(
     split, kind = parsed
     tasks = load(name if is_own else split)
     chosen = unseen(tasks, load(TRAIN), kind, family)
-    if not any(family.marks(task, TASKS) for task in chosen):  # none that can be used
+    if not any(family.marks(task, TASKS) for task in chosen):  # no usable task
         raise ConfigurationError(
-            f"there is no split {name!r}: of the {len(tasks)} tasks of {tasks.name} none has"
-            f" {kind} that {TRAIN!r} has not."
+            f"there is no split {name!r}: none of the {len(tasks)} tasks of {tasks.name} has"
+            f" {kind} that {TRAIN!r} lacks."
         )
     return chosen
 
 
 @functools.lru_cache(maxsize=32)
 def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Tasks:
-    """Those tasks of which a training has not seen the kind; a view, shared by all who ask.
+    """Return a view of the tasks that a training set does not contain in respect of a kind.
 
     Args:
-        kind: One of the family's.
-        family: Tells the marks. A task that has none of the kind, as one without an item, is not
-            called unseen in it.
+        tasks: The tasks to select from.
+        training: The tasks of the training.
+        kind: One of the kinds of the family.
+        family: The family of the tasks. A task without keys of this kind, such as one without an
+            item, is not unseen.
 
     Raises:
         ConfigurationError: The family has no such kind.
     """
     seen: set[str] = set()
     compared: Iterable[Task] = training
-    if kind == TASKS:  # tasks on different items are different: their marks need not be made
+    if kind == TASKS:  # tasks on different items differ: their keys need not be computed
         items = {task.item for task in tasks}
         compared = (task for task in training if task.item in items)
     for task in compared:
@@ -98,7 +100,7 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
         if kind == TASKS and task.item and task.item not in items:
             return True
         marks = family.marks(task, kind)
-        if not marks:  # an entry that cannot be used has no marks at all; it is refused when drawn
+        if not marks:  # an unusable entry has no keys of any kind; it is refused when drawn
             return not family.marks(task, TASKS)
         return not marks & seen
 
@@ -112,50 +114,53 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
 def kinds_unseen(
     tasks: Tasks, training: Tasks, kinds: Sequence[str], family: TaskFamily
 ) -> tuple[str, ...]:
-    """The kinds in which every one of the tasks is unseen."""
+    """Return the kinds in which all of the tasks are unseen."""
     whole = len(tasks)
     return tuple(k for k in kinds if whole and len(unseen(tasks, training, k, family)) == whole)
 
 
 def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
-    """One set as two that share nothing, by the names in `PARTS`; about a fifth is for evaluation.
+    """Split a set into a training and an evaluation part, which has about a fifth of the tasks.
 
-    By item, if its tasks have at least two; else by task. What goes where is decided by a hash and
-    by nothing else, and no task of the evaluation is one that the training has under another id.
+    The set is split by item if there are at least two items, else by task. Hashes alone decide the
+    part of a task, and no task of the evaluation is in the training under another id.
 
     Returns:
-        Nothing where it cannot be divided: there is one task, or all are the same.
+        The parts by the names in `PARTS`; empty if the set has no two different tasks.
     """
-    facts = tuple((task.id, task.item, task.question) for task in tasks)
-    parts = _division(_Told(facts, tasks, family))
+    contents = tuple((task.id, task.item, task.question) for task in tasks)
+    parts = _division(_HashableSet(contents, tasks, family))
     return {name: tasks.filter(lambda t, ids=ids: t.id in ids) for name, ids in parts.items()}  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class _Told:
-    """A set of tasks, known by what they say: copies of an environment have copies of one set."""
+class _HashableSet:
+    """A cache key for a set of tasks: equal for equal contents, as in copies of an environment."""
 
-    told: tuple[tuple[str, str, str], ...]
+    contents: tuple[tuple[str, str, str], ...]
     tasks: Tasks = field(compare=False)
     family: TaskFamily = field(compare=False)
 
 
 @functools.lru_cache(maxsize=32)
-def _division(facts: _Told) -> dict[str, frozenset[str]]:
-    """The ids of the tasks in each part; of the playable ones, if one part had none of them."""
-    parts = _cut(facts.tasks, facts.family)
+def _division(key: _HashableSet) -> dict[str, frozenset[str]]:
+    """Return the ids of the tasks in each part.
+
+    If a part would have no playable task, only the playable tasks are divided.
+    """
+    parts = _divide(key.tasks, key.family)
     if all(len(part.first_playable(1)) for part in parts):
-        return _named(parts)
-    return _named(_cut(facts.tasks.playable(), facts.family))
+        return _ids_by_part(parts)
+    return _ids_by_part(_divide(key.tasks.playable(), key.family))
 
 
-def _named(parts: tuple[Tasks, ...]) -> dict[str, frozenset[str]]:
+def _ids_by_part(parts: tuple[Tasks, ...]) -> dict[str, frozenset[str]]:
     return {name: frozenset(part.ids) for name, part in zip(PARTS, parts, strict=False)}
 
 
-def _cut(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
-    """The two parts; none where there are not two."""
-    first: dict[str, str] = {}  # one id for all tasks that are the same
+def _divide(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
+    """Return the two parts of a set; () if one would be empty."""
+    first: dict[str, str] = {}  # the id of the first task by key, for all equal tasks
 
     def same(task: Task) -> str:
         mark = min(family.marks(task, TASKS), default=f"unusable {task.id}")
@@ -164,19 +169,20 @@ def _cut(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
     groups = {task.id: f"item {task.item}" if task.item else same(task) for task in tasks}
     if len(set(groups.values())) < 2:
         groups = {task.id: same(task) for task in tasks}
-    chosen = _chosen(Counter(groups.values()))
+    chosen = _choose(Counter(groups.values()))
     training = tasks.filter(lambda task: groups[task.id] not in chosen)
     evaluation = tasks.filter(lambda task: groups[task.id] in chosen)
     evaluation = unseen(evaluation, training, TASKS, family)
     return (training, evaluation) if len(training) and len(evaluation) else ()
 
 
-def _chosen(sizes: Mapping[str, int]) -> frozenset[str]:
-    """The groups for evaluation: in an order by hash, all that bring their tasks nearer to SHARE.
+def _choose(sizes: Mapping[str, int]) -> frozenset[str]:
+    """Return the groups for evaluation.
 
-    Where none does, the smallest.
+    In the order of their hashes, all groups are chosen that bring the number of tasks closer to
+    `SHARE`; the smallest group, if none does.
     """
-    order = sorted(sizes, key=_place)
+    order = sorted(sizes, key=_hash_of)
     lacking = SHARE * sum(sizes.values())
     chosen: list[str] = []
     for name in order:
@@ -186,5 +192,5 @@ def _chosen(sizes: Mapping[str, int]) -> frozenset[str]:
     return frozenset(chosen or sorted(order, key=lambda name: sizes[name])[:1])
 
 
-def _place(name: str) -> bytes:
+def _hash_of(name: str) -> bytes:
     return hashlib.sha256(f"toolgym-evaluation-{name}".encode("utf-8", "surrogatepass")).digest()

@@ -1,8 +1,8 @@
 """Worker processes for work that consists of independent parts, such as batches of episodes.
 
-A function with such work takes an argument `map`, which it calls as Python's own `map`: with a
-function and a sequence of items. The results come in the order of the items, so they are the same
-wherever the parts are done. `map` itself does them in this process, `worker_processes` gives a
+A function with such work takes an argument `map`, which it calls like Python's `map`, with a
+function and a sequence of items. The results come in the order of the items, so they do not depend
+on where the parts are done. Python's `map` does them in this process, `worker_processes` gives a
 `map` for processes of this machine, and installed packages add others (`adapters.ray`).
 """
 
@@ -25,30 +25,30 @@ if TYPE_CHECKING:
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Applies a function to each item and returns the results in order, as the built-in `map` does.
 
-In other processes function, items and results are pickled, and a part may be done twice.
+For other processes, function, items and results are pickled, and an item may be processed twice.
 """
 Progress = Callable[[int, int], None]
 """Called with the number of finished units and the total."""
 
 
 MOST_CHARS = 200
-"""Characters of a part that an error shows."""
+"""Number of characters of an item that an error shows."""
 
 
 class WorkerLost(EnvironmentFault):
-    """A worker process ended while it did a part of the work."""
+    """A worker process ended before it finished an item."""
 
 
 @contextmanager
 def worker_processes(count: int) -> Iterator[Map]:
-    """A `map` that does the parts in processes of this machine; none is left after the context.
+    """Context manager for a `map` that uses processes of this machine.
 
-    Each process does one part at a time and has one thread, unless `OMP_NUM_THREADS` is set. The
-    processes also end with an interrupt, and when the process that made them ends in any way. The
-    `map` raises `WorkerLost` if a process ends during its work, for example for lack of memory.
+    Each process handles one item at a time and has one thread, unless `OMP_NUM_THREADS` is set. The
+    processes end with the context, on an interrupt, and when the parent process ends in any way.
+    The `map` raises `WorkerLost` if a process ends during its work, for example for lack of memory.
 
     Args:
-        count: Greatest number of processes, at least 1; each is started when there is work for it.
+        count: Maximum number of processes, at least 1; each is started when there is work for it.
     """
     from concurrent.futures import ProcessPoolExecutor  # imported when processes are asked for
     from concurrent.futures.process import BrokenProcessPool
@@ -81,7 +81,7 @@ def worker_processes(count: int) -> Iterator[Map]:
         try:
             yield map_in_processes
         except BaseException:
-            writer.close()  # ends the processes, whose work is not needed any more
+            writer.close()  # ends the processes, whose work is no longer needed
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -90,12 +90,12 @@ def worker_processes(count: int) -> Iterator[Map]:
 
 
 def _begin(watched: Connection) -> None:
-    """Set up a worker process: it ends when its parent ends or closes its end of the pipe."""
+    """Set up a worker process to end when its parent ends or closes the pipe."""
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when PyTorch is loaded
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent handles it
     parent = parent_process()
     sentinels: list[Connection | int] = [watched]
     if parent is not None:
@@ -109,11 +109,11 @@ def _begin(watched: Connection) -> None:
 
 
 def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
-    """The `map` of workers that an installed package registers, for the time of the context.
+    """Open the workers of an installed package; the context manager gives their `map`.
 
     Args:
-        name: The name of the entry point in the group `toolgym.workers`, such as `ray`.
-        address: Where the workers are, in the form that the package documents.
+        name: Name of the entry point in the group `toolgym.workers`, such as `ray`.
+        address: Address of the workers, in the form that the package documents.
 
     Raises:
         ConfigurationError: No installed package registers that name.
@@ -121,13 +121,13 @@ def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
     plugin = find_plugins(WORKERS).get(name)
     if plugin is None:
         raise ConfigurationError(
-            f"no installed package brings {name!r}; run: pip install 'toolgym[{name}]'"
+            f"no installed package provides {name!r}; run: pip install 'toolgym[{name}]'"
         )
     return cast("AbstractContextManager[Map]", plugin.load()(address))
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, which a container can make fewer than the machine has."""
+    """Return the number of cores that this process may use, which a container may limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -95,7 +95,7 @@ def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
     origin = registration.family_of(env_id).origin(dataset)
     return {
         "data set": str(dataset) if isinstance(dataset, str | Path) else "the environment's own",
-        LICENCE: origin.licence or "the data set names none",
+        LICENCE: origin.license or "the data set names none",
         "sources": origin.sources or "the data set names none",
     }
 

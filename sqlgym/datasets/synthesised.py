@@ -149,7 +149,7 @@ def _write(database: Path, db_id: str, options: SynthesisOptions) -> dict[str, A
     from sqlgym.synthesis import synthesize  # imports a parser: only where tasks are written
 
     def tell(done: int, total: int) -> None:
-        long_work.tell(f"writing tasks for {db_id}", done, total)
+        long_work.report_progress(f"writing tasks for {db_id}", done, total)
 
     synthesis = synthesize(database, **options.model_dump(), progress=tell)
     tell(options.n, options.n)  # a database may be exhausted before

@@ -83,13 +83,13 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     if count < 2:
         return
     what = "making instances of databases"
-    long_work.tell(what, 0, len(missing))
+    long_work.report_progress(what, 0, len(missing))
     try:
         with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
             for done in _made_by(stack, count, missing):
-                long_work.tell(what, min(done, len(missing) - 1), len(missing))
+                long_work.report_progress(what, min(done, len(missing) - 1), len(missing))
     finally:
-        long_work.tell(what, len(missing), len(missing))
+        long_work.report_progress(what, len(missing), len(missing))
 
 
 def _made_by(

@@ -106,7 +106,7 @@ def test_a_recorded_episode_is_the_chat_that_was_played(lock_env):
     assert "results" not in record.turns[1]
 
     del record.turns[0]["results"]
-    with pytest.raises(ConfigurationError, match="has 2 calls, but not the result of each"):
+    with pytest.raises(ConfigurationError, match="has 2 calls but not the result of each"):
         messages.recorded_messages(env, record)
 
 

@@ -95,10 +95,10 @@ def define(source: str) -> None:
         ("  @tool\n  def go(self): pass", "'go' needs a docstring"),
         ("  @tool\n  def go(self, x): 'Go.'", "argument 'x' needs a type"),
         ("  @tool\n  def go(self, x: int): 'Go.'", "argument 'x' needs an Args line"),
-        ("  @tool\n  def go(self, *x: int): 'Go.'", r"\*x cannot be told to a model"),
+        ("  @tool\n  def go(self, *x: int): 'Go.'", r"\*x has no schema"),
         (
             "  @tool\n  def go(self): '''Go.\n\n      Args:\n          y: No.\n      '''",
-            r"documents \['y'\], which it lacks",
+            r"documents \['y'\], which the signature lacks",
         ),
     ],
 )

@@ -155,7 +155,7 @@ def test_what_is_not_one_whole_measurement_is_not_merged(lock_id):
 
 
 def test_wrong_shards_are_told_what_to_do(lock_id):
-    with pytest.raises(ConfigurationError, match="from 1/2 to 2/2"):
+    with pytest.raises(ConfigurationError, match="the shards are 1/2 to 2/2"):
         rollout.evaluate(lock_id, Tossing(), shard=(3, 2))
     with pytest.raises(ConfigurationError, match="there are 4 tasks; cut them into fewer"):
         rollout.evaluate(lock_id, Tossing(), shard=(1, 9))
@@ -195,4 +195,4 @@ def test_the_command_plays_shards_and_merges_their_files(tmp_path):
     assert "more than one evaluation" in put_together(first, first)
     assert "There is no run folder nowhere.jsonl" in put_together("nowhere.jsonl")
     Path(last).write_bytes(Path(last).read_bytes()[:-20])
-    assert "was not written to its end" in put_together(first, last)
+    assert "is incomplete, because" in put_together(first, last)

@@ -54,7 +54,7 @@ def test_fields_of_a_subclass_tell_tasks_apart_in_whatever_order_they_were_fille
 
 
 def test_an_unknown_kind_is_told_with_the_known_ones() -> None:
-    with pytest.raises(ConfigurationError, match="by shapes: tasks, items"):
+    with pytest.raises(ConfigurationError, match="by shapes; the kinds are tasks, items"):
         unseen(tasks(("a", "?", "")), tasks(("b", "?", "")), "shapes", FAMILY)
 
 
@@ -83,7 +83,9 @@ def test_a_split_of_a_kind_has_what_train_has_not_and_is_refused_where_that_is_n
     assert load_split("dev-items", FAMILY, sets.__getitem__).ids == ["c"]
     assert load_split("dev-tasks", FAMILY, sets.__getitem__).ids == ["b", "c"]
     assert load_split("dev-tasks", FAMILY, sets.__getitem__, is_own=True).ids == ["e"]
-    with pytest.raises(ConfigurationError, match="no split 'train-tasks': of the 1 tasks of mine"):
+    with pytest.raises(
+        ConfigurationError, match="no split 'train-tasks': none of the 1 tasks of mine"
+    ):
         load_split("train-tasks", FAMILY, sets.__getitem__)
 
 

@@ -1,9 +1,9 @@
-"""Parsing: from the text of a model to the tool calls that it means.
+"""Parsing of tool calls in the text of a model.
 
-`parsing` has the public functions. `find` finds raw calls in a text, by the table of `formats`,
-which says how each family of models writes them. `mend` reads JSON and mends it, and `bind` fits
-calls to their tools. `repairs` is the table of mistakes that are mended, and `errors` that of those
-that are not.
+`parsing` has the public functions. `find` finds raw calls in a text by the table in `formats`,
+which describes how each model family writes them. `mend` reads JSON and mends it, and `bind`
+matches calls to their tools. `repairs` is the table of mistakes that are repaired, and `errors` the
+table of mistakes that are not.
 """
 
 from toolgym.calls.bind import Parsing, ToolCall

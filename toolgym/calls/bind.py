@@ -1,13 +1,12 @@
-"""Binds a raw call to its tool: a `ToolCall` whose arguments fit, or one that carries its error.
+"""Binds raw calls to tools: the result is a `ToolCall` with valid arguments, or with an error.
 
-The schema that a model is shown is strict; what is accepted is lenient, and every difference is
-recorded as a repair. `bind` takes these steps: the tool's name, then the shape of the arguments (an
-object, and not one inside another or inside a text), then their keys, then their values. Where two
-readings are possible there is an error and no guess.
+The schema in the prompt is strict, but binding is lenient and records every difference as a repair.
+`bind` takes these steps: the tool's name; the shape of the arguments (an object, not nested in
+another object or in a text); their keys; their values. Two possible readings are an error.
 
-Under strict parsing nothing is repaired. What strict accepts, lenient accepts with the same
-result; the one exception is a code fence around code, which lenient strips and strict hands to
-the tool.
+Strict parsing repairs nothing. Calls that strict parsing accepts have the same result in lenient
+parsing, with one exception: lenient parsing strips a code fence around code, which strict parsing
+passes to the tool.
 """
 
 from __future__ import annotations
@@ -50,27 +49,28 @@ Specs = Mapping[str, ToolSpec]
 
 WRAPPERS = ("arguments", "parameters", "args", "input", "kwargs", "params", "tool_input")
 MAX_WRAPPED = 4  # an object in an object in an object ...
-MAX_OPENED = 3  # a list of one, that holds JSON text, that holds a number: more is not opened
+MAX_OPENED = 3  # as in a list with one entry, which is JSON text, which is a number
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
 MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
 
 
-@dataclass(slots=True)  # not frozen: it is made for every call, and frozen ones cost more
+@dataclass(slots=True)  # not frozen: frozen instances cost more, and every call makes one
 class RawCall:
-    """A call as it was found in a text: name and arguments as the model wrote them.
+    """A call found in a text, with the name and the arguments that the model wrote.
 
     Attributes:
         name: The tool's name, or None if there is none.
         arguments: Usually a dict; a list is bound by position.
-        format: The name of the format in `toolgym.calls.formats`; `parsed` if the call came as
+        format: The name of the format in `toolgym.calls.formats`, or `parsed` for calls given as
             data. If several formats share a mark, the first that reads the call.
-        repairs: What had to be mended to read it.
-        error: Why it cannot be read; then name and arguments are only a trace.
-        textual: Whether the format writes values as bare text, so that their types are implied.
+        repairs: The repairs that were needed to read the call.
+        error: The error if the call cannot be read; name and arguments may be incomplete then.
+        textual: Whether the format writes values as bare text, without their types.
         positional: Values without names, before the named ones (Python calls).
-        whole: Whether it ends where it was written to end, with nothing missing or guessed.
-        unfinished: The text ends before the arguments are closed, so more may have been meant.
+        whole: Whether the end of the call is certain, with no bracket missing or added.
+        unfinished: Whether the text ends before the arguments are closed, so that some may be
+            missing.
     """
 
     name: Any
@@ -84,20 +84,20 @@ class RawCall:
     unfinished: bool = False
 
     def with_repairs(self, *repairs: Repair) -> RawCall:
-        """The same call with further repairs."""
+        """Return the same call with further repairs."""
         return replace(self, repairs=(*self.repairs, *repairs)) if repairs else self
 
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call of one tool, ready to be executed unless it carries an error.
+    """A call of a tool, ready to be executed unless it has an error.
 
     Attributes:
-        name: The tool's name; on an error, the name as written.
-        arguments: Values by argument name, of the types that the tool declares. Arguments left to
-            their defaults are absent. On an error, what was written, as far as it could be read.
+        name: The tool's name; with an error, the name that the model wrote.
+        arguments: Values by argument name, of the types that the tool declares, without arguments
+            left to their defaults. With an error, the part of the arguments that could be read.
         repairs: Codes of the repairs that were needed, in the order of `REPAIRS`, each once.
-        error: Why the call must not be executed, or None.
+        error: The reason why the call must not be executed, or None.
 
     >>> ToolCall("look", {"at": "sky"}) == ToolCall("look", {"at": "sky"})
     True
@@ -122,12 +122,13 @@ class ToolCall:
 def bind(
     raw: RawCall, specs: Specs, parsing: Parsing = "lenient", first: Sequence[Any] = ()
 ) -> ToolCall:
-    """Bind one raw call; never raises.
+    """Bind a raw call to its tool; it never raises.
 
     Args:
-        raw: The call as found.
-        parsing: `lenient` repairs, `strict` does not.
-        first: Values for the tool's first arguments, given by position in Python (no repair).
+        raw: The raw call.
+        specs: The tools by name.
+        parsing: `lenient` or `strict`.
+        first: Values of the first arguments, given by position in Python, which is not a repair.
     """
     strict = parsing == "strict"
     repairs = list(raw.repairs)
@@ -137,10 +138,10 @@ def bind(
         try:
             everything = (raw.name, raw.arguments, [*first, *raw.positional])
             (name, written, values), replaced = plain(everything)
-        except Exception as problem:  # noqa: BLE001 (methods of a stranger's object raise anything)
+        except Exception as problem:  # noqa: BLE001 (methods of unknown objects may raise anything)
             name = raw.name if type(raw.name) is str and raw.name.isascii() else ""
-            known = type(problem) is ValueError
-            reason = str(problem)[:MAX_NAME] if known else "a value of it cannot be read"
+            is_ours = type(problem) is ValueError
+            reason = str(problem)[:MAX_NAME] if is_ours else "one of its values cannot be read"
             raise call_errors.malformed_call(reason, specs) from None
         if replaced:
             repairs.append(REPLACED_SURROGATE)
@@ -172,14 +173,14 @@ def bind(
 
 
 def plain(value: Any) -> tuple[Any, bool]:
-    """A copy of a value in exact JSON types, and whether half a surrogate pair was replaced in it.
+    """Copy a value to plain JSON types; returns the copy and whether a surrogate was replaced.
 
-    An action can be any object at all: cyclic, endlessly deep, with methods that raise. A lone
-    surrogate is a text that neither UTF-8 nor SQLite can store.
+    An action can be any object: cyclic, infinitely deep, or with methods that raise. Lone
+    surrogates are replaced because neither UTF-8 nor SQLite can store them.
 
     Raises:
-        ValueError: It has no such copy; the message is half a sentence. A method of an object in it
-            may raise anything else.
+        ValueError: The value cannot be copied; the message is a clause for `malformed_call`. A
+            method of an object in it may raise any other exception.
     """
     left, replaced = MAX_VALUES, False
 
@@ -220,7 +221,7 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 
 def decoded(text: str) -> Any:
-    """The plain value of JSON text that was found inside a value; other text as it is."""
+    """Return the plain value of JSON text, and any other text unchanged."""
     try:
         return plain(decode_json(text))[0]
     except ValueError:
@@ -234,10 +235,10 @@ _WITH_JSON_FORM = (
 
 
 def _fit_exactly(plan: Plan, written: Any, values: Sequence[Any], specs: Specs) -> dict[str, Any]:
-    """The arguments, if they have exactly the tool's keys and types.
+    """Return the arguments if their keys and types fit the tool without repairs.
 
     Raises:
-        ToolError: They do not.
+        ToolError: The arguments do not fit.
     """
     written = {} if written is None else written
     if not isinstance(written, dict):
@@ -263,13 +264,13 @@ def _fit(
     specs: Specs,
     repairs: list[Repair],
 ) -> dict[str, Any]:
-    """The arguments after repairs, which are added to the list.
+    """Return the arguments after repairs, which are appended to `repairs`.
 
     Raises:
-        ToolError: They can be read in no way, or in two.
+        ToolError: The arguments have no possible reading, or several.
     """
     if values or raw.textual or not (isinstance(written, dict) and plan.has_exactly(written)):
-        # The shape: a mapping, out of JSON text, of an object in an object, or of a list of values.
+        # Shape: make a mapping from JSON text, a nested object, or a list of values.
         for _ in range(MAX_WRAPPED):
             inner = _decoded(written, specs)
             if inner is not written:
@@ -300,7 +301,7 @@ def _fit(
         if raw.textual:
             written = {name: _typed(plan, name, value) for name, value in written.items()}
 
-        # The keys: those of the tool, and no null that means "not given".
+        # Keys: match them to the arguments, and drop nulls that mean "not given".
         matched: dict[str, Any] = {}
         spare: dict[str, Any] = {}
         nulls: set[str] = set()
@@ -320,7 +321,7 @@ def _fit(
         missing = [name for name in plan.required if name not in matched]
         if missing:
             terminal = plan.spec.terminal
-            # A key that another tool has was meant for that tool, and must not end the episode.
+            # A key of another tool was meant for that tool and must not end the episode.
             foreign = {key for spec in specs.values() for key in spec.fields} if terminal else set()
             no_value = terminal and not nulls.isdisjoint(missing)
             if len(missing) > 1 or no_value or foreign.issuperset(spare):
@@ -343,7 +344,7 @@ def _fit(
     if raw.unfinished and any(name not in written for name in plan.names):
         raise call_errors.truncated_call(specs)  # the arguments that are absent may be cut off
 
-    # The values: as they are, else by pydantic's lax rules, else opened or converted once more.
+    # Values: strict, then by pydantic's lax rules, then opened or converted once more.
     try:
         return _validated(plan, written, strict=True)
     except ValidationError:
@@ -362,25 +363,25 @@ def _fit(
 
 
 def _decoded(written: Any, specs: Specs) -> Any:
-    """The object or list that a text holds as JSON; anything else as it is.
+    """Decode a text that is a JSON object or list; other values are returned unchanged.
 
     Raises:
-        ToolError: A text begins as JSON does and is none.
+        ToolError: The text begins like a JSON object or list but is not valid.
     """
     if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
         return written
     value = decoded(written)
     if value is written:
-        reason = "its arguments are a text that begins as JSON and is none"
+        reason = "its arguments are a text that is not valid JSON"
         raise call_errors.malformed_call(reason, specs)
     return value
 
 
 def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Values given to the first arguments of the signature.
+    """Assign values to the first arguments of the signature.
 
     Raises:
-        ToolError: There are more values than arguments, or one is named as well.
+        ToolError: There are more values than arguments, or an argument is also given by name.
     """
     if len(values) > len(plan.names):
         reason = f"{len(values)} values were given for {len(plan.names)} arguments"
@@ -393,7 +394,7 @@ def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) ->
 
 
 def without_fence(text: str, language: str) -> str:
-    """Code without a fence or a pair of quotes around all of it; anything else is left alone.
+    """Strip a code fence or a pair of quotes around the whole code.
 
     >>> without_fence("```sql\\nSELECT 1\\n```", "sql")
     'SELECT 1'
@@ -415,7 +416,7 @@ def without_fence(text: str, language: str) -> str:
 
 
 def _typed(plan: Plan, name: str, value: Any) -> Any:
-    """The value of a format that writes all values as bare text, by the type of its argument."""
+    """Convert a value that a format writes as bare text to the type of its argument."""
     if not isinstance(value, str):
         return value
     word = value.strip()
@@ -432,12 +433,12 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _opened(plan: Plan, name: str, value: Any) -> Any:
-    """A value that does not fit, opened or converted once."""
+    """Open or convert a value that does not fit, once: `["x"]` and `{"name": "x"}` become `"x"`."""
     if isinstance(value, list) and len(value) == 1:
         return value[0]
     if isinstance(value, dict) and len(value) == 1:
         [(key, inner)] = value.items()
-        # A terminal call ends the episode: what stands under another key is perhaps not its value.
+        # A terminal call ends the episode, and a value under another key may not be the answer.
         return inner if fold(key) == fold(name) or not plan.spec.terminal else value
     if isinstance(value, (bool, int, float)) and name in plan.texts:
         return json.dumps(value)
@@ -447,13 +448,13 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
-    """The values in the types of the arguments.
+    """Return the values in the types of the arguments.
 
-    They are validated as JSON, in which a date or a tuple has no other form than text or list.
+    They are validated as JSON, in which dates are texts and tuples are lists.
 
     Raises:
-        ValidationError: One does not fit.
-        ToolError: One is NaN or infinite, which no database and no JSON holds.
+        ValidationError: A value does not fit.
+        ToolError: A value is NaN or infinite, which JSON and databases cannot store.
     """
     text = to_json(written)
     if text != to_json(written, inf_nan_mode="null"):
@@ -473,7 +474,7 @@ def _invalid(plan: Plan, problem: ValidationError) -> ToolError:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """The instance dictionary of an object, if it has one; runs no property."""
+    """Return the instance dictionary of an object, or None, without running properties."""
     try:
         values = object.__getattribute__(value, "__dict__")
     except AttributeError:

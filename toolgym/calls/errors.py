@@ -1,9 +1,9 @@
-"""The errors of a call before its tool runs.
+"""The errors of a call that occur before its tool runs.
 
-`CALL_ERRORS` is the table of their codes, which the documentation prints; each function below makes
-one of them. An error carries a whole call as its example, made from the tool's schema; the
-environment replaces it by one that works in the episode. Tools raise the errors of their own work
-(an unknown table, SQL that does not run).
+`CALL_ERRORS` is the table of their codes, which the documentation prints; the functions make the
+errors. The example of an error is a complete call made from the tool's schema; the environment
+replaces it by one that works in the episode. Errors during the work of a tool, such as an unknown
+table or invalid SQL, are raised by the tool.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec
 
 CALL_ERRORS: dict[str, str] = {
-    "no_call": "The text holds no tool call.",
+    "no_call": "The text contains no tool call.",
     "bad_action": "The action is neither text, nor a call, nor a list of calls.",
     "truncated_call": "The text ends inside the call, so it was not executed.",
     "malformed_call": "The call cannot be read: broken JSON, no name, or two values for one key.",
@@ -30,48 +30,53 @@ CALL_ERRORS: dict[str, str] = {
 
 Specs = Mapping[str, ToolSpec]
 
-# An error quotes the agent's own text, which may be a megabyte long, so it quotes a bounded part.
+# Limits of quoted text: the agent's text may be a megabyte long.
 MAX_QUOTED = 100
 MAX_KEYS = 8
 MAX_REASON = 300
 
 
 def no_call(specs: Specs) -> ToolError:
-    """No call was found in the agent's text."""
+    """Return the error for a text without a call."""
     return ToolError("no_call", "No tool call was found.", _how_to_call(specs), example_of(specs))
 
 
 def episode_over() -> ToolError:
-    """The agent goes on after the end."""
+    """Return the error for a call after the end of the episode."""
     return ToolError("episode_over", "The episode is over.", "Stop here; nothing more counts.")
 
 
 def bad_action(kind: str, specs: Specs) -> ToolError:
-    """The action is of a type that can hold no call."""
+    """Return the error for an action of a type that cannot hold a call."""
     message = f"An action of type {kind} cannot hold a tool call."
     return ToolError("bad_action", message, _how_to_call(specs), example_of(specs))
 
 
 def truncated_call(specs: Specs) -> ToolError:
-    """The text stopped inside the call; half an answer must not become an answer."""
+    """Return the error for a text that ends inside a call, which must not be executed."""
     message = "The call was cut off before its end and was not executed."
     hint = "Write it again, shorter: less thinking and only the arguments that are needed."
     return ToolError("truncated_call", message, hint, example_of(specs))
 
 
 def malformed_call(reason: str, specs: Specs) -> ToolError:
-    """The call is there but cannot be read, for `reason` (half a sentence)."""
+    """Return the error for a call that cannot be read.
+
+    Args:
+        reason: The reason, a clause such as "it has no tool name".
+        specs: The tools by name.
+    """
     message = f"The call could not be read: {reason}."
     return ToolError("malformed_call", message, _how_to_call(specs), example_of(specs))
 
 
 def unreadable(cut: bool, reason: str, specs: Specs) -> ToolError:
-    """`truncated_call` where the text was cut off, else `malformed_call` for the reason."""
+    """Return `truncated_call` if the text was cut off, else `malformed_call` with the reason."""
     return truncated_call(specs) if cut else malformed_call(reason, specs)
 
 
 def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
-    """No tool, or more than one, could be meant by `name`; `near` are the candidates."""
+    """Return the error for a name that matches no tool, or several, which are in `near`."""
     hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     hint = f"{hint} The tools are {', '.join(specs)}.".strip()
     message = f"There is no tool {_quoted(name)}."
@@ -79,39 +84,45 @@ def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
 
 
 def missing_argument(spec: ToolSpec, names: Sequence[str]) -> ToolError:
-    """Required arguments are absent or null."""
+    """Return the error for required arguments that are absent or null."""
     listed = ", ".join(map(_quoted, names))
     plural = "s" if len(names) > 1 else ""
     return _wrong_argument("missing_argument", spec, f"needs the argument{plural} {listed}")
 
 
 def invalid_argument(spec: ToolSpec, name: str, reason: str) -> ToolError:
-    """An argument's value does not fit its type, for `reason` (a sentence without its stop)."""
+    """Return the error for a value of the wrong type.
+
+    Args:
+        spec: The tool.
+        name: Name of the argument.
+        reason: The reason, a clause without a period.
+    """
     wrong = f"cannot use the value of {_quoted(name)}: {reason[:MAX_REASON]}"
     return _wrong_argument("invalid_argument", spec, wrong)
 
 
 def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolError:
-    """Several values could be meant for one argument."""
+    """Return the error for an argument that has several possible values."""
     listed = ", ".join([*map(_quoted, keys[:MAX_KEYS]), *["..."][: len(keys) > MAX_KEYS]])
     return _wrong_argument("ambiguous_argument", spec, f"cannot tell which of {listed} is {name!r}")
 
 
 def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
-    """Strict parsing met a key that the tool does not have."""
+    """Return the error of strict parsing for a key that the tool does not have."""
     wrong = f"got an unexpected argument {_quoted(name)}"
     return _wrong_argument("unexpected_argument", spec, wrong)
 
 
 def several_answers(spec: ToolSpec) -> ToolError:
-    """One message holds different calls that would each end the episode."""
+    """Return the error for different terminal calls in one message."""
     message = "The message holds several different answers, so none of them was taken."
     hint = f"Write one call of {spec.name}() and no other that ends the episode."
     return ToolError("ambiguous_argument", message, hint, example_call(spec))
 
 
 def _wrong_argument(code: str, spec: ToolSpec, wrong: str) -> ToolError:
-    """An error of one tool's arguments, with their names as its hint."""
+    """Return an error about the arguments of a tool; its hint lists their names."""
     required = set(spec.required)
     shown = [name if name in required else f"[{name}]" for name in spec.fields]
     hint = f"Its arguments are {', '.join(shown)}." if shown else "It takes no arguments."
@@ -119,24 +130,24 @@ def _wrong_argument(code: str, spec: ToolSpec, wrong: str) -> ToolError:
 
 
 def _quoted(written: str) -> str:
-    """The agent's text in quotes, not longer than a name is."""
+    """Return text of the agent in quotes, cut to the length of a name."""
     return repr(written[:MAX_QUOTED])
 
 
 def _how_to_call(specs: Specs) -> str:
     tools = f" The tools are {', '.join(specs)}." if specs else ""
-    # No tags here: an observation shows them escaped, and a model would copy them so.
+    # Without tags, because observations show them escaped and a model would copy that.
     return f'Write one as JSON: {{"name": ..., "arguments": {{...}}}}.{tools}'
 
 
 def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
-    """A plausible call of the first tool in `near`, else of the first one not terminal."""
+    """Return an example call of the first tool in `near`, else of the first non-terminal tool."""
     names = [*near, *sorted(specs, key=lambda name: specs[name].terminal)]
     return example_call(specs[names[0]]) if names else {}
 
 
 def example_call(spec: ToolSpec) -> dict[str, Any]:
-    """A call with a value for each required argument, made from the schema alone."""
+    """Return a call with a value for each required argument, made from the tool's schema."""
     schemas = spec.parameters["properties"]
     arguments = {
         name: _CODE_SAMPLES.get(spec.code_argument(name) or "") or _sample_value(schemas[name])
@@ -156,7 +167,7 @@ _SAMPLES: dict[str, Any] = {
 
 
 def _sample_value(schema: Mapping[str, Any]) -> Any:
-    """A value that fits a JSON schema fragment, as far as its type says."""
+    """Return a value that fits the type of a JSON schema fragment."""
     for given in (schema.get("examples"), schema.get("enum"), [schema.get("const")]):
         if given and given[0] is not None:
             return given[0]

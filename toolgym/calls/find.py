@@ -1,22 +1,22 @@
-"""Finds the calls in a text that a model wrote: from text to raw calls.
+"""Finds raw calls in the text of a model.
 
-One pass goes through the text from left to right. It stops at marks of the formats of
-`toolgym.calls.formats`, which open calls; at texts that hide what follows (thinking, results of
-tools, turns of other roles); and, as long as no mark opened a call, at lines that begin as a call
-does. The calls there are read by the shape of the format: JSON objects, a name with a JSON object,
-Python calls, bare text in tags, or Gemma's braces.
+One pass goes through the text from left to right. It stops at marks of the formats in
+`toolgym.calls.formats`, which open calls; at texts that hide the text after them (thinking, results
+of tools, turns of other roles); and, until a mark opens a call, at lines that begin like a call.
+The calls are read by the notation of the format: JSON objects, a name with a JSON object, Python
+calls, bare text in tags, or Gemma's braces.
 
-Three rules keep a text from being read as a call that it is not:
+Three rules prevent other text from being read as a call:
 
-* A call that is whole as it was written holds every mark and tag inside its values. In a call that
-  is not whole, a tag of thinking is a tag of thinking, and the call is an error.
-* What can be read in two ways, or was cut off, is an error. It is never executed.
-* Talk about calls is no call: marks that a sentence quotes or only names, placeholders such as
+* In a complete call, marks and tags inside its values belong to the values. In an incomplete call,
+  tags of thinking count as thinking, and the call is an error.
+* A call with two possible readings, or one that was cut off, is an error. It is never executed.
+* Text about calls is not a call: marks that a sentence quotes or mentions, placeholders such as
   `<function-name>` in place of a name, and Python calls among the statements of a program.
 
-The time grows with the length of the text: patterns are possessive (`*+`), so none of them tries
-one run of characters in two ways; what is read once is not read again; and reading in vain, which
-happens where a call never ends, is limited.
+The time grows linearly with the length of the text: patterns are possessive (`*+`), so none of them
+tries a run of characters in two ways; text that was read is not read again; and the number of
+characters that are read for calls without an end is limited.
 """
 
 from __future__ import annotations
@@ -67,33 +67,33 @@ from toolgym.calls.tool_index import is_near, match_name
 from toolgym.tools import ToolSpec
 
 MAX_CALLS = 32
-"""Calls that are read from one action."""
+"""Maximum number of calls that are read from one action."""
 _MAX_LINES, _MAX_MARKS = 256, 1024
-"""Lines and marks of one text at which a call is looked for."""
-_IN_VAIN = 4 * MAX_MENDED
-"""Characters of one text that may be read in vain."""
+"""Maximum number of lines and of marks in one text that are examined for calls."""
+_MAX_WASTED = 4 * MAX_MENDED
+"""Maximum number of characters in one text that may be read without a resulting call."""
 
 LOOSE: Final = "json"
-"""The format of objects that no mark announces."""
+"""The name of the format of JSON objects without a mark."""
 Found = tuple[list[RawCall], int]
-"""Calls, and the position behind them."""
+"""Calls, and the position after them."""
 Span = tuple[int, int, list[RawCall]]
-"""Where calls begin, where they end, and the calls."""
+"""Start position, end position and calls of a part of the text."""
 
-UNCLEAR = "it is not clear where a value of it ends, because of tags inside or after it"
+UNCLEAR = "it is not clear where one of its values ends, because of tags inside or after it"
 UNBALANCED = "its brackets are not closed before the next tag"
 INTERRUPTED = "there is thinking inside of it"
 NOT_LITERAL = r"its arguments must be literal values; a quote inside a text is written as \'"
 EXPRESSION = "it is a part of an expression, or of a sentence"
-STRAY = "it holds something that is no parameter"
-NO_CALL = "there is no call behind its mark"
-NOT_ALONE = "its tag holds something else"
+STRAY = "it contains text that is not a parameter"
+NO_CALL = "there is no call after its opening mark"
+NOT_ALONE = "its tag contains other text"
 _LEFT_OVER = " \t\n{}[]()\"'`,;."
 """Characters that are allowed between a call and the tag that closes it, as a repair."""
 
 
 def _closer(text: str) -> str:
-    """The pattern of a closing text; one that ends in `/` goes on with a name."""
+    """Return the pattern of a closing text; one that ends in `/` is followed by a name."""
     if text.endswith("/"):
         return re.escape(text) + r"[\w.\-]++>"
     return re.escape(text[:-1]) + f"{SUFFIX}>" if text.endswith(">") else re.escape(text)
@@ -106,7 +106,8 @@ _BY_MARK: Final = {
 }
 _CLOSES_VALUE: Final = [each.close for each in FORMATS if each.close and each.close[-1] != "/"]
 _HIDING: Final = {*HIDES, *(text for text, kind in SHOWS.items() if kind == THOUGHT)}
-"""Texts that hide what follows, or all before them: a thought that the prompt opened."""
+"""Texts that hide the text after them, or before them (the end of a thought that the prompt
+opened)."""
 _VALUE_END = re.compile("|".join(map(_closer, _CLOSES_VALUE)))
 _SIGN = re.compile(
     "|".join(
@@ -121,14 +122,14 @@ _SIGN = re.compile(
 _SUFFIXED = re.compile(r"^(</?(?:tool_calls?|tool_responses?|think|arg_value)):\w{1,16}>")
 _STOPS = "|".join(alternatives(dict.fromkeys(stop for each in FORMATS for stop in each.stop)))
 _LAST_TOKENS = re.compile(rf"(?:{_STOPS})(?:\s*+(?:{_STOPS}))*+\s*+\Z")
-_TAIL = 120  # characters at the end of a text that may be tokens
+_TAIL = 120  # maximum length of the tokens at the end of a text
 
 _compiled = functools.cache(re.compile)
 
 
 @functools.cache
 def _ends(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """The patterns of what closes calls behind a mark, and of that or the next such mark."""
+    """Return the pattern of texts that close calls after a mark, and of these or the same mark."""
     closes = "|".join(
         [_closer(close) for each in _BY_MARK[mark] for close in each.closes] or ["(?!)"]
     )
@@ -136,35 +137,35 @@ def _ends(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
-    """All calls in a text, in their order; an empty list if it holds none."""
+    """Return all calls in a text, in order; an empty list if there are none."""
     return _Finder(without_last_tokens(text), specs).find()
 
 
 def without_last_tokens(text: str) -> str:
-    """The text without the tokens that end a turn, which some decoders leave in it."""
+    """Remove the tokens that end a turn, which some decoders leave in the text."""
     stops = _LAST_TOKENS.search(text, max(0, len(text) - _TAIL))
     return text[: stops.start()].rstrip() if stops else text
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
-    """The position behind what a pattern matches at a position."""
+    """Return the end of a pattern's match at a position, or the position if there is no match."""
     match = pattern.match(text, position)
     return match.end() if match else position
 
 
 def _plain(sign: re.Match[str]) -> str:
-    """A sign without the suffix of Hunyuan 3."""
+    """Return the text of a sign without the suffix of Hunyuan 3."""
     text = sign.group()
     return _SUFFIXED.sub(r"\1>", text) if ":" in text else text
 
 
 def _is_whole(calls: list[RawCall]) -> bool:
-    """Whether calls were read, each as it was written, with nothing missing."""
+    """Return whether all calls were read without an error and are complete."""
     return all(call.error is None and call.whole for call in calls)
 
 
 def _noted(calls: list[RawCall], repair: Repair) -> list[RawCall]:
-    """The calls with a further repair."""
+    """Return the calls with a further repair."""
     return [call.with_repairs(repair) for call in calls]
 
 
@@ -173,15 +174,15 @@ _FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
 _BETWEEN = re.compile(r"[\s;,]*+")
 _BETWEEN_CALLS = re.compile(r"(?:[\s;,]++|#[^\n]*+)*+")
 
-# Lines. The word behind a fence is taken whole or, before a bracket, not at all: dividing it
-# between a language and a name would take quadratic time.
+# Lines. The word after a fence is matched as a whole or, before a bracket, not at all, because
+# dividing it between a language and a name would take quadratic time.
 _HERE = re.compile(
     r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?"
     r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call)"
 )
 _LINE = re.compile("^" + _HERE.pattern, re.MULTILINE)
 _FIRST_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
-_BEHIND_FIRST_LINE = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
+_AFTER_FIRST_LINE = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
 _CALL_SHAPED = re.compile(
     r"\[?+\s*+\{\s*+[\"'](?:name|tool|tool_name|function|function_name|type|id|tool_calls?|"
     r"arguments|parameters|args|input|kwargs|params|tool_input)[\"']\s*+:"
@@ -200,13 +201,14 @@ _NOTHING = re.compile(r"[ \t\n;`]*+\Z")
 
 
 class _Finder:
-    """One pass through one text.
+    """One pass through a text.
 
     Attributes:
-        visible: Only blanks and hidden text precede this position.
-        budget: How many more characters may be followed in vain from a bracket of Python.
-        stray: The call that was just read, without success, holds a tag that closes a value, so
-            calls before it may be parts of one value.
+        visible: The position before which there are only blanks and hidden text.
+        budget: The number of characters after brackets of Python that may still be read without a
+            resulting call.
+        stray: Whether the last call could not be read and contains a tag that closes a value, so
+            that calls before it may be parts of one value.
     """
 
     def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
@@ -214,18 +216,18 @@ class _Finder:
         self.specs = specs
         self.json = JsonReader(text)
         self.visible = 0
-        self.budget = _IN_VAIN
+        self.budget = _MAX_WASTED
         self.stray = False
 
     def find(self) -> list[RawCall]:
-        """The calls of the text."""
+        """Return the calls of the text."""
         text = self.text
         marked: list[Span] = []
-        loose: list[Span] = []  # of lines; they count only where no mark opened a call
-        position, count, again = 0, 0, _IN_VAIN
+        loose: list[Span] = []  # on lines without a mark; used only if no mark opens a call
+        position, count, again = 0, 0, _MAX_WASTED
         lines, marks = _MAX_LINES, _MAX_MARKS
-        begun = False  # the text begins inside a thought
-        fresh = True  # a line begins at the position
+        begun = False  # whether the text begins inside a thought
+        fresh = True  # whether a line begins at the position
         sign = _SIGN.search(text)
         while True:
             if sign and sign.start() < position:
@@ -278,7 +280,7 @@ class _Finder:
                         return [self._failed("too much of the text cannot be read", HERMES)]
                     calls, end = self._as_errors(calls, INTERRUPTED), hidden.start()
                 elif spans is loose and end < len(text):
-                    end = min(end, stop)  # a mark in it opens a call
+                    end = min(end, stop)  # a mark inside it opens a call
             if calls:
                 spans.append((start, end, calls))
                 count += len(calls)
@@ -291,7 +293,7 @@ class _Finder:
         return [call for call in found if not _is_placeholder(call, self.specs)][:MAX_CALLS]
 
     def _failed(self, reason: str, kind: str, name: str = "", *, textual: bool = False) -> RawCall:
-        """A call that cannot be read; `reason` is TRUNCATED or half a sentence."""
+        """Return a call that cannot be read; `reason` is TRUNCATED or a clause."""
         error = call_errors.unreadable(reason == TRUNCATED, reason, self.specs)
         return RawCall(name, {}, kind, error=error, textual=textual)
 
@@ -304,16 +306,16 @@ class _Finder:
         ]
 
     def _search(self, start: int, end: int, names: Container[str]) -> re.Match[str] | None:
-        """The first sign between two positions that is one of some texts."""
+        """Return the first sign between two positions that is in `names`."""
         signs = _SIGN.finditer(self.text, start, end)
         return next((sign for sign in signs if _plain(sign) in names), None)
 
     def _doubt(self, spans: list[Span], begun: bool) -> None:
-        """Turn calls into errors after a tag that closes a value but belongs to none of them.
+        """Turn calls into errors after a stray tag, which closes a value but belongs to no call.
 
-        Formats of bare text escape nothing, so a value may hold the tags that end its call, and
-        even a whole call behind them. The first call in tags, and all that seemed to be calls up to
-        the stray tag, may be one value. That value may also have begun in a thought.
+        Formats with bare text do not escape values, so a value may contain the tags that end its
+        call, and even another call after them. So the text from the first call in tags to the
+        stray tag may be a single value. That value may also begin in a thought.
         """
         first = 0
         while not begun and first < len(spans):
@@ -325,28 +327,32 @@ class _Finder:
         if begun and not spans:
             spans.append((0, 0, [self._failed(UNCLEAR, "xml", textual=True)]))
 
-    # Behind a mark.
+    # Calls after a mark.
 
     def _mark(self, sign: re.Match[str], floor: int) -> Found:
-        """The calls behind a mark; none if the text only speaks of the format.
+        """Return the calls after a mark; none if the text only mentions the format.
 
         Args:
-            floor: Where the call before it ends.
+            sign: The mark.
+            floor: The end of the call before it.
         """
         text = self.text
         quoted = _quotation_end(text, sign.start(), floor)
         if quoted >= 0:
             return [], max(quoted, sign.end())
-        calls, end = self._behind(sign)
+        calls, end = self._calls_after(sign)
         if any(call.error for call in calls) and _TEMPLATE.match(text, sign.end()):
             calls = []
         unread = len(calls) == 1 and calls[0].error and not _BODY.match(text, sign.end())
         if unread and _is_sentence(text, sign.start(), floor):
-            return [], sign.end()  # the sentence only names the mark
+            return [], sign.end()  # the sentence only mentions the mark
         return calls, max(end, sign.end())
 
-    def _behind(self, sign: re.Match[str]) -> Found:
-        """The calls behind a mark, up to what closes them, or an error; none before other marks."""
+    def _calls_after(self, sign: re.Match[str]) -> Found:
+        """Return the calls after a mark, up to their closing text, or an error.
+
+        There are none if another mark follows directly: the first one opens a section of calls.
+        """
         text, mark = self.text, _plain(sign)
         begin = _skip(_FENCE, text, sign.end())
         nested = _SIGN.match(text, begin)
@@ -364,33 +370,33 @@ class _Finder:
             self.stray = _VALUE_END.search(text, begin, limit) is not None
             reason = TRUNCATED if limit == len(text) or begin == len(text) else NO_CALL
             calls, end = [self._failed(reason, first.name)], limit
-        last, behind = calls[-1], _skip(closing, text, end)
+        last, after = calls[-1], _skip(closing, text, end)
         if last.error or last.textual:
-            return calls, behind
-        closed = text[end:behind].strip(" \n`")
-        later = ending.search(text, behind)
+            return calls, after
+        closed = text[end:after].strip(" \n`")
+        later = ending.search(text, after)
         close_later = later is not None and later.group() != mark
         if not last.whole and end == limit < len(text) and (not closed or close_later):
             # The tag may be a part of a value whose quotes are broken.
-            return self._as_errors(calls, UNBALANCED), behind
+            return self._as_errors(calls, UNBALANCED), after
         if first.name != HERMES:
-            return calls, behind
+            return calls, after
         listed = text.startswith("[", begin)
         if listed and not closed and _is_whole(calls) and not text[end:].strip():
-            return [replace(call, format="granite-3.1") for call in calls], behind
+            return [replace(call, format="granite-3.1") for call in calls], after
         if not closed and later and close_later:
             if text[end : later.start()].strip(_LEFT_OVER):
                 return self._as_errors(calls, NOT_ALONE), later.end()
-            calls, behind = _noted(calls, REPAIRED_JSON), later.end()
+            calls, after = _noted(calls, REPAIRED_JSON), later.end()
         elif not closed:
             calls = _noted(calls, MISSING_CLOSE_TAG)
         bare = last.format == HERMES and not text.startswith("{", begin)
         if bare or len(calls) > 1 or text[sign.end() : begin].strip():
             calls = _noted(calls, REPAIRED_JSON)
-        return calls, behind
+        return calls, after
 
     def _shaped(self, sign: re.Match[str], begin: int, limit: int, formats: list[Format]) -> Found:
-        """The calls behind a mark in the first of the shapes that its formats have."""
+        """Return the calls after a mark, read by the first notation of its formats that fits."""
         text, first = self.text, formats[0]
         calls: list[RawCall] = []
         end = begin
@@ -415,7 +421,7 @@ class _Finder:
     # JSON objects.
 
     def _objects(self, start: int, limit: int, kind: str, *, keyed: bool = False) -> Found:
-        """JSON objects one after another, or in a list; stops at the first that cannot be read."""
+        """Read JSON objects, in sequence or in a list, up to the first that cannot be read."""
         text = self.text
         calls: list[RawCall] = []
         listed = text.startswith("[", start)
@@ -434,7 +440,7 @@ class _Finder:
         return calls, start
 
     def _described(self, read: JsonRead, kind: str, keyed: bool) -> list[RawCall]:
-        """The calls that one JSON object describes; none if it is data in loose text."""
+        """Return the calls that a JSON object describes; none if it is data without a mark."""
         data = read.value
         if keyed and len(data) == 1 and all(isinstance(each, dict) for each in data.values()):
             [(name, arguments)] = data.items()
@@ -451,7 +457,7 @@ class _Finder:
         return [_as_read(call, read) for call in calls]
 
     def _named(self, sign: re.Match[str], limit: int, entry: Format) -> Found:
-        """A name, and behind it a JSON object with the arguments."""
+        """Read a name, followed by a JSON object with the arguments."""
         head = _compiled(entry.head).match(self.text, sign.end())
         if head is None:
             return [], sign.end()
@@ -472,9 +478,9 @@ class _Finder:
         return [_as_read(RawCall(name, read.value, kind, read.repairs), read)], read.end
 
     def _braces(self, begin: int, entry: Format) -> Found:
-        """A call of Gemma: `call:f{x:<|"|>a text<|"|>,n:5,l:[1,2]}`.
+        """Read a call of Gemma: `call:f{x:<|"|>a text<|"|>,n:5,l:[1,2]}`.
 
-        The braces are rewritten as JSON: keys get quotes, and so do texts, which nothing escapes.
+        The braces are rewritten as JSON: keys and texts, which are not escaped, get quotes.
         """
         text, quote = self.text, entry.quotes[0]
         head = _BRACES_HEAD.match(text, begin)
@@ -488,7 +494,7 @@ class _Finder:
             if unescaped is not None:
                 written.append(json.dumps(unescaped))
             elif token.group() in (quote[0], '"') and text.startswith((quote, '"'), token.start()):
-                break  # it is not closed
+                break  # the text is not closed
             elif word and colon:
                 written.append(f"{json.dumps(word.rstrip())}:")
             else:
@@ -508,10 +514,10 @@ class _Finder:
     # Bare text in tags.
 
     def _tagged(self, begin: int, limit: int, entry: Format) -> Found:
-        """A name, and values that are bare text between tags.
+        """Read a name, and values that are bare text between tags.
 
-        The tag that closes the call may be missing at the end of the text, but not behind a value
-        that stops inside of quotes. A call that cannot be read holds the rest of the text.
+        The tag that closes the call may be missing at the end of the text, unless the last value
+        ends inside quotes. A call that cannot be read extends to the end of the text.
         """
         text = self.text
         head = _compiled(entry.head).match(text, begin)
@@ -528,7 +534,7 @@ class _Finder:
                 break
             value, position = text[key.end() : tag.start()], tag.end()
             if value.startswith("\n") and value.endswith("\n"):
-                value = value[1:].removesuffix("\n")  # a line of its own, as Qwen's template has it
+                value = value[1:].removesuffix("\n")  # a line of its own, as in Qwen's template
             opens, closes = entry.quotes
             if opens and value.startswith(opens) and value.endswith(closes):
                 value = value[len(opens) : -len(closes)]
@@ -552,30 +558,32 @@ class _Finder:
     def _value_end(
         self, begin: int, tags: re.Pattern[str], follow: re.Pattern[str]
     ) -> re.Match[str] | None:
-        """The tag that closes the value at a position; None if that is not clear.
+        """Return the tag that closes the value at a position; None if that is ambiguous.
 
-        No character of a value is escaped, so it can hold the very tag that closes it. A value ends
-        at the first closing tag that is followed by what may follow a value: the next parameter,
-        the end of the call, the end of the text. With an opening tag of the format, or two tags
-        side by side, before that end, the value could also end earlier.
+        Values are not escaped, so a value can contain the tag that closes it. A value ends at the
+        first closing tag that is followed by the next parameter, the end of the call, or the end of
+        the text. If an opening tag of the format, or two adjacent tags, come before that end, the
+        value could also end earlier.
         """
-        is_clear, behind = True, -1
+        is_clear, previous = True, -1
         for tag in tags.finditer(self.text, begin):
-            adjacent = behind > 0 and not self.text[behind : tag.start()].strip()
+            adjacent = previous > 0 and not self.text[previous : tag.start()].strip()
             is_clear = is_clear and not adjacent and tag.lastgroup != "opens"
             if tag.lastgroup == "close" and follow.match(self.text, tag.end()):
                 return tag if is_clear else None
-            behind = tag.end()
+            previous = tag.end()
         return None
 
     # Python calls.
 
     def _python(self, start: int, kind: str = "python", *, sure: bool) -> Found:
-        """Python calls with literal arguments: one, a list, or one behind the other; else none.
+        """Read Python calls with literal arguments: one, several in sequence, or a list.
 
         Args:
-            sure: A mark announces calls, so what cannot be read is an error. Otherwise each call,
-                or the list, has to end its line, and what cannot be read is prose.
+            start: The position of the first call or of the list.
+            kind: The name of the format.
+            sure: Whether a mark precedes, so that text that cannot be read is an error. Otherwise
+                each call, or the list, must end its line, and text that cannot be read is prose.
         """
         text, specs = self.text, self.specs
         listed = text.startswith("[", start)
@@ -609,7 +617,7 @@ class _Finder:
                 if sure or (alone and name in specs):
                     return [*kept, self._failed(NOT_LITERAL, kind, name)], closed
                 break
-            self.budget += shape.end  # not in vain
+            self.budget += shape.end  # the text is a call
             calls.append(call)
             end = tail.end() if tail else closed
             position = _skip(_BETWEEN_CALLS, text, end)
@@ -625,21 +633,21 @@ class _Finder:
         return [], start
 
     def _literal_call(self, name: str, code: str, kind: str) -> RawCall:
-        """The call of a name with arguments in Python; nothing is evaluated.
+        """Return the call of a name with arguments in Python, which are not evaluated.
 
         Raises:
-            ValueError: The arguments are more than literals.
+            ValueError: The arguments are not literals.
         """
-        pieces: list[str] = ["f"]  # names such as `tools/describe` are no Python
-        mended = behind_text = False
+        pieces: list[str] = ["f"]  # names such as `tools/describe` are not valid in Python
+        mended = after_text = False
         for piece in PIECE.finditer(code):
             part = piece.group()
             if piece.group(1) is None:
-                behind_text = behind_text and not part.strip(" \t")
-            elif behind_text:
+                after_text = after_text and not part.strip(" \t")
+            elif after_text:
                 raise NotALiteral("Python joins 'it''s', where a quote or a comma may be meant")
             else:
-                behind_text = True
+                after_text = True
                 if re.search(r"[\r\n]", part) and not part.startswith(('"""', "'''")):
                     part = part.replace("\n", "\\n").replace("\r", "\\r")
                     mended = True
@@ -656,12 +664,12 @@ class _Finder:
         repairs = (REPAIRED_JSON,) if mended else ()
         return RawCall(name, named, kind, repairs, positional=values)
 
-    # Lines that no mark announces.
+    # Lines without a mark.
 
     def _first_line(self, position: int) -> Found:
-        """A tool's name alone on the first line, and an object under it (GLM-4, Functionary).
+        """Read a tool's name on the first line, and an object below it (GLM-4, Functionary).
 
-        The name may be misspelt, unless the object holds a name of its own.
+        The name may be misspelled, unless the object contains a name.
         """
         text = self.text
         head = _FIRST_LINE.match(text, position)
@@ -671,12 +679,12 @@ class _Finder:
             return [], position
         kind = "functionary-v2" if head.group(2) else "glm-4"
         calls, end = self._object_of(head.group(1), head.end(), len(text), kind)
-        if _is_whole(calls) and not _BEHIND_FIRST_LINE.match(text, end):
+        if _is_whole(calls) and not _AFTER_FIRST_LINE.match(text, end):
             return [], position
         return calls, end
 
     def _line(self, begin: int) -> Found:
-        """The calls that begin where a line does; none if it is prose."""
+        """Return the calls that begin at the start of a line; none if the line is prose."""
         text = self.text
         if _TEMPLATE.match(text, begin):
             return [], begin
@@ -694,7 +702,7 @@ class _Finder:
         return self._python(begin, sure=False)
 
     def _led(self, entry: Format, lead: re.Match[str]) -> Found:
-        """The calls behind what begins a line in a format without marks."""
+        """Return the calls after the text that begins a line in a format without marks."""
         text, begin = self.text, lead.end()
         if entry.arguments == PYTHON:
             calls, end = self._python(begin, entry.name, sure=True)
@@ -710,11 +718,11 @@ class _Finder:
         else:
             return [], begin
         if _OBSERVATION.match(text, end):
-            end = len(text)  # a result that the model made up, and what it made of it
+            end = len(text)  # an invented result, and the text after it
         return calls, end
 
 
-_QUOTED = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")  # quotes are closed
+_QUOTED = re.compile(r"(?:[^'\"]++|(?<=\w)'(?=\w)|'[^']*+'|\"[^\"]*+\")*+")  # all quotes closed
 _BRACES_HEAD = re.compile(r"call:\s*+([\w.\-/:]++)\s*+(?=\{)")
 _LED: Final = [each for each in FORMATS if each.lead]
 _LOOSE_CLOSE = re.compile(r"\Z|(?:```|</tool_call>)[ \t]*+(?:\n|\Z)")
@@ -727,9 +735,9 @@ _STATEMENT = re.compile(
 
 
 def _is_in_program(text: str, start: int, end: int, calls: list[RawCall]) -> bool:
-    """Whether calls are lines of a program, which would run as a whole or not at all.
+    """Return whether calls are lines of a program, so that they are not meant as tool calls.
 
-    This holds for Python calls whose fence holds more than calls and comments, and for calls
+    This is so for Python calls in a fence with other lines than calls and comments, and for calls
     without a fence if the line before or after them is a statement.
     """
     if calls[0].format != "python":
@@ -739,13 +747,13 @@ def _is_in_program(text: str, start: int, end: int, calls: list[RawCall]) -> boo
         around = before + text[end:].partition("```")[0]
         return any(map(_CODE.match, around.splitlines()))
     before = text[max(0, start - _LOOK_BACK) : start].rpartition("\n")[0].rpartition("\n")[2]
-    behind = text[end : end + _LOOK_BACK].partition("\n")[2].partition("\n")[0]
-    return any(map(_STATEMENT.match, (before, behind)))
+    after = text[end : end + _LOOK_BACK].partition("\n")[2].partition("\n")[0]
+    return any(map(_STATEMENT.match, (before, after)))
 
 
 @functools.cache
 def _brace_tokens(quote: str) -> re.Pattern[str]:
-    """The tokens of Gemma's braces: a text, a text in JSON's quotes, a key or word, a sign."""
+    """Return the pattern of the tokens in Gemma's braces: text, JSON string, key or word, sign."""
     bare = r"[^\s:,{}\[\]<>\"'][^:,{}\[\]<>\"'\n]*+"
     quote = re.escape(quote)
     json_text = r'"(?:[^"\\]++|\\.)*+"'
@@ -754,10 +762,10 @@ def _brace_tokens(quote: str) -> re.Pattern[str]:
 
 @functools.cache
 def _tag_patterns(entry: Format) -> tuple[re.Pattern[str], ...]:
-    """The patterns of a format of tags.
+    """Return the patterns of a format with tags.
 
-    In their order: what opens a parameter, up to its value; each tag that a value could hold by
-    mistake; what may follow a value; what may follow the last value of a text.
+    In order: the opening of a parameter, up to its value; the tags that a value may contain by
+    mistake; the texts that may follow a value; the texts that may follow the last value of a text.
     """
     parameter, closes = re.escape(entry.parameter), "|".join(map(_closer, entry.closes))
     frame = (text for text in entry.frame if not text.startswith("</"))
@@ -772,16 +780,16 @@ def _tag_patterns(entry: Format) -> tuple[re.Pattern[str], ...]:
 
 # Calls as mappings.
 #
-# Which keys hold the name and the arguments differs by family: `name` and `arguments` (Hermes,
-# OpenAI), `name` and `parameters` (Llama). Other keys are accepted as a repair, and so are
-# arguments next to the name.
+# The keys of the name and the arguments differ by family: `name` and `arguments` (Hermes, OpenAI),
+# `name` and `parameters` (Llama). Other keys, and arguments in the same object as the name, are
+# accepted as a repair.
 
 _NAMES = ("name", "tool", "tool_name", "function", "function_name", "action")
 _ARGUMENTS = (
     *("arguments", "parameters", "args", "input", "kwargs", "params"),
     *("tool_input", "action_input"),
 )
-_BESIDE = {"id", "type", "index", "call_id", "tool_call_id"}  # keys of a call, no arguments
+_OTHER_KEYS = {"id", "type", "index", "call_id", "tool_call_id"}  # keys that are not arguments
 _MAX_INNER = 8  # an object under `function`, in an object under `function`, ...
 _NATIVE = {each.name: {"name", "arguments", *each.keys} for each in FORMATS}
 
@@ -789,7 +797,7 @@ _NATIVE = {each.name: {"name", "arguments", *each.keys} for each in FORMATS}
 def from_mapping(
     data: dict[Any, Any], kind: str, specs: Mapping[str, ToolSpec], repairs: tuple[Repair, ...] = ()
 ) -> RawCall:
-    """The call that a mapping describes; its name is None where the mapping has none."""
+    """Return the call that a mapping describes; its name is None if the mapping has no name."""
     names: list[str] = []
     for depth in range(_MAX_INNER):  # OpenAI: {"id", "type": "function", "function": {...}}
         repairs = (*repairs, RENAMED_FIELD) if depth and kind == HERMES else repairs
@@ -808,7 +816,7 @@ def from_mapping(
     filled = [key for key in wrappers if data[key] is not None and data[key] != {}]
     objects = [data[key] for key in filled if issubclass(type(data[key]), dict)]
     if not wrappers or any(each != objects[0] for each in objects):
-        arguments: Any = {k: v for k, v in data.items() if k != name_key and k not in _BESIDE}
+        arguments: Any = {k: v for k, v in data.items() if k != name_key and k not in _OTHER_KEYS}
         repairs = (*repairs, FLAT_ARGUMENTS) if arguments else repairs
         used = {name_key}
     else:
@@ -820,18 +828,18 @@ def from_mapping(
 
 
 def _as_read(call: RawCall, read: JsonRead) -> RawCall:
-    """The call, marked as not whole where brackets of its JSON are missing."""
+    """Return the call, marked as not whole if brackets of its JSON are missing."""
     whole = not (read.cut or read.missing)
     return replace(call, whole=whole, unfinished=read.missing > 0)
 
 
-# Talk about calls. What is looked at around a mark is bounded, so a text of nothing but marks takes
-# no longer.
+# Text about calls. The number of characters examined around a mark is bounded, so that a text that
+# consists of marks takes linear time.
 
 _LOOK_BACK = 200  # characters of the line before a mark
 _LOOK_AHEAD = 4_000  # characters up to a closing quotation mark
 _WORD = re.compile(r"[^\W\d_]{2}")
-_CONTROL = (  # about what the table holds, in general
+_CONTROL = (  # approximates all control texts of the table
     r"(?:<[^<>\n]{1,60}>|\]<\]minimax\[>\[|\[/?[A-Z_]+\]|\[unused\d+\]|\u273f\w+\u273f)"
 )
 _WITH_WORD = re.compile(rf"{_CONTROL}\w*+")
@@ -845,7 +853,7 @@ _QUOTES = {
     "\u2018": re.compile("\u2019"),
     "\u00ab": re.compile("\u00bb"),
 }
-"""Quotation marks that open, each with the pattern of what closes it."""
+"""Opening quotation marks, each with the pattern of its closing mark."""
 _BODY = re.compile(r"\s*+(?:[{\[<`(]|[\w.\-/:]++\s*+(?:json\s*+)?+[({<\[]|\Z)")
 _STAND_IN = (
     r"(?:<(?!think)[a-z][\w \-]{1,40}>|\{[a-z][\w ]{0,40}\}|\$\{?\w{1,40}|\.{3}|\u2026|x{3,}|"
@@ -861,9 +869,9 @@ _TEMPLATE = re.compile(
 
 
 def _is_sentence(text: str, place: int, floor: int) -> bool:
-    """Whether the line before a place holds words, as far back as where the last call ended.
+    """Return whether there are words before a position, in its line and after the last call.
 
-    A word directly behind a control text belongs to that: `<|open|>tools<|sep|>`.
+    A word directly after a control text belongs to it: `<|open|>tools<|sep|>`.
     """
     begin = max(floor, place - _LOOK_BACK)
     line = text[max(begin, text.rfind("\n", begin, place) + 1) : place]
@@ -871,11 +879,12 @@ def _is_sentence(text: str, place: int, floor: int) -> bool:
 
 
 def _quotation_end(text: str, place: int, floor: int) -> int:
-    """Where the quotation ends that holds a mark within a sentence; -1 if none does.
+    """Return the end of the quotation in a sentence that contains a mark; -1 if there is none.
 
     Args:
-        place: Where the mark begins. Only other marks may precede it in the quotation.
-        floor: Where the call before it ends.
+        text: The text.
+        place: The start of the mark. Only other marks may precede it in the quotation.
+        floor: The end of the call before it.
     """
     begin = max(floor, place - _LOOK_BACK)
     opening = max([text.rfind(sign, begin, place) for sign in _QUOTES])
@@ -888,7 +897,7 @@ def _quotation_end(text: str, place: int, floor: int) -> int:
 
 
 def _is_placeholder(call: RawCall, specs: Mapping[str, ToolSpec]) -> bool:
-    """Whether a call is an example of the format: a placeholder is its name."""
+    """Return whether a call is an example of the format, with a placeholder as its name."""
     name = call.name
     if call.error is not None or not isinstance(name, str) or name in specs:
         return False

@@ -1,10 +1,10 @@
-"""The table of call formats: how each family of models writes a call, reasons, and ends a turn.
+"""The table of call formats: how each model family writes calls and thinking, and ends a turn.
 
-`toolgym.calls.find` reads calls by this table; the documentation, the tests and
-`toolgym.sanitize` take their lists from it. A new family is one more entry and a fixture. Entries
-name their sources: the chat template of the family, or the parser of a serving engine.
+`toolgym.calls.find` reads calls by this table; the documentation, the tests and `toolgym.sanitize`
+take their lists from it. To support a new family, add an entry and a fixture. Entries name their
+sources: the chat template of the family, or the parser of a serving engine.
 
-This module needs the standard library alone, because `toolgym.sanitize` does.
+This module imports the standard library only, because `toolgym.sanitize` imports it.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ THINK: Final = ("<think>", "</think>")
 
 @dataclass(frozen=True)
 class Format:
-    """How one or more families of models write calls.
+    """A call format of one or more model families.
 
     Attributes:
-        name: Its name, as `formats_in` returns it.
-        models: The model families that write it, separated by commas.
-        source: Where it is documented: files of public repositories.
-        arguments: How arguments are written: `JSON`, `Python`, `tags` or `braces`.
+        name: Name of the format, as `formats_in` returns it.
+        models: The model families that use it, separated by commas.
+        source: Files of public repositories that document it.
+        arguments: Notation of the arguments: `JSON`, `Python`, `tags` or `braces`.
         marks: Texts that open a call or a list of calls.
         closes: Texts that close a call (the first one) or a list of calls.
         frame: Other control texts around calls or inside them.
-        certain: Whether text behind a mark that is no call is an error. Otherwise the mark has
+        certain: Whether a mark without a call after it is an error. False for marks that have
             other uses too.
         head: Pattern of the text between a mark and the arguments; group 1 is the tool's name.
         lead: Pattern that begins a line with a call, in formats without marks.
         keys: Keys of the name and the arguments in a JSON object.
         keyed: Whether the JSON object has the tool's name as its only key.
-        parameter: Text that opens a parameter, in formats of tags.
+        parameter: Text that opens a parameter, in formats with tags.
         key: Pattern of the text between `parameter` and the value; group 1 is the parameter's name.
-            The pattern `head` if it is empty.
+            If empty, `head` is used.
         close: Text that closes the value of a parameter.
-        quotes: Texts around a value, in formats of tags and braces.
-        thinking: Texts that open and close reasoning.
+        quotes: Texts around a value, in formats with tags or braces.
+        thinking: Texts that open and close thinking.
         result: Texts that open and close the result of a tool.
         stop: Tokens that end a turn.
     """
@@ -70,12 +70,12 @@ class Format:
 
     @property
     def families(self) -> list[str]:
-        """The names of the model families."""
+        """The names of the model families in a list."""
         return self.models.split(", ")
 
 
-# Patterns are possessive (`*+`): no run of blanks is divided between two places, so the time to
-# match grows with the length of the text.
+# Patterns are possessive (`*+`): a match never gives characters back, so the time to match grows
+# linearly with the length of the text.
 NAME: Final = r"([\w.\-/]++)"
 NAME_LINE: Final = rf"\s*+{NAME}[ \t]*+\n\s*+(?=\{{)"
 BARE_NAME: Final = r"\s*+([\w.\-/:]++)\s*+(?:<tool_sep[^<>]*+>\s*+)?+(?=<|\Z)"
@@ -85,12 +85,12 @@ OTHERS: Final = r"(?:\s++\w++\s*+=\s*+(?:\"[^\"<>]*+\"|'[^'<>]*+'|[^\s\"'<>/]++)
 EQUALS: Final = rf"{QUOTED}\s*+>"
 ATTRIBUTE: Final = rf"\s*+name\s*+=\s*+{QUOTED}{OTHERS}\s*+>"
 SUFFIX: Final = r"(?::\w{1,16})?+"
-"""Hunyuan 3 ends its tags in a word of its tokenizer: `<tool_call:6124c78e>`."""
+"""Pattern of the suffix that Hunyuan 3 adds to its tags: `<tool_call:6124c78e>`."""
 DEEPSEEK_END: Final = ("<\uff5cend\u2581of\u2581sentence\uff5c>",)
 
 
 def _pair(space: str) -> str:
-    """The pattern from the tag of a key to its value, which has a tag of its own (GLM)."""
+    """Return the pattern from the tag of a key to its value, which has its own tag (GLM)."""
     space = re.escape(space)
     return (
         rf"{SUFFIX}>\s*+([^<>\s]++)\s*+</{space}arg_key{SUFFIX}>\s*+"
@@ -99,7 +99,7 @@ def _pair(space: str) -> str:
 
 
 def _deepseek(name: str, models: str, source: str) -> Format:
-    """A format of DeepSeek's tokens around a name and a JSON object."""
+    """Return a format with DeepSeek's tokens around a name and a JSON object."""
     separator = "<\uff5ctool\u2581sep\uff5c>"
     return Format(
         name,
@@ -129,10 +129,17 @@ def _invoke(
     result: tuple[str, str] | None = None,
     stop: tuple[str, ...] = (),
 ) -> Format:
-    """A format of tags in a namespace: `<invoke name="f"><parameter name="x">value</parameter>`.
+    """Return a format with tags as in `<invoke name="f"><parameter name="x">value</parameter>`.
 
     Args:
-        closes: What closes a section of calls; `<x>` opens the section that `</x>` closes.
+        name: As in `Format`.
+        models: As in `Format`.
+        source: As in `Format`.
+        space: Prefix of the names of the tags.
+        closes: Texts that close a section of calls; `<x>` opens the section that `</x>` closes.
+        thinking: As in `Format`.
+        result: As in `Format`.
+        stop: As in `Format`.
     """
     return Format(
         name,
@@ -349,7 +356,7 @@ FORMATS: Final = (
         lead=r"-> tool/function_call\s*+",
         stop=("<|im_end|>", "<|endofturn|>", "<|stop|>"),
     ),
-    # A name, and behind it a JSON object with the arguments.
+    # A name, followed by a JSON object with the arguments.
     Format(
         "mistral-args",
         "Magistral, Devstral, Mistral Small 3.2, Mistral Medium 3",
@@ -551,7 +558,7 @@ FORMATS: Final = (
         lead=r"Call:[ \t]*+",
         stop=("<bot_end>",),
     ),
-    # Bare text in tags, and the braces that Gemma writes.
+    # Bare text in tags, and the braces of Gemma.
     Format(
         "qwen3-coder",
         "Qwen 3 Coder, Qwen 3.5, Nemotron 3, Step 3.5, MiMo, Nanbeige",
@@ -824,7 +831,7 @@ FORMATS: Final = (
         stop=("<start_function_response>", "<end_of_turn>"),
     ),
 )
-"""Of several formats with the same mark, the first that reads a call gives it its name."""
+"""All call formats. If formats share a mark, a call has the name of the first one that reads it."""
 
 _THOUGHTS: Final = (
     ("<thinking>", "</thinking>"),
@@ -835,9 +842,9 @@ _THOUGHTS: Final = (
     ("<ifm|think_fast>", "</ifm|think_fast>"),
     ("<ifm|think_faster>", "</ifm|think_faster>"),
 )
-"""Tags of thinking in addition to those of the table."""
+"""Tags of thinking in addition to those of `FORMATS`."""
 _ENDS_MESSAGE: Final = {"<|end|>", "<|end_message|>"}
-"""Tokens that end every message: they end a thought that was opened, and nothing else."""
+"""Tokens that end every message; they close a thought only if the text opened it."""
 _BEFORE_ROLE: Final = (
     *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<|start_of_role|>", "<|start|>"),
     *("<start_of_turn>", "<|turn>", "<seed:bos>", "]~b]"),
@@ -848,7 +855,7 @@ _TURNS: Final = (
     *("<|user|>", "<|system|>", "<|observation|>", "<|im_user|>", "<|im_system|>", "[INST]"),
     *("<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<\uff5cUser\uff5c>", "[SYSTEM_PROMPT]"),
 )
-"""Texts that open a turn of another role: nothing behind them is the model's."""
+"""Texts that open a turn of another role; the text after them is not the model's."""
 
 THOUGHT: Final = "thought"
 _KINDS: Final = [
@@ -861,13 +868,13 @@ HIDES: Final = {
     **_RESULTS,
     **{opens: kind for opens, _, kind in _KINDS},
 }
-"""Texts that hide what follows, each with the kind of text that ends it; empty if none does."""
+"""Texts that hide the text after them, each with the kind of text that ends it; "" for none."""
 SHOWS: Final = {
     **{closes: closes for closes in _RESULTS.values() if closes},
     **{closes: kind for _, closes, kind in _KINDS},
 }
-"""Texts that end something hidden, each with its kind. One that closes a thought also closes one
-that the prompt opened."""
+"""Texts that end hidden text, each with its kind. A text that closes a thought also closes one that
+the prompt opened."""
 
 CONTROL_TEXTS: Final = [
     text
@@ -875,20 +882,20 @@ CONTROL_TEXTS: Final = [
     for text in (*each.marks, *each.frame, *each.closes, *each.stop, each.parameter, each.close)
     if text and not text[0].isalpha()
 ] + [*HIDES, *SHOWS]
-"""Every text of a format that is no ordinary text: marks, frames, ends of turns, thinking."""
+"""Every control text of a format: marks, frames, ends of turns, thinking."""
 
 
 def opened_thought(prompt: str) -> str:
-    """The tag of thinking that a prompt ends with, which belongs to the turn; empty without one."""
+    """Return the opening tag of thinking at the end of a prompt; "" if there is none."""
     end = prompt.rstrip()[-64:]
     return next((opens for opens, _, _ in _KINDS if end.endswith(opens)), "")
 
 
 def alternatives(texts: Iterable[str]) -> list[str]:
-    """Patterns that together match the longest of some texts, one for each first character.
+    """Return patterns that match the longest of some texts, one pattern for each first character.
 
-    Texts with the same beginning share it, so a search looks at each character once instead of
-    once for each of a hundred texts.
+    Texts with a common prefix share it in the pattern, so a search reads each character once
+    instead of once for each of a hundred texts.
     """
     by_first: dict[str, list[str]] = {}
     for text in texts:

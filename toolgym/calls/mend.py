@@ -1,16 +1,16 @@
-"""Reads one JSON object that a model wrote, from a known start, and mends it where it is broken.
+"""Reads a JSON object in the text of a model, and mends invalid JSON that has one possible reading.
 
-Valid JSON is decoded as it is, whatever tags its strings hold. JSON that does not load is mended if
-it can be read in one way only: raw control characters inside strings, brackets that are missing at
-the end, Python's own notation (single quotes, True, a comma behind the last value), and keys
-without quotes. Anything else is an error that quotes the place; no value is guessed.
+Valid JSON is decoded unchanged, regardless of tags in its strings. Invalid JSON is mended if it has
+only one possible reading: raw control characters in strings, missing brackets at the end, Python
+notation (single quotes, True, a comma after the last value), and keys without quotes. Anything else
+is an error that quotes the place; no value is guessed.
 
-A text that was cut off is not mended: where it ends inside a string, a number or a list, or before
-a value, the object is `truncated`, because half an answer must not become an answer. Brackets are
-added only behind a complete value.
+A text that was cut off is not mended: if it ends inside a string, a number or a list, or before a
+value, the object is `truncated`, because a part of an answer must not be executed. Brackets are
+added only after a complete value.
 
-A tag that closes a call may also be a part of a string in broken JSON. Then the object is read
-beyond the tag if it can be mended so; else it is an error. It is never cut at the tag.
+A tag that closes a call may also be a part of a string in invalid JSON. In this case the object is
+read beyond the tag if it can be mended there; otherwise it is an error. It is never cut at the tag.
 
 Mending is slow, so at most `MAX_MENDED` characters of one message are mended.
 """
@@ -31,14 +31,14 @@ MAX_NESTING = 60
 
 @dataclass(slots=True)
 class Outline:
-    """The brackets of a text: where the first value ends, or how it stops short of that.
+    """The bracket structure of a text: the end of its first value, or the brackets that are open.
 
     Attributes:
-        end: Position behind the value, or None if brackets stay open.
-        closers: The brackets that are missing.
-        complete: With brackets open: whether the text stops behind a whole value of an object.
-        depth: The deepest nesting that was met.
-        open_at: Where the string begins inside of which the text stops; -1 if it does not.
+        end: Position after the value; None if brackets are open.
+        closers: The missing closing brackets.
+        complete: With open brackets: whether the text ends after a complete value of an object.
+        depth: Maximum depth of nesting.
+        open_at: Start of the string in which the text ends; -1 if it does not end in a string.
     """
 
     end: int | None
@@ -48,8 +48,8 @@ class Outline:
     open_at: int = -1
 
 
-# The repetitions are possessive (`*+`): they never give back what they took, so a string without
-# its end costs one look at the rest of the text.
+# The repetitions are possessive (`*+`): they never give characters back, so an unclosed string
+# costs one pass over the rest of the text.
 THREE_DOUBLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+"""'
 THREE_SINGLE = r"'''(?:[^'\\]++|\\.|'(?!''))*+'''"
 DOUBLE = r'"(?:[^"\\]++|\\.)*+"'
@@ -69,10 +69,10 @@ _BEFORE_VALUE = "{[(,:="
 
 
 def outline(text: str) -> Outline:
-    """Follow the brackets from the start of `text`, strings in double or single quotes apart.
+    """Follow the brackets from the start of a text, outside of strings in single or double quotes.
 
-    An apostrophe opens a string only where a value can begin. Tokens are taken one after another
-    and none is looked at twice, so the time grows with the length of the text.
+    An apostrophe opens a string only where a value can begin. Each token is read once, so the time
+    grows linearly with the length of the text.
     """
     stack: list[str] = []
     unclosed: set[str] = set()
@@ -107,7 +107,7 @@ def outline(text: str) -> Outline:
         before, last = last, "=" if token.endswith("=") else token
     if last[0] in "\"'":
         complete = before in ":=" or (stack == [")"] and before in "(,")
-    else:  # a number or a word without a blank behind it may go on
+    else:  # a number or a word may continue unless a blank follows it
         ends = is_blank and before in ":=(" and last not in _BEFORE_VALUE
         complete = last in "}])" or ends
     complete = complete and bool(stack) and "]" not in stack
@@ -125,15 +125,15 @@ CONFLICT = "one key has two different values"
 
 @dataclass(slots=True)
 class JsonRead:
-    """The reading up to `end`.
+    """The result of reading a JSON object.
 
     Attributes:
         value: The object.
-        end: The position behind it.
-        repairs: What had to be mended.
-        problem: TRUNCATED, or half a sentence, if it could not be read.
-        cut: Brackets were put in front of its tag, which may be a part of it.
-        missing: How many brackets are missing at the end of the text.
+        end: The position after the object.
+        repairs: The repairs that were needed.
+        problem: TRUNCATED, or a clause with the reason, if the object could not be read.
+        cut: Whether brackets were added before the closing tag, which may be a part of the object.
+        missing: Number of brackets that are missing at the end of the text.
     """
 
     value: Any
@@ -145,27 +145,27 @@ class JsonRead:
 
 
 class ConflictingKeys(ValueError):
-    """One object has one key with two different values."""
+    """An object has a key with two different values."""
 
 
 class NotALiteral(ValueError):
-    """A Python expression is more than literals."""
+    """A Python expression is not a literal."""
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of its pairs of keys and values; a key that is repeated keeps its one value.
+    """Return the object with these pairs; repeated keys must have equal values, or one be None.
 
     Raises:
-        ConflictingKeys: It has two.
+        ConflictingKeys: A key has two different values.
     """
     members = dict(pairs)
     if len(members) < len(pairs):
         members = {}
         for key, value in pairs:
-            known = members.get(key)
-            if known is None:
+            before = members.get(key)
+            if before is None:
                 members[key] = value
-            elif value is not None and (known != value or type(known) is not type(value)):
+            elif value is not None and (before != value or type(before) is not type(value)):
                 raise ConflictingKeys(key)
     return members
 
@@ -176,11 +176,11 @@ _LOOSE = json.JSONDecoder(object_pairs_hook=members_of, strict=False)
 
 
 def decode_json(text: str) -> Any:
-    """The value of JSON text that was found inside a value; its strings may hold raw line breaks.
+    """Decode JSON text in which strings may hold raw line breaks.
 
     Raises:
-        json.JSONDecodeError: It is no JSON, or too large.
-        ConflictingKeys: It has one key with two values.
+        json.JSONDecodeError: The text is not JSON, or too large.
+        ConflictingKeys: A key has two different values.
     """
     try:
         return _LOOSE.decode(text)
@@ -191,14 +191,14 @@ def decode_json(text: str) -> Any:
 
 
 class JsonReader:
-    """Reads objects out of one message and keeps its budget for mending."""
+    """Reads the JSON objects of one message, which share a budget of characters to mend."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._left = MAX_MENDED
 
     def read(self, start: int, limit: int) -> JsonRead:
-        """The object that begins at `start`; `limit` is where its tag, or the text, ends."""
+        """Read the object at `start`; `limit` is the position of its closing tag, or of the end."""
         try:
             value, end = _STRICT.raw_decode(self.text, start)
         except ConflictingKeys:
@@ -214,7 +214,7 @@ class JsonReader:
         shape = outline(window)
         opened = shape.open_at
         crossing = opened >= 0 and not over and limit < len(text)
-        if crossing:  # the tag at `limit` may be a part of the string that is open there
+        if crossing:  # the tag at `limit` may be a part of the string that is open
             window = text[start : start + self._left]
             shape = outline(window)
             over = start + len(window) < len(text)
@@ -225,14 +225,14 @@ class JsonReader:
                 return JsonRead(None, limit, problem=UNCLOSED)
             if not last:
                 return JsonRead(None, limit, problem=MALFORMED)
-            # With nothing behind its tag a quote was forgotten, rather than the end cut off there.
+            # If only the closing tag follows, a quote is missing and the text was not cut off.
             problem = UNCLOSED if text[limit:].strip() == "</tool_call>" else TRUNCATED
             return JsonRead(None, len(text), problem=problem)
         if shape.depth > MAX_NESTING:
             return JsonRead(None, limit, problem="it is nested too deeply")
         stop = start + len(window)
         if shape.closers and _CLOSED_LATER.match(text, stop, stop + MAX_MENDED):
-            return JsonRead(None, limit, problem="the brackets that close it stand behind its tag")
+            return JsonRead(None, limit, problem="its closing brackets are after its closing tag")
         if not crossing:
             self._left -= len(window)
         end = stop if shape.end is None else start + shape.end
@@ -258,11 +258,11 @@ class JsonReader:
 
 
 def as_written(chunk: str) -> Any:
-    """The value of JSON with raw line breaks, or of Python's notation.
+    """Decode JSON with raw line breaks, or a Python literal.
 
     Raises:
-        json.JSONDecodeError: It is neither.
-        ConflictingKeys: It would load, but one key has two different values.
+        json.JSONDecodeError: The text is neither.
+        ConflictingKeys: A key has two different values.
     """
     try:
         return decode_json(chunk)
@@ -274,14 +274,14 @@ def as_written(chunk: str) -> Any:
 
 
 TEXT = rf"(?:{THREE_DOUBLE}|{THREE_SINGLE}|{DOUBLE}|{SINGLE})"
-# A string, or what stands between strings. A backslash takes the next character along, so a quote
-# that is not closed is met once only.
+# A string, or the text between strings. A backslash includes the next character, so an unclosed
+# quote is read only once.
 PIECE = re.compile(rf"({TEXT})|[^\"'\\]++|\\?.", re.DOTALL)
-# Python reads two texts side by side as one and skips a comment, and so would lose a quote, a comma
-# or a word that was meant.
+# Python joins adjacent strings and skips comments, so it would lose a quote, a comma or a word that
+# the model meant.
 _LOSES_NOTHING = re.compile(rf"(?:{TEXT}(?!\s*+[\"'])|[^\"'#]++)*+", re.DOTALL)
-# Python warns of a number that runs into a word (`1or 2`) and of what strings of bytes and
-# formatted strings hold. None of these is a literal.
+# Python shows warnings for a number that runs into a word (`1or 2`) and for some byte strings and
+# f-strings. None of these is a literal.
 _WARNED = r"(?i:\d\w*?(?:\.\w*?)?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"'])"
 _WITHOUT_WARNING = re.compile(rf"(?:{TEXT}|[^\"'\w]++|(?!{_WARNED})\w++|[\"'])*+", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|[\n\\'\"abfnrtvxNuU])?")
@@ -289,15 +289,15 @@ CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none":
 
 
 def as_python(source: str) -> str:
-    """The source that is parsed: without blanks around it, its unknown escapes written out."""
+    """Return the source for the parser: stripped, with backslashes of unknown escapes doubled."""
     return _ESCAPE.sub(lambda found: found.group() if found.group(1) else r"\\", source.strip())
 
 
 def parse_expression(source: str) -> ast.expr:
-    """Python source as a tree; no warning is shown for it.
+    """Parse a Python expression without showing warnings.
 
     Raises:
-        NotALiteral: It is no Python expression, or one that is too large.
+        NotALiteral: The source is not an expression, or too large.
     """
     if len(source) > MAX_MENDED or not _WITHOUT_WARNING.fullmatch(source):
         raise NotALiteral("too long, or no literal")
@@ -308,13 +308,13 @@ def parse_expression(source: str) -> ast.expr:
 
 
 def python_literal(source: str) -> Any:
-    """The value of a Python literal; `true`, `false`, `null` are read as JSON means them.
+    """Return the value of a Python literal; `true`, `false` and `null` have their JSON meaning.
 
-    A key may stand without quotes: no variable can be meant there.
+    Keys may be written without quotes, because they cannot be variables.
 
     Raises:
-        NotALiteral: It is more than a literal.
-        ConflictingKeys: One dict has one key with two different values.
+        NotALiteral: The source is not a literal.
+        ConflictingKeys: A dict has a key with two different values.
     """
     if not _LOSES_NOTHING.fullmatch(source):
         raise NotALiteral("a text may be lost")
@@ -328,7 +328,7 @@ def python_literal(source: str) -> Any:
 
 
 def literal_value(node: ast.expr | None, depth: int = 0) -> Any:
-    """The value of a parsed literal; see `python_literal`."""
+    """Return the value of a parsed literal; see `python_literal`."""
     if depth > MAX_NESTING:
         raise NotALiteral("too deep")
     match node:

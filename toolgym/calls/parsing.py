@@ -1,10 +1,10 @@
-"""The parser: from an action to the tool calls that it means.
+"""The parser of actions: `parse_calls` returns the tool calls in a text or an object.
 
-`parse_calls` first finds raw calls in a text (`toolgym.calls.find`) or in an object that some
-library parsed, and then binds each to its tool (`toolgym.calls.bind`). A text that is one clean
-call takes a shorter way to the same result. Repairs are recorded by their codes in the table
-`REPAIRS`. A call that cannot be repaired is a `ToolCall` with a `ToolError` of the table
-`CALL_ERRORS`. No text, object or structure that a model or a caller passes raises an exception.
+`parse_calls` finds raw calls in a text (`toolgym.calls.find`) or in an object that a library
+parsed, and binds each to its tool (`toolgym.calls.bind`). A text that is one clean call takes a
+faster path to the same result. Repairs are recorded by their codes in the table `REPAIRS`. A call
+that cannot be repaired is a `ToolCall` with a `ToolError` of the table `CALL_ERRORS`. No action, of
+whatever type, raises an exception.
 
     >>> from toolgym.tools import specs_from
     >>> tools = [{"name": "look", "parameters": {"properties": {"at": {"type": "string"}},
@@ -36,22 +36,22 @@ from toolgym.tools import ToolSpec, specs_from
 
 
 def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> list[ToolCall]:
-    """The calls that an action holds, in their order; never raises for any action.
+    """Return the calls in an action, in order; no action raises an exception.
 
     Args:
         action: Text; a call or an assistant message as a dict or as an object of the openai
             package; a list of those; or a `ToolCall`, which is bound again.
         tools: `ToolSpec`s, a mapping of them by name, or OpenAI function schemas.
-        parsing: `lenient` repairs what it can; `strict` takes only valid Hermes text, or parsed
+        parsing: `lenient` repairs mistakes; `strict` accepts only valid Hermes text, or parsed
             calls, with exact names, keys and types.
 
     Returns:
-        At most 32 calls; none if a text holds none. A call that must not be executed has its
-        `error`. Of different calls of terminal tools only the first is returned, with an error,
-        and no call behind it.
+        At most 32 calls; none for a text without calls. A call that must not be executed has an
+        `error`. If there are different calls of terminal tools, only the first is returned, with
+        an error, and no call after it.
 
     Raises:
-        TypeError: `tools` holds something that is no tool: the caller's mistake, not the agent's.
+        TypeError: `tools` contains an object that is not a tool.
     """
     specs = specs_of(tools)
     if type(action) is str and (clean := _clean_call(action, specs, parsing)):
@@ -106,8 +106,8 @@ def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
         return None
     if end < len(body) or key != "arguments" or type(written) is not tuple:
         return None
-    for name_of, value in written:
-        if type(value) is not str or name_of not in plan.texts:
+    for argument, value in written:
+        if type(value) is not str or argument not in plan.texts:
             return None
         if not value.isascii() or value.strip()[:1] in ("`", '"', "'"):
             return None
@@ -117,7 +117,7 @@ def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
 
 
 def _with_one_answer(calls: list[ToolCall], specs: Mapping[str, ToolSpec]) -> list[ToolCall]:
-    """The same calls; up to the first answer, now an error, where they hold different answers."""
+    """Return the calls; with different answers, only those up to the first, which gets an error."""
     terminal = {name for name, spec in specs.items() if spec.terminal}
     ends = [k for k, call in enumerate(calls) if type(call.name) is str and call.name in terminal]
     answers = [calls[k] for k in ends]
@@ -140,14 +140,14 @@ def bind_call(
     *,
     args: Sequence[Any] = (),
 ) -> ToolCall:
-    """Bind a call whose name and arguments are known apart.
+    """Bind a call of a given name and given arguments.
 
     Args:
+        name: Name of the tool.
         arguments: A dict; a list is bound by position (as a repair).
         tools: As for `parse_calls`.
         parsing: `lenient` or `strict`.
-        args: Values for the first arguments that were given by position in Python, where that is
-            no mistake and so no repair.
+        args: Values of the first arguments, given by position in Python, which is not a repair.
     """
     return bind(RawCall(name, arguments, "parsed"), specs_of(tools), parsing, args)
 
@@ -156,26 +156,27 @@ _ONLY_SPECS = frozenset({ToolSpec})
 
 
 def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
-    """The tools by name; a dict of `ToolSpec` is used as it is."""
+    """Return the tools by name; a dict of `ToolSpec` is returned unchanged."""
     if type(tools) is dict and _ONLY_SPECS.issuperset(map(type, tools.values())):
         return tools
     return specs_from(tools)
 
 
 def formats_in(text: str, tools: Any) -> list[str]:
-    """The names of the formats that the calls of a text are written in, in their order.
+    """Return the names of the formats of the calls in a text, in order.
 
-    Of several formats with one mark, the first that reads the call gives its name. Calls that
-    cannot be read have the name of the first format with their mark.
+    If several formats share a mark, a call has the name of the first one that reads it, or, if
+    none does, the name of the first one.
 
     Args:
+        text: The text of a model.
         tools: As for `parse_calls`.
     """
     return [call.format for call in find_calls(text, specs_of(tools))]
 
 
 def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Raw calls of an action, or ToolCalls where no more binding is needed."""
+    """Return the raw calls of an action, or `ToolCall`s if they need no binding."""
     kind = type(action)
     if issubclass(kind, str):
         return _in_text(str.__str__(action), specs, parsing)
@@ -193,7 +194,7 @@ def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list
 
 
 def _in_object(entry: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Calls of one object: a ToolCall, a call as a dict, a whole message, or an SDK's object."""
+    """Return the calls of a `ToolCall`, a call as a dict, a message, or an object of an SDK."""
     kind = type(entry)
     if kind is ToolCall:
         is_tool_error = issubclass(type(entry.error), ToolError)
@@ -220,7 +221,7 @@ def _fields_of(entry: Any) -> dict[Any, Any] | None:
 
 
 def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> RawCall:
-    """A call that some library parsed; its arguments may be JSON text, as OpenAI has it."""
+    """Return a call that a library parsed; its arguments may be JSON text, as in OpenAI's API."""
     if fields is None:
         return RawCall("", {}, "parsed", error=call_errors.bad_action("object", specs))
     inner = fields.get("function")
@@ -235,7 +236,7 @@ def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> Raw
     read = JsonReader(text).read(0, len(text))
     problem = read.problem
     if not problem and text[read.end :].strip():
-        problem = "something follows its arguments"
+        problem = "its arguments are followed by other text"
     if problem:
         error = call_errors.unreadable(problem == TRUNCATED, problem, specs)
         return replace(raw, arguments={}, error=error)
@@ -243,7 +244,7 @@ def _parsed(fields: dict[Any, Any] | None, specs: Mapping[str, ToolSpec]) -> Raw
 
 
 def _content(content: Any) -> str:
-    """The text of a message's content: a string, or the text parts of a list."""
+    """Return the text of a message's content: a string, or the text parts of a list."""
     if issubclass(type(content), str):
         return str.__str__(content)
     if type(content) is not list:
@@ -254,14 +255,14 @@ def _content(content: Any) -> str:
 
 @functools.cache
 def _control_texts() -> re.Pattern[str]:
-    """The pattern of every control text of a format."""
+    """Return the pattern of all control texts of the formats."""
     return re.compile("|".join(alternatives(CONTROL_TEXTS)))
 
 
 def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None) -> str:
-    """The text of a call as Hermes and Qwen write it; it parses back with no repair.
+    """Return the text of a call in the format of Hermes and Qwen, which parses without a repair.
 
-    A control text in a value is escaped, so no tokenizer or parser takes it for one.
+    Control texts in values are escaped, so that no tokenizer or parser treats them as control.
 
     Args:
         call: A call, or the name of a tool.
@@ -280,5 +281,5 @@ def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None
 
 
 def render_calls(calls: Iterable[ToolCall]) -> str:
-    """The text of several calls in one message."""
+    """Return the text of several calls in one message."""
     return "\n".join(map(render_call, calls))

@@ -1,13 +1,13 @@
-"""The table of repairs: the mistakes in a call that are forgiven.
+"""The table of repairs: mistakes in a call that are corrected.
 
-Each repair has an example: `before` is what a model wrote, `after` the call that it means, for an
+Each repair has an example: `before` is the text of a model, `after` the repaired call, for an
 environment with the tools `describe(table_name)`, `sample(table_name)`, `query(sql)` and the
-terminal `answer(value)`. The tests run every example. The finder and the binder record repairs of
-this table only.
+terminal `answer(value)`. The tests run every example. `find` and `bind` record repairs of this
+table only.
 
-The order of the table is the order in which the codes of one call are reported, each at most once.
-Native formats of other model families (XML functions, `[TOOL_CALLS]`, bare JSON, Python calls) are
-formats, not mistakes, so they have no code here.
+The codes of a call are reported in the order of the table, each at most once. Native formats of
+other model families (XML functions, `[TOOL_CALLS]`, bare JSON, Python calls) are not mistakes, so
+they have no code here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Repair:
-    """One kind of mistake that is forgiven.
+    """A kind of mistake that is repaired.
 
     Attributes:
-        code: Stable identifier, as found in `ToolCall.repairs`.
-        does: What the repair does, one sentence, for documentation and notes to the agent.
-        before: A text in which exactly this repair is needed.
-        after: The call it becomes, as (name, arguments).
+        code: Stable identifier, as in `ToolCall.repairs`.
+        does: Description of the repair in one sentence, for the documentation.
+        before: A text that needs this repair and no other.
+        after: The repaired call, as (name, arguments).
     """
 
     code: str
@@ -44,13 +44,13 @@ def _repair(code: str, does: str, before: str, after: tuple[str, dict[str, Any]]
 
 
 def in_order(repairs: Iterable[Repair]) -> tuple[str, ...]:
-    """Codes of the repairs in table order, each once."""
+    """Return the codes of the repairs in the order of the table, each once."""
     codes = {repair.code for repair in repairs}
     return tuple(code for code in REPAIRS if code in codes) if codes else ()
 
 
 def from_codes(codes: Iterable[str]) -> tuple[Repair, ...]:
-    """The repairs behind codes recorded earlier; what is no code of the table is left out."""
+    """Return the repairs with these codes; unknown codes are ignored."""
     return tuple(REPAIRS[code] for code in codes if code in REPAIRS)
 
 
@@ -58,20 +58,20 @@ _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})
 
 MISSING_CLOSE_TAG = _repair(
     "missing_close_tag",
-    "Reads a call whose tag is opened but not closed, if the call itself is complete.",
+    "Reads a complete call whose tag is not closed.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
     _SINGER,
 )
 REPAIRED_JSON = _repair(
     "repaired_json",
-    "Mends text that is not valid: brackets, quotes, a word without them, raw line breaks, a fence,"
-    " a list in a tag.",
+    "Mends invalid JSON: missing brackets, single or missing quotes, raw line breaks, a fence, or a"
+    " list in a tag.",
     "<tool_call>\n{'name': 'describe', 'arguments': {'table_name': 'singer'}\n</tool_call>",
     _SINGER,
 )
 REPLACED_SURROGATE = _repair(
     "replaced_surrogate",
-    "Replaces half of a surrogate pair, which no file or database can store, by U+FFFD.",
+    "Replaces a lone surrogate, which no file or database can store, by U+FFFD.",
     '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
     ("answer", {"value": "a\ufffd"}),
 )
@@ -83,7 +83,7 @@ RENAMED_FIELD = _repair(
 )
 FLAT_ARGUMENTS = _repair(
     "flat_arguments",
-    "Takes the arguments from beside the name, where no `arguments` object holds them.",
+    "Takes the arguments from the object of the call if it has no `arguments`.",
     '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
@@ -103,13 +103,13 @@ UNWRAPPED_ARGUMENTS = _repair(
 )
 POSITIONAL_ARGUMENTS = _repair(
     "positional_arguments",
-    "Gives values without names to the tool's arguments in their order.",
+    "Assigns values without names to the tool's arguments in order.",
     'describe("singer")',
     _SINGER,
 )
 RENAMED_TOOL = _repair(
     "renamed_tool",
-    "Matches a tool's name by case, separators, namespace or alias, then by nearest unique name.",
+    "Finds the tool regardless of case, separators and namespace, or by alias or nearest name.",
     '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
@@ -123,7 +123,7 @@ DROPPED_NULL = _repair(
 )
 RENAMED_KEY = _repair(
     "renamed_key",
-    "Takes the one key left over for the one required argument that is missing.",
+    "Uses the only unknown key for the only missing required argument.",
     '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
     _SINGER,
 )
@@ -136,7 +136,7 @@ DROPPED_ARGUMENT = _repair(
 )
 COERCED_VALUE = _repair(
     "coerced_value",
-    "Converts a value to its argument's type, or takes it out of a list or object of one.",
+    "Converts a value to the argument's type, or takes it out of a list or object with one entry.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": ["singer"]}}\n</tool_call>',
     _SINGER,
 )

@@ -1,4 +1,4 @@
-"""Tool names and arguments as binding needs them: `match_name` and `Plan`."""
+"""`match_name` finds the tool that a name means; `Plan` prepares a tool's arguments for binding."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ MAX_NAME = 100
 
 @dataclass(frozen=True)
 class Match:
-    """The tool that a name means, or the candidates if it means none or several."""
+    """The tool that a name means; None, with the candidates, if none or several match."""
 
     name: str | None
     near: tuple[str, ...] = ()
 
 
 def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
-    """Find the tool that is meant by a name that a model wrote.
+    """Find the tool that a name written by a model means.
 
-    In this order: the name itself; the same but for case and separators, or a listed alias; the
-    same with a namespace, prefix or suffix of whole words (`functions.describe`, `sql_describe`,
-    `describe_table`); the nearest name by edit distance, if it is near and clearly nearer than the
-    next. Two candidates mean none. A terminal tool ends the episode, so only the first two reach
-    it: nothing is answered by a guess.
+    These rules are tried in order: the exact name; the name or an alias regardless of case and
+    separators; the name with a namespace, prefix or suffix of whole words (`functions.describe`,
+    `sql_describe`, `describe_table`); the nearest name by edit distance, if it is near and clearly
+    nearer than the next. With two candidates there is no match. Only the first two rules find a
+    terminal tool, because its call ends the episode and must not be guessed.
     """
     if written in specs:
         return Match(written, (written,))
@@ -41,7 +41,7 @@ def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
 
 
 def is_near(written: str, specs: Mapping[str, ToolSpec]) -> bool:
-    """Return whether a name means a tool, or could mean one of several."""
+    """Return whether a name matches at least one tool."""
     return bool(match_name(written, specs).near)
 
 
@@ -73,17 +73,18 @@ def fold(name: str) -> str:
 
 
 class Plan:
-    """The arguments of one tool, prepared for binding; `plan_of` makes and caches it.
+    """The arguments of a tool, prepared for binding; `plan_of` makes and caches plans.
 
     Attributes:
-        names: Its arguments in the order of the signature.
-        required: Those without a default.
-        nullable: Those whose type accepts null.
-        texts: Those whose type is text and nothing else (null aside).
-        code: The language of each argument that holds code.
-        folded: Argument names by their spelling without case and separators; ambiguous ones are
-            left out.
-        validator: Checks and converts all arguments at once.
+        spec: The tool.
+        names: The names of the arguments in the order of the signature.
+        required: The names of those without a default.
+        nullable: The names of those whose type accepts null.
+        texts: The names of those whose type is text only, or text and null.
+        code: The language of each argument that holds code, by name.
+        folded: Argument names by their spelling without case and separators, without ambiguous
+            ones.
+        validator: The pydantic validator of all arguments.
     """
 
     def __init__(self, spec: ToolSpec) -> None:
@@ -106,7 +107,7 @@ class Plan:
         self._attributes = dict(zip(fields, spec.arguments.model_fields, strict=True))
 
     def accepts(self, name: str, value: Any) -> bool:
-        """Return whether one argument takes a value as it is."""
+        """Return whether an argument accepts a value without conversion."""
         try:
             self._types[name].validate_python(value, strict=True)
         except ValidationError:
@@ -114,7 +115,7 @@ class Plan:
         return True
 
     def has_exactly(self, written: dict[str, Any]) -> bool:
-        """Return whether all keys are arguments, none required is absent, no null is unwanted."""
+        """Return whether the keys and nulls of an object fit the arguments."""
         names, nullable = self.names, self.nullable
         for key, value in written.items():
             if key not in names or (value is None and key not in nullable):

@@ -1,12 +1,11 @@
-"""Chat models behind an OpenAI-compatible server: one client for policies and operators.
+"""Client for chat models on an OpenAI-compatible server, for policies and operators.
 
-`ChatClient.complete` and `complete_all` ask and wait for replies, over the library `openai` (the
-extra of that name), which is imported when the first request is sent. A request that gets no reply
-is a `ChatFault`, an `EnvironmentFault` with a code of its own. `toolgym.policies.chat.ChatPolicy`
-plays environments with the client: `--policy openai:MODEL`.
+`ChatClient.complete` and `complete_all` send requests and wait for the replies. They use the
+library `openai` (the extra `openai`), which is imported with the first request. A request without a
+reply is a `ChatFault`, an `EnvironmentFault` with a code. `toolgym.policies.chat.ChatPolicy` plays
+environments with the client: `--policy openai:MODEL`.
 
-The key is read from the environment with the first request; nothing that is printed, pickled or
-stored holds it.
+The key is read from the environment with the first request. It is never printed, pickled or stored.
 """
 
 from toolgym.chat.client import ChatClient, Totals

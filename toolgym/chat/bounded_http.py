@@ -1,10 +1,10 @@
-"""The HTTP client of the library `openai`, with limits on what a server may send.
+"""HTTP client for the library `openai` that limits the length and the time of responses.
 
-The library bounds neither the length of a body nor the time of an exchange: a server may send one
-byte a second, or a small body that unpacks to gigabytes. Here a body is read as it comes off the
-wire up to a limit, and a packed one is refused; one try has a time limit from the connection to the
-last byte. Redirects are not followed, so that prompt and key go to no other
-server, and cookies are dropped, so that no reply depends on an earlier one.
+The library limits neither the length of a body nor the total time of a request: a server may send
+one byte per second, or a small compressed body that unpacks to gigabytes. This client reads a body
+up to a limit and refuses compressed ones; a try has a time limit from the connection to the last
+byte. Redirects are not followed, so that prompt and key reach no other server, and cookies are
+dropped, so that no reply depends on an earlier one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import httpx2
 import openai
 
 LONGEST_BODY: Final = 1 << 23
-"""Bytes of a body: two million tokens."""
+"""Maximum length of a body in bytes, about two million tokens."""
 LONGEST_ERROR: Final = 1 << 16
-"""Bytes that are read of a body whose status is an error."""
+"""Number of bytes that are read from the body of an error."""
 HEADERS: Final = {"Accept-Encoding": "identity"}
 _WAITS: Final = ("retry-after", "retry-after-ms")
 _PIECES_AT_ONCE: Final = 64
@@ -28,17 +28,17 @@ _TOO_LONG: Final = f"the reply is longer than {LONGEST_BODY // 1_000_000} MB"
 
 
 class Unreadable(openai.OpenAIError):
-    """A body that cannot be read; the message says why."""
+    """A body that cannot be read; the message states the reason."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client for whole replies of bounded length.
+    """An HTTP client that reads whole bodies of limited length.
 
     Args:
-        connections: Largest number of connections, which are all kept open.
-        seconds: Time limit of one try.
-        tls: Whether connections are encrypted. Loading the certificates takes longer than most
-            requests to a local server.
+        connections: Maximum number of connections, all of which are kept open.
+        seconds: Time limit of one try in seconds.
+        tls: Whether connections are encrypted. Without it no certificates are loaded, which takes
+            longer than most requests to a local server.
     """
 
     def __init__(self, connections: int, seconds: float, tls: bool) -> None:
@@ -53,7 +53,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         self._seconds = seconds
 
     async def send(self, request: Any, **options: Any) -> Any:
-        """The whole response to a request.
+        """Send a request and return the response with its body.
 
         Raises:
             TimeoutException: It took too long; the library tries again.
@@ -80,11 +80,11 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
 
 
 async def _body(response: Any) -> bytes:
-    """The body of a response as it was sent; of an error only the beginning."""
+    """Return the raw body of a response; for an error, only its beginning."""
     is_error = not 200 <= response.status_code < 300
     most = LONGEST_ERROR if is_error else LONGEST_BODY
     if not is_error and response.headers.get("content-encoding", "identity") != "identity":
-        raise Unreadable("the reply is packed, though the request forbids it")
+        raise Unreadable("the reply is compressed, though the request forbids it")
     if not is_error and int(response.headers.get("content-length", 0)) > most:
         raise Unreadable(_TOO_LONG)
     body = bytearray()
@@ -96,6 +96,6 @@ async def _body(response: Any) -> bytes:
                 break
             raise Unreadable(_TOO_LONG)
         pieces += 1
-        if pieces % _PIECES_AT_ONCE == 0:  # thousands of pieces may come in one packet,
-            await asyncio.sleep(0)  # and the time limit, like other requests, needs its turn
+        if pieces % _PIECES_AT_ONCE == 0:  # a packet may hold thousands of pieces, so yield to
+            await asyncio.sleep(0)  # the time limit and to other requests
     return bytes(body[:most])

@@ -1,9 +1,8 @@
-"""Replies remembered on disk, in one SQLite file that many processes may share.
+"""Cache of replies on disk, in one SQLite file that several processes may share.
 
-A reply is found by the server and all that was sent, the seed too, so the same run costs nothing
-the second time and another seed asks anew. Prompts are not stored, only their hash; faults are not
-stored at all. A cache that stops working costs no reply: there is a warning, and the server is
-asked.
+The key of a reply is the server and the whole request with its seed, so a repeated run costs
+nothing and another seed sends new requests. Prompts are stored as hashes only; faults are not
+stored. If the cache fails, there is a warning, and the request goes to the server.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply
 
 
 class ReplyCache:
-    """Replies by key. Each access opens the file anew, so threads and forks share nothing.
+    """Replies by key. Each access opens the file, so threads and forks share no connection.
 
     Args:
-        file: The SQLite file; it and its folder are made if they are missing.
+        file: The SQLite file. It and its folder are created if they do not exist.
 
     Raises:
-        ConfigurationError: The file cannot be opened or made, or is something else.
+        ConfigurationError: The file cannot be opened or created, or is not an SQLite file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -41,12 +40,12 @@ class ReplyCache:
             self._execute(_TABLE)
         except (OSError, sqlite3.Error) as problem:
             raise ConfigurationError(
-                f"replies cannot be remembered in {file}: {problem}. Name another file, or say"
+                f"replies cannot be cached in {file}: {problem}. Name another file, or set"
                 " cache=false."
             ) from problem
 
     def get(self, key: str) -> Reply | None:
-        """The reply of this key; None if none can be read."""
+        """Return the reply with this key; None if there is none or it cannot be read."""
         try:
             rows = self._execute("SELECT reply FROM replies WHERE key = ?", key)
             if rows:
@@ -54,12 +53,12 @@ class ReplyCache:
                 return Reply(encodable(text), tuple(calls), finish, read, written, estimated, True)
         except sqlite3.Error as problem:
             self._warn(problem)
-        except (ValueError, TypeError, AttributeError):  # another program wrote it
+        except (ValueError, TypeError, AttributeError):  # the row is from another program
             pass
         return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Remember a reply; the first one of a key stays."""
+        """Store a reply; if the key exists, its first reply is kept."""
         *row, _ = astuple(reply)
         try:
             self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, json.dumps(row))
@@ -72,7 +71,7 @@ class ReplyCache:
 
     def _warn(self, problem: sqlite3.Error) -> None:
         warnings.warn(
-            f"the cache {self.file} does not work ({problem}); going on without it.",
+            f"the cache {self.file} does not work ({problem}); continuing without it.",
             RuntimeWarning,
             stacklevel=4,
         )

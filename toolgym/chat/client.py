@@ -1,13 +1,13 @@
-"""`ChatClient`: requests to a chat model over the library `openai`.
+"""`ChatClient`: sends requests to a chat model with the library `openai`.
 
-The library brings connections, retries with growing pauses, and obedience to `Retry-After`. The
-client adds a limit on requests in flight and on the time and length of a reply (`bounded_http`), a
-deadline, a cache, and the count of tokens and dollars.
+The library provides connections, retries with growing pauses, and support for `Retry-After`. The
+client adds limits on the number of requests in flight and on the time and length of a reply
+(`bounded_http`), a deadline, a cache, and the totals of tokens and dollars.
 
-Requests run on an event loop of the client's own, in a thread that ends with the process, so any
-number of threads may wait for replies at once. The library's exceptions hold the request with its
-headers, so no fault has one as its cause or context, and the key is removed from every text that
-comes back.
+Requests run on the client's own event loop, in a thread that ends with the process, so any number
+of threads may wait for replies at the same time. The library's exceptions contain the request with
+its headers, so they are never the cause or context of a fault, and the key is removed from every
+text that the server returns.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Totals:
     """The totals of a client so far.
 
     Attributes:
-        replies: Number of replies, those from the cache too.
+        replies: Number of replies, including those from the cache.
         cached: Number of replies from the cache.
         faults: Number of requests that ended in a fault.
-        tokens_in: Tokens read, for replies that were not cached.
-        tokens_out: Tokens written, likewise.
-        estimated: Number of replies whose tokens the server did not count.
+        tokens_in: Number of prompt tokens of the replies from the server.
+        tokens_out: Number of generated tokens of the replies from the server.
+        estimated: Number of replies for which the server did not report token counts.
         dollars: Cost of the replies; None if a price is not known.
     """
 
@@ -57,11 +57,11 @@ class Totals:
 
 
 class ChatClient:
-    """Asks a chat model.
+    """A client for a chat model on a server.
 
     Attributes:
-        settings: Its settings; the key is read from the environment with the first request.
-        totals: The requests so far and their cost.
+        settings: The settings. The key is read from the environment with the first request.
+        totals: The totals of requests, tokens and dollars so far.
 
     Raises:
         ConfigurationError: The library `openai` is not installed, or the cache cannot be opened.
@@ -81,7 +81,7 @@ class ChatClient:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin anew: in a forked child, loop, thread and connections belong to the parent."""
+        """Reset the client in a forked child, as loop, thread and connections are the parent's."""
         if self._close is not None:
             self._close.detach()
         leave_to_parent(self._server)
@@ -96,10 +96,11 @@ class ChatClient:
         return ChatClient, (self.settings,)
 
     def complete(self, chat: Chat) -> Reply:
-        """One reply; waits for it.
+        """Send a request and wait for its reply.
 
         Raises:
-            ChatFault: The server gave none.
+            ChatFault: There is no reply.
+            ConfigurationError: The key cannot be sent.
         """
         (reply,) = self.complete_all([chat])
         if isinstance(reply, ChatFault):
@@ -107,7 +108,7 @@ class ChatClient:
         return reply
 
     def complete_all(self, chats: Sequence[Chat]) -> list[Reply | ChatFault]:
-        """A reply or a fault for each, asked for at the same time; waits for all of them.
+        """Send requests concurrently and wait for a reply or a fault for each, in order.
 
         Raises:
             ConfigurationError: The key cannot be sent.
@@ -139,7 +140,7 @@ class ChatClient:
         return await asyncio.gather(*(self._counted(chat, server) for chat in chats))
 
     async def _counted(self, chat: Chat, server: _Server) -> Reply | ChatFault:
-        """A reply from the cache, or else from the server; all counting is done in this thread."""
+        """Return a reply from the cache or the server, and count it (in this thread only)."""
         body, totals = chat.body(self.settings), self.totals
         key = key_of(self.settings.url, body) if self._cache is not None else ""
         if self._cache is not None and (cached := self._cache.get(key)) is not None:
@@ -161,7 +162,7 @@ class ChatClient:
 
 
 class _Server:
-    """The connections to one server, on an event loop in a thread of its own."""
+    """The connections to a server, on an event loop in a separate thread."""
 
     def __init__(self, settings: ChatSettings) -> None:
         import openai
@@ -200,11 +201,11 @@ class _Server:
         self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
-        """The reply of the server, or the fault of the last try."""
+        """Return the reply of the server, or the fault of the last try."""
         async with self._slots:
             try:
                 async with asyncio.timeout(self._settings.deadline):
-                    # `post` of plain bytes: the typed method checks, and copies, every field.
+                    # `post` takes plain bytes; the typed method checks and copies every field.
                     answer = await self._library.post(
                         "/chat/completions", content=encoded(body), cast_to=bytes
                     )
@@ -229,12 +230,12 @@ class _Server:
         return reply
 
     def _refused(self, status: int, body: bytes) -> Reply | ChatFault:
-        """The result of a status other than 2xx."""
+        """Return the result for a status other than 2xx."""
         error = read_error(self._without_key(body))
         if error.code == "context_length_exceeded":
-            return Reply("", finish="length")  # the model has no room left to say anything
+            return Reply("", finish="length")  # the context has no room for a reply
         code = code_of_status(status, error.code)
-        # A server that refuses a key tends to quote it, or half of it.
+        # Servers that refuse a key may quote it, or a part of it.
         quoted = f": {error.message}" if error.message and code != "refused_key" else ""
         return self._fault(code, f"status {status}{quoted}")
 

@@ -1,8 +1,8 @@
-"""One request to a chat model and its reply, as plain values.
+"""`Chat` and `Reply`: a request to a chat model and its reply, as plain data.
 
-`read_reply` and `read_error` read the JSON of a server. What does not follow the protocol raises
-`NotAReply`. Counts of tokens that are missing or cannot be are estimated from the texts. Text
-leaves in a form that can be encoded, whatever escapes it was written with.
+`read_reply` and `read_error` read the JSON of a server. JSON that violates the protocol raises
+`NotAReply`. Missing or impossible token counts are estimated from the texts. Lone surrogates in
+texts are replaced.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Chat:
     """A request: messages, tools and seed.
 
     Attributes:
-        messages: In the form of the API.
-        tools: In the OpenAI function format.
-        seed: Seed for the server; a cached reply is found by it too.
-        max_tokens: Largest number of tokens of the reply; None takes that of the settings.
+        messages: The messages in the form of the API.
+        tools: The tools in the OpenAI function format.
+        seed: Seed for the server, which is also a part of the key in the cache.
+        max_tokens: Maximum number of tokens of the reply. Default: that of the settings.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -38,7 +38,7 @@ class Chat:
     max_tokens: int | None = None
 
     def body(self, settings: ChatSettings) -> dict[str, Any]:
-        """The request as it is sent."""
+        """Return the body of the request."""
         body: dict[str, Any] = {
             "model": settings.model,
             "messages": list(self.messages),
@@ -52,16 +52,13 @@ class Chat:
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """A request as it goes over the wire.
-
-    A transcript may hold what no UTF-8 can, such as half a character that a model wrote.
-    """
+    """Encode the body of a request as JSON; lone surrogates are replaced."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
     return encodable(text).encode("utf-8")
 
 
 def key_of(url: str, body: Mapping[str, Any]) -> str:
-    """The key of a reply in the cache: the server, and all that was sent, the seed too."""
+    """Return the key of a reply in the cache: a hash of the server and the whole request."""
     text = json.dumps([url, body], sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode("ascii"), digest_size=20).hexdigest()
 
@@ -71,13 +68,13 @@ class Reply:
     """A reply of a model.
 
     Attributes:
-        text: Its text; empty if it only called tools.
-        tool_calls: Its calls in the form of the API, with arguments as JSON text.
-        finish: The server's reason, such as `stop`, or `length` if it was cut off at `max_tokens`.
-        tokens_in: Tokens that the model read.
-        tokens_out: Tokens that it wrote.
-        estimated: Whether these numbers are estimates, since the server gave none.
-        cached: Whether it comes from the cache.
+        text: The text; empty if the reply has tool calls only.
+        tool_calls: The calls in the form of the API, with arguments as JSON text.
+        finish: The server's finish reason, such as `stop`, or `length` if the reply was cut off.
+        tokens_in: Number of prompt tokens.
+        tokens_out: Number of generated tokens.
+        estimated: Whether these numbers are estimates, because the server did not report them.
+        cached: Whether the reply comes from the cache.
     """
 
     text: str
@@ -90,23 +87,23 @@ class Reply:
 
     @property
     def cut(self) -> bool:
-        """Whether it was cut off."""
+        """Whether the reply was cut off at its maximum length."""
         return self.finish == "length"
 
 
 class NotAReply(ValueError):
-    """A text that is no reply of the protocol; the message says what is wrong with it."""
+    """A text that is not a reply of the protocol; the message states the reason."""
 
 
 def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
-    """The reply in a server's answer.
+    """Read the reply in the body of a response.
 
     Args:
-        text: The answer's body.
-        body: The request, from which missing counts of tokens are estimated.
+        text: The body of the response.
+        body: The request, from which missing token counts are estimated.
 
     Raises:
-        NotAReply: It is no JSON, or there is no choice with a message in it.
+        NotAReply: The text is not JSON, or has no choice with a message.
     """
     answer = _loaded(text)
     choices = _dict(answer).get("choices")
@@ -117,30 +114,31 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
     message = choice.get("message")
     if not isinstance(message, dict):
         raise NotAReply("its choice has no message")
-    said = message.get("content")
-    parts = [_dict(part).get("text") for part in said] if isinstance(said, list) else [said]
-    content = "".join(map(_text, parts)) or _text(message.get("refusal"))
+    content = message.get("content")
+    entries = content if isinstance(content, list) else [{"text": content}]
+    text = "".join(_text(_dict(entry).get("text")) for entry in entries)
+    text = text or _text(message.get("refusal"))
     calls = _calls(message.get("tool_calls"))
     usage = _dict(answer.get("usage"))
     counts: list[Any] = [usage.get("prompt_tokens"), usage.get("completion_tokens")]
     estimated = not all(type(each) is int and 0 < each <= _MOST_TOKENS for each in counts)
     if estimated:
-        written = content + "".join(call["function"]["arguments"] for call in calls)
-        asked = json.dumps(body.get("messages"), default=str)
-        counts = [len(each) // _CHARACTERS_PER_TOKEN + 1 for each in (asked, written)]
+        written = text + "".join(call["function"]["arguments"] for call in calls)
+        prompt = json.dumps(body.get("messages"), default=str)
+        counts = [len(each) // _CHARACTERS_PER_TOKEN + 1 for each in (prompt, written)]
     finish = _text(choice.get("finish_reason")) or "stop"
-    return Reply(content, calls, finish, counts[0], counts[1], estimated)
+    return Reply(text, calls, finish, counts[0], counts[1], estimated)
 
 
 class ServerError(NamedTuple):
-    """A server's own description of an error; empty texts if it gives none."""
+    """A server's code and message of an error; "" if missing."""
 
     code: str
     message: str
 
 
 def read_error(text: str) -> ServerError:
-    """The error in the body of an answer whose status is one."""
+    """Read the error in the body of a response with an error status."""
     try:
         return _error(_loaded(text))
     except NotAReply:
@@ -154,19 +152,19 @@ def _error(answer: Any) -> ServerError:
 
 
 def _loaded(text: str) -> Any:
-    """JSON with a bounded number of values, each of which takes up to 70 bytes in memory.
+    """Load JSON with a limited number of values, each of which takes up to 70 bytes of memory.
 
     Raises:
-        NotAReply: It is no JSON, or has more values or levels than any reply has.
+        NotAReply: The text is not JSON, has too many values, or is nested too deeply.
     """
     if sum(map(text.count, "[{,")) > _MOST_VALUES:
-        raise NotAReply("the reply has more values in it than any reply has")
+        raise NotAReply("the reply has too many values")
     try:
         answer = json.loads(text)
-        json.dumps(answer)  # goes through every level, so that later work on a part can
+        json.dumps(answer)  # fails now, not later, if the nesting is too deep
         return answer
     except (ValueError, RecursionError):
-        raise NotAReply("the reply is no JSON, or is nested too deep") from None
+        raise NotAReply("the reply is not JSON, or is nested too deeply") from None
 
 
 def _dict(value: Any) -> dict[str, Any]:
@@ -178,7 +176,7 @@ def _text(value: Any) -> str:
 
 
 def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
-    """The calls with an id each and arguments as text, as they have to be sent back."""
+    """Return the calls with ids and with arguments as text, as the API requires them back."""
     calls = []
     for place, call in enumerate(entries if isinstance(entries, list) else ()):
         if not (inner := _dict(_dict(call).get("function"))):
@@ -186,6 +184,6 @@ def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
         arguments = inner.get("arguments")
         text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
         function = {"name": _text(inner.get("name")), "arguments": encodable(text)}
-        told = _text(call.get("id")) or f"call_{place}"
-        calls.append({"id": told, "type": "function", "function": function})
+        call_id = _text(call.get("id")) or f"call_{place}"
+        calls.append({"id": call_id, "type": "function", "function": function})
     return tuple(calls)

@@ -1,7 +1,7 @@
-"""Settings of a chat model: its server, deadlines, retries and prices.
+"""`ChatSettings`: the server of a chat model, with its limits, retries, prices and cache.
 
-One frozen object holds all of it, so that it can be printed, compared and pickled. It names the
-environment variable that holds the key, and never the key.
+The settings are one frozen object that can be printed, compared and pickled. It contains the name
+of the environment variable with the key, never the key.
 """
 
 from __future__ import annotations
@@ -35,20 +35,21 @@ class ChatSettings(BaseModel):
 
     Attributes:
         model: Name of the model on the server.
-        base_url: URL of the server, mostly ending in `/v1`. Empty takes the variable
-            `OPENAI_BASE_URL`, and without that the cloud of OpenAI.
-        api_key_env: The environment variable that holds the key; a local server needs none.
-        temperature: None leaves it to the server.
-        max_tokens: Largest number of tokens of one reply.
-        extra: More fields of the request, such as `{"top_p": 0.9}`; a value of None takes a field
-            out, as in `{"max_tokens": None, "max_completion_tokens": 2000}`.
-        concurrency: Largest number of requests in flight.
-        retries: Further tries of a request that failed in a way that may pass.
+        base_url: URL of the server, which usually ends in `/v1`. Default: the variable
+            `OPENAI_BASE_URL`, or else OpenAI's own server.
+        api_key_env: Name of the environment variable with the key; local servers need none.
+        temperature: Sampling temperature; None uses the server's default.
+        max_tokens: Maximum number of tokens of a reply.
+        extra: Additional fields of the request, such as `{"top_p": 0.9}`. None removes a field, as
+            in `{"max_tokens": None, "max_completion_tokens": 2000}`.
+        concurrency: Maximum number of requests in flight.
+        retries: Maximum number of retries after a temporary failure.
         timeout: Time limit of one try, in seconds.
-        deadline: Time limit of a request with all its tries, in seconds from when it gets its turn.
-        prices: By model, dollars per million tokens read and written.
-        cache: True remembers replies in the cache folder, a path in that file; False does not. It
-            is for servers that keep serving the same model under one name.
+        deadline: Time limit of a request with all its tries, in seconds, not counting the wait for
+            other requests.
+        prices: Dollars per million prompt tokens and per million generated tokens, by model.
+        cache: Whether replies are cached: True uses the cache folder, a path that file. Use it for
+            servers that keep one model under one name.
 
     Raises:
         ConfigurationError: A setting is out of range.
@@ -92,39 +93,39 @@ class ChatSettings(BaseModel):
     def _is_variable(cls, name: str) -> str:
         if not name.isidentifier():
             raise ValueError(
-                "it is the name of an environment variable that holds the key, never the key"
-                " itself; what was given is not shown here."
+                "it must be the name of the environment variable with the key, not the key itself"
+                " (the value is not shown here)."
             )
         return name
 
     @property
     def url(self) -> str:
-        """The base URL, without a slash at its end."""
+        """The base URL, without a trailing slash."""
         return (self.base_url or os.environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
 
     @property
     def cache_file(self) -> Path | None:
-        """The file of remembered replies; None if they are not remembered."""
+        """The file of cached replies; None without a cache."""
         if isinstance(self.cache, Path):
             return self.cache.expanduser()
         return cache_folder() / "chat" / "replies.sqlite" if self.cache else None
 
     def key(self) -> str:
-        """The key that is in the environment now; empty if there is none.
+        """Read the key from the environment; "" if there is none.
 
         Raises:
-            ConfigurationError: A header of HTTP cannot hold it.
+            ConfigurationError: The key cannot be sent in an HTTP header.
         """
         key = os.environ.get(self.api_key_env, "").strip()
         if not (key.isascii() and key.isprintable()):
             raise ConfigurationError(
-                f"the key in {self.api_key_env} holds characters that no key has, such as curly"
-                " quotes or a line break; set it anew."
+                f"the key in {self.api_key_env} contains invalid characters, such as curly quotes"
+                " or a line break; set it again."
             )
         return key
 
     def dollars(self, tokens_in: int, tokens_out: int) -> float | None:
-        """The cost of so many tokens; None if the price of the model is not known.
+        """Return the cost of a number of tokens; None if the price of the model is unknown.
 
         >>> ChatSettings(model="m", prices={"m": (0.5, 2.0)}).dollars(1_000_000, 500_000)
         1.5
@@ -138,11 +139,9 @@ class ChatSettings(BaseModel):
 def _check_url(url: str) -> None:
     if "@" in url or "?" in url:
         raise ConfigurationError(
-            "the base URL has a name, a password or a query in it, and URLs are written into logs:"
+            "the base URL contains a name, a password or a query, but URLs are written into logs:"
             " put the key into the environment, and name the variable with api_key_env."
         )
     found = _URL.fullmatch(url)
     if found is None or not 0 < int((found[3] or ":80")[1:]) < 1 << 16:
-        raise ConfigurationError(
-            f"{url!r} is no base URL; one is http://127.0.0.1:8000/v1, for example."
-        )
+        raise ConfigurationError(f"{url!r} is not a base URL, such as http://127.0.0.1:8000/v1.")

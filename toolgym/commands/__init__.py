@@ -1,9 +1,9 @@
 """The commands of the core, and functions and options that commands share.
 
-Each module here holds one command: a typed function called `command`, or a `typer.Typer` of that
-name with several. It calls the library and prints the result. Its docstring is its help text: an
-imperative sentence, perhaps a paragraph, and an `Example:` that the tests run. Commands import slow
-modules inside the function, since `toolgym --help` imports all commands.
+Each module of this folder has one command: a typed function `command`, or a `typer.Typer` of that
+name with several functions. It calls the library and prints the result. Its docstring is its help
+text: an imperative sentence, optional paragraphs, and an `Example:` that the tests run. Commands
+import slow modules inside the function, since `toolgym --help` imports all commands.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 def environments(incomplete: str) -> list[str]:
-    """Complete the id of an environment, for shells."""
+    """Return the environment ids that complete a word, for shell completion."""
     from toolgym import registration
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a person is typing there
+        warnings.simplefilter("ignore")  # warnings would appear in the line that is typed
         return [name for name in registration.tool_env_ids() if name.startswith(incomplete)]
 
 
@@ -44,14 +44,14 @@ EnvId = Annotated[
     str,
     typer.Argument(
         metavar="ENV_ID",
-        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours.",
+        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in your own module.",
         autocompletion=environments,
     ),
 ]
 Dataset = Annotated[
     str | None,
     typer.Option(
-        help="Data set: a folder, a file, or a name that the environment knows (default: the"
+        help="Data set: a folder, a file, or the name of a bundled data set (default: the"
         " environment's)."
     ),
 ]
@@ -98,18 +98,18 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bars.")]
 
 @functools.cache
 def load_environments() -> None:
-    """Import every registered family; one line on stderr for each that is broken."""
+    """Import the environments of all packages; print one line on stderr for each that fails."""
     from toolgym import registration
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the same is said below, in one line instead of four
+        warnings.simplefilter("ignore")  # the loop below prints shorter lines
         broken = registration.load_environments()
     for name, reason in broken.items():
-        say(f"toolgym: environments of {name!r} are left out: {reason}", err=True)
+        say(f"toolgym: environments of {name!r} are skipped: {reason}", err=True)
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """As `registration.family_of`, with every family loaded before."""
+    """Call `registration.family_of` after loading all environments."""
     from toolgym import registration
 
     load_environments()
@@ -144,14 +144,14 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return [name for _, _, name in scored]
 
 
-_AS_PYTHON_WRITES: Final = {"True": True, "False": False, "None": None}
+_PYTHON_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """Parse `--set NAME=VALUE`: the value is read as JSON (True and None too), else it is text.
+    """Parse the values of `--set NAME=VALUE`: as JSON, True, False or None, and otherwise as text.
 
     Raises:
-        ConfigurationError: One is not of that form, or a name is given twice.
+        ConfigurationError: A pair has another form, or a name is given twice.
 
     >>> settings_of(["match=spider", 'tools=["answer"]'])
     {'match': 'spider', 'tools': ['answer']}
@@ -169,7 +169,7 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
             raise ConfigurationError(f"--set {name}=... is given twice; leave one out.")
         try:
             settings[name] = (
-                _AS_PYTHON_WRITES[text] if text in _AS_PYTHON_WRITES else json.loads(text)
+                _PYTHON_CONSTANTS[text] if text in _PYTHON_CONSTANTS else json.loads(text)
             )
         except ValueError:
             settings[name] = text
@@ -177,17 +177,17 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
 
 
 def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any) -> dict[str, Any]:
-    """The keyword arguments for `registration.make` that were given on the command line.
+    """Return the arguments for `registration.make` that were given on the command line.
 
     Args:
         env_id: The environment.
         settings: The values of `--set`.
-        wanted: Values of other options by the name of the environment's argument; None means that
-            the option was not given.
+        wanted: Values of other options by the name of the environment's argument; None for options
+            that were not given.
 
     Raises:
-        ConfigurationError: There is no such environment, or an argument is given twice. Whether
-            the environment takes it, `registration.make` says.
+        ConfigurationError: There is no such environment, or an argument is given twice.
+            (`registration.make` checks whether the environment has the argument.)
     """
     parameters_of(env_id)
     return given_once(wanted, settings, "--set")
@@ -196,12 +196,12 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
 def given_once(
     wanted: Mapping[str, Any], settings: list[str] | None, option: str
 ) -> dict[str, Any]:
-    """The values of options and those of `--set` or `--policy-set` together.
+    """Combine the values of options with those of `--set` or `--policy-set`.
 
     Args:
-        wanted: Values of options; None means that the option was not given.
+        wanted: Values of options by name; None for options that were not given.
         settings: The NAME=VALUE pairs.
-        option: The option that took the pairs.
+        option: The option of the pairs.
 
     Raises:
         ConfigurationError: A value is given in both ways.
@@ -215,7 +215,7 @@ def given_once(
 
 
 def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
-    """The `map` of the workers that `--ray` or `--workers` asks for, else Python's own.
+    """Return the `map` of the workers of `--ray` or `--workers`; without them, Python's own.
 
     Raises:
         ConfigurationError: Both are given, there is no such cluster, or Ray is not installed.
@@ -232,23 +232,24 @@ def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
 
 
 def check_folder(folder: Path) -> None:
-    """Make sure that the folder of `--out` can be written to, or can be made.
+    """Check that the folder of `--out` can be created or written to.
 
     Raises:
-        ConfigurationError: A file is in the way, or the user may not write there.
+        ConfigurationError: A file has that name, or the permission to write is missing.
     """
     place = folder.absolute()
     above = next(each for each in (place, *place.parents) if each.exists())
     if not above.is_dir():
-        raise ConfigurationError(f"--out {folder} cannot be made: {above} is a file.")
+        raise ConfigurationError(f"--out {folder} cannot be created: {above} is a file.")
     if not os.access(above, os.W_OK | os.X_OK):
         raise ConfigurationError(
-            f"--out {folder} cannot be made: you may not write into {above}. Name another place."
+            f"--out {folder} cannot be created: no permission to write to {above}. Name another"
+            " place."
         )
 
 
 def facts_text(facts: Mapping[str, str]) -> str:
-    """Named texts, one per line; a text of several lines is indented below its name."""
+    """Return named texts, one per line; a text with several lines is indented below its name."""
     shown = []
     for name, text in facts.items():
         lines = "".join(f"\n  {line}" for line in text.splitlines())
@@ -257,15 +258,15 @@ def facts_text(facts: Mapping[str, str]) -> str:
 
 
 _UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # all but tab and end of line
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"  # all except tab and line feed
 )
 
 
 def harmless(text: str) -> str:
     r"""Replace control characters by their escapes.
 
-    Models, servers and files of others wrote much of what is printed, and a terminal obeys control
-    characters: they move the cursor, hide text, or reverse its direction.
+    Much of the printed text comes from models, servers and files, and in a terminal control
+    characters move the cursor, hide text, or reverse its direction.
 
     >>> print(harmless("ends\r\nand clears\x1b[2J"))
     ends
@@ -275,14 +276,14 @@ def harmless(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text from any source on stdout, or with `err` on stderr."""
+    """Print a text from any source on stdout, or on stderr if `err`."""
     typer.echo(harmless(text), err=err, nl=nl)
 
 
 def print_table(table: Table) -> None:
     """Print a table on stdout.
 
-    A terminal that is too narrow breaks its cells and cuts nothing off; in a pipe no line breaks.
+    In a narrow terminal, cells are wrapped and never cut; in a pipe, lines are not wrapped.
     """
     from rich.console import Console
 
@@ -298,13 +299,13 @@ def print_table(table: Table) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
-    Nan and the infinities become null; a path becomes its text. Characters beyond ASCII are written
-    as JSON escapes, so that any terminal, pipe and encoding carries any text.
+    nan and the infinities become null; paths become texts. Characters outside of ASCII are written
+    as JSON escapes, so that the output does not depend on the encoding of stdout.
 
     Raises:
-        ConfigurationError: A value has a type that JSON cannot hold.
+        ConfigurationError: A value cannot be converted to JSON.
     """
     from toolgym.runs.files import plain
 
     text = json.dumps(plain(value, "the result"), indent=2)
-    typer.echo(text.replace("\x7f", "\\u007f"))  # the control character that JSON leaves as it is
+    typer.echo(text.replace("\x7f", "\\u007f"))  # the control character that JSON does not escape

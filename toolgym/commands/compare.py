@@ -1,4 +1,4 @@
-"""`toolgym compare`: two evaluations on the same tasks, compared task by task."""
+"""`toolgym compare`: compare two evaluations on the tasks that both played."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from toolgym.runs.paired import Compared
 
-_SHOWN = 5  # tasks that are named on either side
+_SHOWN = 5  # maximum number of task ids that are shown in a row
 
 First = Annotated[
     Path,
@@ -61,11 +61,11 @@ def _table(compared: Compared) -> Table:
     result, table = compared.result, Table(box=None, show_header=False, pad_edge=False)
     low, high = result.difference.low, result.difference.high
     tries = f", up to {result.tries} tries each" if result.tries > 1 else ""
-    alone = f" ({result.unpaired} more are not in both)" if result.unpaired else ""
+    unpaired = f" ({result.unpaired} more are not in both)" if result.unpaired else ""
     table.add_row("environment", result.env_id)
     for which, about in zip(("first", "second"), compared.about, strict=True):
         table.add_row(f"{which} evaluation", about)
-    table.add_row("tasks", f"{result.tasks}{tries}{alone}")
+    table.add_row("tasks", f"{result.tasks}{tries}{unpaired}")
     table.add_row("accuracy of the first", f"{result.first:.3f}")
     table.add_row("accuracy of the second", f"{result.second:.3f}")
     ends = f"[{low:+.3f}, {high:+.3f}]"

@@ -1,14 +1,13 @@
 """`toolgym doctor`: check the installation.
 
-A problem is something that keeps toolgym from working: a missing dependency, a package of another
-distribution that is imported in place of ours, a plug-in that cannot be loaded, or a cache folder
-that cannot be written. An extra that is not installed is no problem. Libraries such as torch are
-looked up and not imported; commands and environments of installed packages are loaded, as toolgym
-loads them.
+A problem is a condition that prevents toolgym from working: a missing dependency, a package of
+another distribution that is imported in place of ours, a plug-in that cannot be loaded, or a cache
+folder that cannot be written. A missing extra is not a problem. Libraries such as torch are not
+imported; commands and environments of installed packages are.
 
 Two of our package names are used by other distributions. AdapterHub's `adapters` is a regular
-package and hides our namespace folder wherever it is imported from. An older SQL environment called
-`sqlgym` is installed into our folder or in front of it; `__toolgym__` in the source marks ours.
+package and hides our namespace folder. An older SQL environment named `sqlgym` may be installed
+into our folder, or earlier on the path; `__toolgym__` in the source marks ours.
 """
 
 from __future__ import annotations
@@ -33,15 +32,15 @@ from toolgym.plugins import COMMANDS, ENVIRONMENTS, PluginError, find_plugins
 ROOT = Path(__file__).resolve().parents[2]
 SHARED_NAMES = ("sqlgym", "aflowgym", "adapters")
 REINSTALL = "pip install --force-reinstall --no-deps toolgym"
-FOR_DEVELOPERS = ("bench", "dev", "docs")  # extras of use in a checkout only
+FOR_DEVELOPERS = ("bench", "dev", "docs")  # extras that are useful in a checkout only
 _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*['"]([^'"]+)['"].*)?$""")
 
 Problem = dict[str, str]
-"""`what` is wrong, in one sentence, and its `cure`, a command where there is one."""
+"""A problem in one sentence (`what`), and its solution, a command if possible (`cure`)."""
 
 
 def command(as_json: AsJson = False) -> None:
-    """Check the installation and show how to fix what is broken.
+    """Check the installation and show how to fix problems.
 
     Lists versions, extras, plug-ins and the cache folder. The exit status is 1 if something is
     broken; an extra that is not installed is no error.
@@ -89,7 +88,7 @@ def examine() -> dict[str, Any]:
     cache = cache_folder()
     above = next(place for place in (cache, *cache.parents) if place.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        why = "you may not write there" if above.is_dir() else "it is a file"
+        why = "no permission to write there" if above.is_dir() else "it is a file"
         problems.append(
             {
                 "what": f"The cache folder {cache} cannot be written: {above}: {why}.",
@@ -119,7 +118,7 @@ def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
     """Load the commands and environments of installed packages.
 
     Returns:
-        Their names by group, and a problem for each that is broken.
+        Their names by group, and a problem for each that cannot be loaded.
     """
     loaded: dict[str, list[str]] = {}
     problems = []
@@ -137,7 +136,7 @@ def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
 
 
 def hidden_packages(root: Path = ROOT) -> Iterator[Problem]:
-    """Yield a problem for each package of ours that an import would not find.
+    """Yield a problem for each of our packages that an import would not find.
 
     Args:
         root: The folder of our packages.
@@ -159,7 +158,7 @@ def hidden_packages(root: Path = ROOT) -> Iterator[Problem]:
             }
         elif name == "sqlgym" and not _is_marked(ours / "__init__.py"):
             yield {
-                "what": f"sqlgym at {ours} is another package of that name: it was written over"
+                "what": f"sqlgym at {ours} is another package of that name, which has overwritten"
                 " ours.",
                 "cure": f"pip uninstall sqlgym && {REINSTALL}",
             }
@@ -192,6 +191,6 @@ def _print(report: dict[str, Any]) -> None:
     for problem in problems:  # not in the table, so that a path stays on one line
         say(f"problem: {problem['what']}\n   cure: {problem['cure']}")
     if problems:
-        return say(f"{len(problems)} to mend.")
+        return say(f"{len(problems)} problem{'s' * (len(problems) != 1)} found.")
     optional = f" Optional extras not installed: {', '.join(incomplete)}." if incomplete else ""
     say(f"No problem found.{optional}")

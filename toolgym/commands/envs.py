@@ -1,6 +1,6 @@
-"""`toolgym envs`: list the environments, or show one.
+"""`toolgym envs`: list the environments, or show one with its tools, options and rewards.
 
-Everything is read from the classes; no data set is loaded.
+The information comes from the classes; no data set is loaded.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def command(
         str | None,
         typer.Argument(
             metavar="ENV_ID",
-            help="Environment to show: an id such as sqlgym/Explore-v0, or MODULE:ID for one in a"
-            " module of yours (default: list all).",
+            help="Environment to show: an id such as sqlgym/Explore-v0, or MODULE:ID for one in"
+            " your own module (default: list all).",
             autocompletion=environments,
         ),
     ] = None,
@@ -65,11 +65,11 @@ def command(
 
 
 def describe(env_id: str) -> dict[str, Any]:
-    """What is known of an environment without loading its data, as plain data.
+    """Return a description of an environment as plain data, without loading its data set.
 
     Returns:
         `id`, `description`, `tools` (OpenAI function schemas), `terminal` (names of the tools
-        that end an episode), `defaults`, `rewards` (the weights), `law` (the score as a text).
+        that end an episode), `defaults`, `rewards` (the weights), `law` (the score as text).
 
     Raises:
         ConfigurationError: There is no such environment, or it is not a `ToolEnv`.
@@ -95,7 +95,7 @@ def describe(env_id: str) -> dict[str, Any]:
 
 
 def _class_of(env_id: str) -> type[ToolEnv[Any]]:
-    """The class of an environment; if a function makes it, one is made to look at its class."""
+    """Return the class of an environment; if a function makes it, call the function."""
     from toolgym import registration
     from toolgym.env import ToolEnv
 
@@ -108,7 +108,7 @@ def _class_of(env_id: str) -> type[ToolEnv[Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """A default as JSON can hold it; an argument without a default is shown as "required"."""
+    """Return a default as plain data for JSON; "required" for an argument without a default."""
     if value is inspect.Parameter.empty:
         return "required"
     return value if isinstance(value, str | int | float | bool | None) else repr(value)
@@ -137,7 +137,7 @@ def _list(as_json: bool) -> None:
 
 
 def _print(shown: dict[str, Any]) -> None:
-    """Print one environment: its description, tools, options and rewards."""
+    """Print the description, tools, options and rewards of an environment."""
     say(f"{shown['id']}\n{shown['description']}\n\nTools")
     for tool in shown["tools"]:
         function = tool["function"]

@@ -1,7 +1,7 @@
-"""Where `toolgym eval` and `toolgym merge` keep episodes: `--out`.
+"""Writes the episodes of `toolgym eval` and `toolgym merge` to the folder or file of `--out`.
 
-`--out` names a folder, which is like that of a run and gets each batch once it is played, or a file
-of one episode a line, which is written at the end.
+A folder has the layout of a run folder, and episodes are appended after each batch. A file has one
+episode per line and is written at the end.
 """
 
 from __future__ import annotations
@@ -21,39 +21,40 @@ from toolgym.runs.episodes import KIND
 from toolgym.runs.run import EVALUATION, Run, reproducibility
 
 FILES: Final = (".jsonl", ".json", ".ndjson")
-"""Endings by which `--out` names a file of episodes; any other name is that of a folder."""
+"""File extensions of `--out` for a file of episodes; any other name is a folder."""
 
 
 class Output:
-    """The file or folder in which the episodes of an evaluation are kept, if there is to be one.
+    """The output of an evaluation: a folder, a file, or none.
 
     Args:
         out: The value of `--out`.
-        report_to: Dashboards for the figures, which need a folder.
+        report_to: Names of dashboards for the figures, which need a folder.
 
     Raises:
-        ConfigurationError: It cannot be written, or is something else; or a dashboard is missing.
+        ConfigurationError: The output cannot be written or is not an output of an evaluation, or a
+            dashboard is missing.
     """
 
     def __init__(self, out: Path | None, report_to: Sequence[str] = ()) -> None:
         check_services(report_to)
         self._out, self._report_to = out, report_to
         self._run: Run | None = None
-        # A device such as /dev/stdout is no folder.
+        # A device such as /dev/stdout is not a folder.
         self._is_folder = (
             out is not None and out.suffix not in FILES and (out.is_dir() or not out.exists())
         )
         if report_to and not self._is_folder:
             raise ConfigurationError(
-                "--report-to shows what is kept in a folder: name one, as in --out runs/evaluation."
+                "--report-to needs an output folder: name one, as in --out runs/evaluation."
             )
         if out is None:
             return
         if self._is_folder:
             if out.is_dir() and any(out.iterdir()) and not (out / "config.json").is_file():
                 raise ConfigurationError(
-                    f"--out {out} is a folder with other things in it; name a new one, or a file in"
-                    f" it such as {out / 'one.jsonl'}."
+                    f"--out {out} is a folder with other files; name a new folder, or a file in it"
+                    f" such as {out / 'one.jsonl'}."
                 )
             return check_folder(out)
         parent = out.absolute().parent
@@ -64,18 +65,22 @@ class Output:
                 f"--out {out} is a file; name a folder, or a file like one.jsonl."
             )
         if not parent.is_dir():
-            raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; make it.")
+            raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; create it.")
         if not os.access(out if out.exists() else parent, os.W_OK):
-            raise ConfigurationError(f"--out {out} cannot be written: you may not write there.")
+            raise ConfigurationError(
+                f"--out {out} cannot be written: no permission to write there."
+            )
 
     @contextmanager
     def writing(
         self, setting: Mapping[str, Any], env_kwargs: Mapping[str, Any]
     ) -> Iterator[Callable[[EpisodeRecord], None] | None]:
-        """Make and hold the folder, and yield the function that keeps an episode; None for a file.
+        """Create and lock the folder, and yield the function that writes an episode to it.
+
+        Without a folder, None is yielded.
 
         Args:
-            setting: What is played, by whom and how.
+            setting: The settings of the evaluation, such as environment, policy and seed.
             env_kwargs: Arguments of the environment, so that its episodes can be judged again.
         """
         if self._out is None or not self._is_folder:
@@ -92,16 +97,16 @@ class Output:
             yield lambda record: run.log_rollouts([{"phase": EVALUATION, **record.to_json()}])
 
     def finish(self, evaluation: Evaluation) -> None:
-        """Write the figures into the folder, or the episodes into the file.
+        """Write the figures to the folder, or the episodes to the file.
 
         Raises:
             EnvironmentFault: The file cannot be written.
         """
         if self._run is not None:
-            known = self._run.config
+            config = self._run.config
             figures = {
-                "name": " ".join(str(known[key]) for key in ("dataset", "split") if known[key]),
-                "temperature": known["settings"].get("temperature", 0.0),
+                "name": " ".join(str(config[key]) for key in ("dataset", "split") if config[key]),
+                "temperature": config["settings"].get("temperature", 0.0),
                 "tries": evaluation.k,
                 "after": evaluation.summary(),
             }
@@ -112,7 +117,7 @@ class Output:
 
 
 def write_records(evaluation: Evaluation, out: Path) -> None:
-    """Write every episode as one line of JSON.
+    """Write each episode as one line of JSON.
 
     Raises:
         EnvironmentFault: The file cannot be written.

@@ -1,7 +1,7 @@
 """`toolgym eval`: play the tasks of an environment with a policy and report the figures.
 
-Progress is shown on stderr; results go to stdout, as a table or as exactly one JSON object, so that
-a pipe reads results only. Refused tasks are listed with their reasons.
+Progress is shown on stderr. Results are printed on stdout, as a table or as one JSON object.
+Refused tasks are listed with their reasons.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from toolgym.rollout import Evaluation
 
 MOST_REFUSED = 10
-"""Refused tasks that are listed on the terminal."""
+"""Maximum number of refused tasks in the printed list."""
 
 EnvId = Annotated[
     str | None,
@@ -61,19 +61,19 @@ Shard = Annotated[
 PolicyName = Annotated[
     str,
     typer.Option(
-        help="expert (the environment's own solver), random, a model (a folder or a hub id), or "
-        "openai:MODEL for a model on a server.",
+        help="Policy: expert (the environment's own solver), random, a model (a folder or a hub"
+        " id), or openai:MODEL for a model on a server.",
     ),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(help="Server of openai:MODEL, such as http://127.0.0.1:8000/v1."),
+    typer.Option(help="URL of the server of openai:MODEL, such as http://127.0.0.1:8000/v1."),
 ]
 Template = Annotated[
     str | None,
     typer.Option(
-        help="Chat template in place of the model's own: hermes or chatml, which fit any model, or "
-        "a Jinja file.",
+        help="Chat template in place of the model's own: hermes or chatml, which work with any"
+        " model, or a Jinja file.",
     ),
 ]
 PolicySettings = Annotated[
@@ -85,7 +85,7 @@ PolicySettings = Annotated[
     ),
 ]
 Tries = Annotated[
-    int, typer.Option(min=1, help="Tries per task; pass@k is reported if there are several.")
+    int, typer.Option(min=1, help="Number of tries per task; more than one adds pass@k.")
 ]
 Tasks = Annotated[
     int | None, typer.Option("--n", "-n", min=1, help="Number of tasks (default: all).")
@@ -102,7 +102,8 @@ Seed = Annotated[
 Parsing = Annotated[
     str | None,
     typer.Option(
-        help="lenient (repairs malformed calls) or strict.",
+        help="Parsing of calls: lenient (repairs malformed calls) or strict (default: the"
+        " environment's).",
     ),
 ]
 Temperature = Annotated[
@@ -111,19 +112,21 @@ Temperature = Annotated[
         min=0, help="Sampling temperature of a model (default: 0, or 1 for several tries)."
     ),
 ]
-Batch = Annotated[int, typer.Option(min=1, help="Episodes that one process plays at a time.")]
+Batch = Annotated[
+    int, typer.Option(min=1, help="Number of episodes that a process plays at the same time.")
+]
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="Where to keep the episodes: a folder (for report, stats, audit, compare, merge) or a "
-        ".jsonl file."
+        help="Folder (for report, stats, audit, compare, merge) or .jsonl file to write the"
+        " episodes to."
     ),
 ]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
-        help="Dashboard for the figures: tensorboard, wandb or trackio; needs a folder as --out; "
-        "may be repeated.",
+        help="Dashboard for the figures: tensorboard, wandb or trackio; --out must be a folder;"
+        " may be repeated.",
     ),
 ]
 Transcripts = Annotated[int, typer.Option(min=0, help="Number of episodes to show.")]
@@ -182,17 +185,21 @@ def command(
     playing: dict[str, Any] = {"k": k, "n": n, "seed": seed}
     if shard is not None:
         playing["shard"] = shard_of(shard)
-    asked = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, **asked)
+    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
+    env_kwargs = arguments_for(env_id, settings, **env_options)
     if temperature is None and k > 1 and policy not in BUILT_IN:
-        temperature = 1.0  # greedy tries would all be the same
-    given = {"base_url": base_url, "chat_template": chat_template, "temperature": temperature}
-    options = given_once(given, policy_settings, "--policy-set")
+        temperature = 1.0  # greedy tries would all be equal
+    policy_options = {
+        "base_url": base_url,
+        "chat_template": chat_template,
+        "temperature": temperature,
+    }
+    options = given_once(policy_options, policy_settings, "--policy-set")
     env_kwargs, options, taken = with_settings_of(policy, env_id, env_kwargs, options)
     say(taken, err=True, nl=bool(taken))
     if "split" not in env_kwargs and "split" in parameters_of(env_id)[0]:
         env_kwargs["split"] = "dev"
-    # What cannot be made, written or shown is refused before the work.
+    # Errors in environment, output and dashboards are raised before the work.
     tasks = registration.make(env_id, **env_kwargs).tasks
     output = Output(out, report_to or ())
     named = ByName(policy, seed, options)
@@ -202,7 +209,7 @@ def command(
     if shard is not None:
         setting["shard"] = shard
     with map_of(ray, workers) as map_parts:
-        # In other processes the policy is loaded there; here before the folder is made.
+        # Worker processes load the policy; this process loads it before the folder is created.
         actor = named if map_parts is not map else as_policy(named)
         with output.writing(setting, env_kwargs) as on_episode:
             with progress_bar(f"{policy} plays", quiet=quiet) as progress:
@@ -217,7 +224,7 @@ def command(
                     **env_kwargs,
                 )
             output.finish(evaluation)
-    del setting["n"]  # `episodes` says it
+    del setting["n"]  # `episodes` has the number
     if evaluation.usage:
         setting["usage"] = dict(evaluation.usage)
     (print_object if as_json else print_results)(evaluation, setting, transcripts)
@@ -226,10 +233,10 @@ def command(
 
 
 def shard_of(text: str) -> tuple[int, int]:
-    """The two numbers of I/N.
+    """Parse I/N to its two numbers.
 
     Raises:
-        ConfigurationError: It is not of this form.
+        ConfigurationError: The text has another form.
     """
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if found is None:
@@ -238,23 +245,23 @@ def shard_of(text: str) -> tuple[int, int]:
 
 
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """One JSON object: the setting, the figures, and the first transcripts if any are wanted."""
-    known = {name: value for name, value in setting.items() if value is not None}
-    shown: dict[str, Any] = {**known, **evaluation.summary()}
+    """Print one JSON object with the setting, the figures, and the first `transcripts` episodes."""
+    given = {name: value for name, value in setting.items() if value is not None}
+    shown: dict[str, Any] = {**given, **evaluation.summary()}
     if "merged" in setting:
-        del shown["refused"]  # each shard has reported them, and no file holds them
+        del shown["refused"]  # refused tasks are reported by each shard, but not in its file
     if transcripts:
         shown["transcripts"] = [record.to_json() for record in evaluation.records[:transcripts]]
     print_json(shown)
 
 
 def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """The transcripts, the figures as a table, and what was refused."""
+    """Print the first `transcripts` episodes, a table of the figures, faults and refused tasks."""
     for record in evaluation.records[:transcripts]:
         say(transcript(record.to_json()) + "\n")
     print_table(_figures(evaluation, setting))
     for fault, count in evaluation.summary()["faults"].items():
-        say(f"\nunscored: {count} by this fault: {fault}")
+        say(f"\nunscored: {count} because of this fault: {fault}")
     if evaluation.refused:
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
@@ -296,7 +303,7 @@ def _number(value: float | None) -> str:
 
 
 def transcript(record: dict[str, Any]) -> str:
-    """One recorded episode as a person reads it."""
+    """Return a recorded episode as readable text."""
     lines: Sequence[str] = [
         text
         for turn in record["turns"]

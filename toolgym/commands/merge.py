@@ -1,4 +1,4 @@
-"""`toolgym merge`: the parts of one evaluation, which several machines have played, as a whole."""
+"""`toolgym merge`: merge the parts of an evaluation that several machines played."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _read(path: Path) -> tuple[EpisodeRecord, ...]:
     """The episodes of one part.
 
     Raises:
-        ConfigurationError: It is not there, or was not written to its end.
+        ConfigurationError: The part does not exist or is incomplete.
     """
     from toolgym.records import EpisodeRecord
     from toolgym.runs.episodes import rollouts_of
@@ -73,6 +73,6 @@ def _read(path: Path) -> tuple[EpisodeRecord, ...]:
     records = tuple(map(EpisodeRecord.from_json, rollouts_of(path, notes=cut)))
     if cut or not is_whole:
         raise ConfigurationError(
-            f"{path} was not written to its end, so its part is not whole; play it again."
+            f"{path} is incomplete, because its evaluation did not finish; play it again."
         )
     return records

@@ -1,7 +1,8 @@
-"""`toolgym play`: a person plays an episode in the terminal.
+"""`toolgym play`: play an episode yourself in the terminal.
 
-A line is a call, such as `describe singer` or `query SELECT ...`, or a message as a model would
-write it. Calls cost and earn what a model's calls do. A line that is no call costs nothing.
+A line is a call, such as `describe singer` or `query SELECT ...`, or a message in the format of a
+model. Calls have the same costs and rewards as those of a model. A line without a call costs
+nothing.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ if TYPE_CHECKING:
     from toolgym.tools import ToolSpec
 
 PROMPT = "> "
-MAX_QUOTED = 60  # characters of a line that is no call
+MAX_QUOTED = 60  # characters of an unknown word that are shown
 HELP = """\
-Type a call: TOOL ARGUMENT, or as a model: {"name": TOOL, "arguments": {"argument": value}}.
+Type a call: TOOL ARGUMENT, or as JSON: {"name": TOOL, "arguments": {"argument": value}}.
 `help` shows this again, `hint` shows the next call of an expert, `quit` leaves."""
 
 
@@ -75,11 +76,11 @@ def command(
     env.reset(seed=seed, options={"task_id": task} if task is not None else None)
     episode = env.episode
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # bytes that are no text do not end the game
+        sys.stdin.reconfigure(errors="replace")  # invalid bytes do not end the game
     if sys.stdin.isatty():
         with contextlib.suppress(ImportError):  # Windows has no line editing
             import readline  # noqa: F401
-    expert: list[Any] | None = None  # found when it is asked for
+    expert: list[Any] | None = None  # played when a hint is needed
     say(f"Task {episode.task.id}\n\n{episode.question}\n")
     say(f"You have {episode.steps_left} calls.\n{how_to_play(env)}\n")
     while not episode.over:
@@ -102,7 +103,7 @@ def command(
                 word = line.split()[0][:MAX_QUOTED]
                 near = nearest(word, [*env.tools, "help", "hint", "quit"])
                 cure = f"Did you mean {' or '.join(near)}?" if near else "Type help to see them."
-                say(f"{word!r} is no tool. {cure}")
+                say(f"{word!r} is not a tool. {cure}")
                 continue
             observation, reward, *_ = env.step(action)
             say(f"{observation}\n[reward {reward:+.3f}, {episode.steps_left} calls left]\n")
@@ -115,15 +116,15 @@ def command(
     if not ledger.correct:
         facts = dict(env.family.shown(env.task))
         facts.pop("question", None)  # the player has read it
-        if type(env.family).shown is TaskFamily.shown:  # it knows no solution
-            with contextlib.suppress(ConfigurationError):  # nor may there be an expert
+        if type(env.family).shown is TaskFamily.shown:  # the family shows no solution
+            with contextlib.suppress(ConfigurationError):  # there may be no expert
                 calls = expert or expert_calls(env_id, env_kwargs, episode.task.id, seed)
                 facts["last call of the expert"] = json.dumps(calls[-1], default=str)
         say("\nThe solution\n" + indent(facts_text(facts), "  "))
 
 
 def how_to_play(env: ToolEnv[Any]) -> str:
-    """The forms of a call, and the tools with their arguments."""
+    """Return the help text: the forms of a call, and the tools with their arguments."""
     lines = [HELP]
     for spec in env.tools.values():
         arguments = "".join(f" {name.upper()}" for name in spec.arguments.model_fields)
@@ -136,7 +137,7 @@ def how_to_play(env: ToolEnv[Any]) -> str:
 def expert_calls(
     env_id: str, env_kwargs: dict[str, Any], task_id: str, seed: int | None
 ) -> list[dict[str, Any]]:
-    """The calls by which the environment's expert plays the same task from its beginning.
+    """Return the calls of the environment's expert in an episode of the same task.
 
     Raises:
         ConfigurationError: The environment has no expert.
@@ -158,19 +159,19 @@ def _next_call(expert: list[dict[str, Any]], env: ToolEnv[Any]) -> str:
 
 
 def _ask() -> str | None:
-    """The next line, stripped; None at the end of the input."""
+    """Read the next line, stripped; None at the end of the input."""
     try:
         line = input(PROMPT).strip()
     except EOFError:
         say("")
         return None
     if not sys.stdin.isatty():
-        say(line)  # a terminal shows what is typed; a piped line is shown here
+        say(line)  # a terminal shows typed lines, but not piped ones
     return line
 
 
 def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
-    """A typed line as an action for `ToolEnv.step`; None if it is no call.
+    """Convert a typed line to an action for `ToolEnv.step`; None if it is not a call.
 
     >>> from toolgym.tools import specs_from
     >>> tools = specs_from([{"name": "look", "parameters": {"properties": {"at": {}}}}])
@@ -185,7 +186,7 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
     if name is None:
         return None
     declared = tools[name].parameters["properties"]
-    # One argument takes the rest of the line; of several the last one does.
+    # The last argument takes the rest of the line.
     words = rest.split(None, max(len(declared) - 1, 0)) if declared else []
     return {
         "name": name,
@@ -197,7 +198,7 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
 
 
 def _typed(text: str, schema: dict[str, Any]) -> Any:
-    """The text, or its value as JSON where the argument may be something other than a text."""
+    """Return the text, or its JSON value if the argument can have another type than text."""
     if schema.get("type") == "string":
         return text
     try:

@@ -1,7 +1,7 @@
-"""Progress bars on stderr: what is done, how much of it, the time it took and will take.
+"""Progress bars on stderr, with the work done, the elapsed and the remaining time.
 
-Bars appear on a terminal only: not in a pipe or a log, not with TERM=dumb, and not with `--quiet`.
-Results go to stdout, which is never touched. `NO_COLOR` removes the colors.
+Bars appear in a terminal only: not in a pipe or a log, not with TERM=dumb, and not with `--quiet`.
+They do not write to stdout. `NO_COLOR` removes the colors.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from toolgym.commands import harmless
-from toolgym.long_work import listening
+from toolgym.long_work import progress_listener
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-NARROW = 60  # columns; below this there is no room for a bar
+NARROW = 60  # minimum number of columns for a bar
 
 
 class Show(Protocol):
-    """Updates a bar."""
+    """A function that updates a progress bar."""
 
     def __call__(self, done: int, total: int | None, note: str = "") -> None:
-        """Show how much is done, how much there is (None if unknown), and a remark."""
+        """Show the number of finished units, the total (None if unknown), and a remark."""
 
 
 @cache
 def _screen() -> Console:
-    """The console of all bars: bars that are open at the same time share one display."""
+    """Return the console that all bars share, so that several bars can be open."""
     from rich.console import Console
 
     return Console(stderr=True)
@@ -41,9 +41,9 @@ def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> 
     """Show a progress bar inside this context.
 
     Args:
-        what: The work, in a word or two.
+        what: Short description of the work.
         quiet: Show nothing.
-        transient: Remove the bar at the end. It is also removed when the work fails.
+        transient: Remove the bar at the end. It is always removed if the work fails.
 
     Yields:
         The function that updates the bar.
@@ -62,7 +62,7 @@ def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> 
         columns.insert(1, progress.BarColumn())
         columns.append(progress.TimeRemainingColumn())
         columns.append(progress.TextColumn("{task.fields[note]}", markup=False))
-    # Only on a terminal: redirecting stdout would send what is printed to a file to stderr.
+    # In a terminal only: otherwise output for a file would be redirected to stderr.
     both = sys.stdout.isatty()
     with progress.Progress(
         *columns, console=_screen(), transient=transient, redirect_stdout=both
@@ -84,7 +84,7 @@ class Bars:
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Show a bar for a phase of `total` steps; yields a function of steps done and a remark."""
+        """Show a bar for a phase; yields a function of the finished steps and a remark."""
         with progress_bar(f"{title:<24}") as show:
             show(0, total)
             yield lambda done, note: show(done, total, note)
@@ -95,7 +95,7 @@ def long_work_shown(*, quiet: bool = False) -> Iterator[None]:
     """Show a bar for each long work that a library reports (`toolgym.long_work`)."""
     shown: dict[str, tuple[Show, ExitStack]] = {}
 
-    def hear(what: str, done: int, total: int) -> None:
+    def show_progress(what: str, done: int, total: int) -> None:
         if what not in shown and done < total:
             stack = ExitStack()
             shown[what] = (
@@ -104,12 +104,12 @@ def long_work_shown(*, quiet: bool = False) -> Iterator[None]:
             )
         if what in shown:
             show, stack = shown[what]
-            show(done, total if total > 1 else None)  # work without parts has a moving bar
+            show(done, total if total > 1 else None)  # a moving bar for work without parts
             if done >= total:
                 del shown[what]
                 stack.close()
 
-    with listening(hear):
+    with progress_listener(show_progress):
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
-"""`toolgym report`: the HTML page of one run, or of several runs together.
+"""`toolgym report`: write the HTML report of one run, or of several runs on one page.
 
-A training writes the page of its own run at its end. This command writes it for a run that was
-interrupted, and compares runs: trainings, or evaluations of `toolgym eval --out FOLDER`.
+A training writes the report of its run at its end. This command also writes it for interrupted
+runs, and compares runs: trainings, or evaluations of `toolgym eval --out FOLDER`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def command(
     """Write the HTML report of one or several runs.
 
     The page shows results, learning curves, transcripts and settings, and works offline. Plots
-    need the extra `report`; without it the page has tables. Several runs share their plots.
+    require the extra `report`; without it the page has tables. Several runs are drawn in the same
+    plots.
 
     Example:
         toolgym report runs/explore

@@ -1,7 +1,7 @@
-"""`toolgym stats`: statistics of what the agents of a run wrote.
+"""`toolgym stats`: print statistics of the actions in a run.
 
-The environment's family does the counting (`TaskFamily.statistics`). A file of `toolgym eval --out`
-is read like a run folder; its lines are the same records without phase and step.
+The family of the environment computes them (`TaskFamily.statistics`). A file of `toolgym eval
+--out` is read like a run folder; its lines are the same records without phase and step.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def command(
 ) -> None:
     """Print statistics of the rollouts of a run.
 
-    The environment chooses the tables. Workflow environments report validity, errors, patterns,
-    operators, structures and diversity. Shares come with 95 % Wilson intervals.
+    The tables depend on the environment. Workflow environments report validity, errors, patterns,
+    operators, structures and diversity. Shares have 95 % Wilson intervals.
 
     Example:
         toolgym stats runs/compose-001
@@ -52,7 +52,7 @@ def command(
         def counting(rollouts: Iterable[Record]) -> Iterator[Record]:
             for number, rollout in enumerate(rollouts, start=1):
                 counted[str(rollout.get("env_id", ""))] += 1
-                progress(number, None)  # the total is known at the end of the file only
+                progress(number, None)  # the total is not known before the end of the file
                 yield rollout
 
         rollouts = counting(rollouts_of(run, phase))

@@ -1,13 +1,13 @@
-"""`toolgym tasks`: look at the tasks of a data set, or write tasks.
+"""`toolgym tasks`: check, count and show the tasks of a data set, or write tasks.
 
-* `check` verifies every task: how many can be played, which are refused and why;
-* `stats` counts them by database, hardness and shape of the result;
-* `show` shows one in full, with its solution;
+* `check` verifies every task and lists those that are refused, with reasons;
+* `stats` counts tasks by database, hardness and shape of the result;
+* `show` shows a task in full, with its solution;
 * `synth` writes tasks for databases that have none;
 * `invent` writes databases for `synth`.
 
-The environment that plays the tasks loads them, so no command knows a file format. The
-environment's family knows the rest, such as the splits of a data set (`toolgym.family`).
+Tasks are loaded by the environment that plays them, so the commands contain no file formats. Other
+facts, such as the splits of a data set, come from the environment's family (`toolgym.family`).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Environment = Annotated[
     typer.Option(
         "--env",
         metavar="ENV_ID",
-        help="Environment that plays the tasks; MODULE:ID for one in a module of yours.",
+        help="Environment that plays the tasks; MODULE:ID for one in your own module.",
         autocompletion=environments,
     ),
 ]
@@ -70,7 +70,7 @@ def task_sets(
     split: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
-    """The tasks of one split, or of each split of the data set, by its name.
+    """Return the tasks of one split, or of all splits of the data set, by the name of the split.
 
     Raises:
         ConfigurationError: There is no such data set or split.
@@ -131,7 +131,7 @@ def check(
         _print_list("refused", lines, show, f" ({reasons})" if reasons else "")
         faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
         _print_list("faults of the machine", faults, show)
-        _print_list("questions asked twice", [", ".join(ids) for ids in report.duplicates], show)
+        _print_list("duplicate questions", [", ".join(ids) for ids in report.duplicates], show)
     if not report.playable:
         raise ConfigurationError(
             f"none of the {report.tasks:,} tasks of {report.name} is playable; correct the data."
@@ -190,7 +190,7 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a folder, a file, or a name. `tasks show ID --env ENV_ID` takes the"
+            help="Data set: a folder, a file, or a name. `tasks show ID --env ENV_ID` uses the"
             " environment's.",
         ),
     ],
@@ -264,7 +264,7 @@ def synth(
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a folder that synth has written.")
+        bool, typer.Option("--overwrite", help="Replace a folder that was written by synth.")
     ] = False,
     env_id: Environment = EXPLORE,
     workers: Workers = None,

@@ -1,7 +1,8 @@
-"""Policies: objects that act in an environment, and how one is loaded by its name.
+"""Policies: objects that choose actions in an environment; `load` makes one from its name.
 
-`builtin` defines what a policy is and holds those that need no model, `chat` plays by a model on a
-server; installed packages register others. Slow modules are imported when a name needs them.
+`builtin` has the protocol of policies and the policies without a model; `chat` has the policy of a
+model on a server. Installed packages register others. Slow modules are imported only for names that
+need them.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ __all__ = [
 
 
 BUILT_IN: Final = ("expert", "random")
-"""Names of the policies that need no model."""
+"""Names of the policies without a model."""
 
 
 @dataclass(frozen=True)
 class ByName:
-    """The name and options of a policy, which is loaded in each process that plays.
+    """The name and options of a policy; each process that plays loads the policy itself.
 
     Attributes:
         name: As for `load`.
@@ -59,10 +60,10 @@ class ByName:
 
 
 def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
-    """The policy itself, the policy of a function, or the one with a name such as `expert`.
+    """Convert a function, or a name such as `expert`, to a policy; a policy is returned unchanged.
 
     Raises:
-        ConfigurationError: It is none of these, or no policy has that name.
+        ConfigurationError: The object is not a policy, or no policy has that name.
     """
     if isinstance(policy, str):
         return load(policy)
@@ -73,30 +74,30 @@ def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
     if not isinstance(policy, type) and callable(policy):
         return FunctionPolicy(policy)
     raise ConfigurationError(
-        f"{policy!r} is no policy: give a function from an observation to an action, an object"
+        f"{policy!r} is not a policy: give a function from an observation to an action, an object"
         " with an `act` method, or a name such as 'expert'."
     )
 
 
 def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
-    """A policy by name: `expert`, `random`, `openai:MODEL`, a registered one, or a model's path.
+    """Load a policy by name: `expert`, `random`, `openai:MODEL`, a registered name, or a model.
 
-    A package registers a policy by its name in the entry-point group `toolgym.policies`: a function
-    of the name, the seed and the options. The one called `model` loads all names that are not
-    registered.
+    A package registers a policy in the entry-point group `toolgym.policies`, as a function of the
+    name, the seed and the options. The entry point `model` loads all names that are not registered.
 
     Args:
-        name: The name, path or hub id; `openai:MODEL` asks a server (`toolgym.chat`).
-        seed: For policies that draw.
-        options: For the model's loader, such as `temperature`.
+        name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on
+            a server (`toolgym.chat`).
+        seed: Seed of policies that draw.
+        options: Options of the loader, such as `temperature`.
 
     Raises:
-        ConfigurationError: Nothing can load it; the message says what to install.
+        ConfigurationError: The policy cannot be loaded; the message says what to install.
     """
     if name in BUILT_IN:
         if options:
             raise ConfigurationError(
-                f"{name} takes no options of models: leave {', '.join(options)} out."
+                f"{name} does not take options of models: leave out {', '.join(options)}."
             )
         return ExpertPolicy() if name == "expert" else RandomPolicy(seed)
     if name.startswith(SERVED):
@@ -109,15 +110,15 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     plugin = plugins.get(name) or plugins.get("model")
     if plugin is None:
         raise ConfigurationError(
-            f"no policy {name!r}: use expert or random, or install what loads models:"
+            f"no policy {name!r}: use expert or random, or install the packages that load models:"
             " pip install 'toolgym[train]'."
         )
     try:
         loader = plugin.point.load()
     except ImportError as problem:
         raise ConfigurationError(
-            f"the policy {name} is a model, which needs more than is installed ({problem});"
-            " run: pip install 'toolgym[train]'."
+            f"the policy {name} is a model, which needs packages that are not installed"
+            f" ({problem}); run: pip install 'toolgym[train]'."
         ) from problem
     try:
         policy: Policy = loader(name, seed=seed, **options)
@@ -127,10 +128,10 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
 
 
 def _check_name(name: str) -> None:
-    """Refuse what can be no model, before a loader spends seconds on it.
+    """Reject a name that cannot be a model, before a slow loader is imported.
 
     Raises:
-        ConfigurationError: It is no path, no hub id and no name of a published model.
+        ConfigurationError: The name is not a path, a hub id or the name of a published model.
     """
     if near := get_close_matches(name, BUILT_IN, n=1):
         raise ConfigurationError(f"there is no policy {name!r}; did you mean {near[0]!r}?")

@@ -1,8 +1,8 @@
-"""The protocol of a policy, and the policies that need no model: expert, random, scripted.
+"""The protocol of a policy, and the policies without a model: expert, random, scripted.
 
-A policy acts for a whole batch of episodes at once, because that is how a language model is fast.
-It gets a `Situation` per episode and returns one action each: text as a model would write it, or a
-call. What it remembers of an episode it keeps in `Situation.memory`, which ends with the episode.
+A policy acts for a batch of episodes at once, because batches are fast for language models. It gets
+a `Situation` for each episode and returns one action for each: text, or a call. State that belongs
+to an episode is kept in `Situation.memory`, which is discarded after the episode.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 from toolgym.env import ToolEnv
 
 SERVED: Final = "openai:"
-"""Prefix of the name of a policy that is a model on an OpenAI-compatible server."""
+"""Prefix of the names of policies that are models on an OpenAI-compatible server."""
 
 _HIGHEST: Final = 100
-"""The greatest random number where a schema sets no limit."""
+"""The largest random number if a schema has no maximum."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Situation:
         env: The environment; a fair policy reads its tools and transcript only.
         observation: The last observation.
         seed: The seed of the episode, for policies that draw.
-        memory: What the policy keeps of the episode: the same dict in every turn of it.
+        memory: State of the policy for this episode; the same dict in all of its turns.
     """
 
     env: ToolEnv[Any]
@@ -39,29 +39,30 @@ class Situation:
 
 
 class Policy(Protocol):
-    """Anything that acts.
+    """The protocol of policies: a name, and a method that returns actions.
 
-    A policy may also have a method `usage` that returns the amounts it has used so far by name,
-    such as tokens; None for an amount that is not known.
+    A policy may also have a method `usage` that returns the amounts used so far by name, such as
+    tokens; None for an unknown amount.
     """
 
     name: str
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """One action for each situation, in order.
+        """Return one action for each situation, in order.
 
-        An `EnvironmentFault` in place of an action leaves its episode unscored; the others go on.
+        An `EnvironmentFault` in place of an action leaves its episode unscored; the other episodes
+        continue.
         """
         ...
 
 
 class ExpertPolicy:
-    """Plays `ToolEnv.expert`; after the expert's last word it says nothing more."""
+    """The policy that plays `ToolEnv.expert`; after the expert's last action it returns ""."""
 
     name = "expert"
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """The expert's next call, per situation."""
+        """Return the expert's next action for each situation."""
         return [self._next(situation) for situation in situations]
 
     def _next(self, situation: Situation) -> Any:
@@ -75,15 +76,15 @@ class ExpertPolicy:
             return ""
 
     def _play(self, situation: Situation) -> Generator[Any, str, None]:
-        """The play of one episode: yields actions, and is sent the observations."""
+        """Return the generator of an episode, which yields actions and is sent observations."""
         return situation.env.expert()
 
 
 class RandomPolicy:
-    """Calls a random tool with random values: a lower bound for other policies.
+    """The policy that calls random tools with random values, a baseline for other policies.
 
-    Values are of the types and within the bounds of the tool's schema; where that allows any text,
-    it is a word of what the policy has read.
+    Values have the types and bounds of the tool's schema. If any text is allowed, it is a word from
+    the observations.
     """
 
     name = "random"
@@ -92,7 +93,7 @@ class RandomPolicy:
         self._seed = seed
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """A random call, per situation; the same seed gives the same calls."""
+        """Return a random call for each situation; one seed gives the same calls."""
         return [self._call(situation) for situation in situations]
 
     def _call(self, situation: Situation) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def _random_value(
     words: Sequence[str],
     items: int = 1,
 ) -> Any:
-    """A value that a JSON schema allows, as far as types, bounds and choices go.
+    """Return a random value with the type, bounds and choices of a JSON schema.
 
     Args:
         named: Schemas by the name that others refer to them by.
@@ -157,7 +158,7 @@ def _random_value(
 
 
 class ScriptedPolicy:
-    """Says the same things in every episode, then nothing more; for tests."""
+    """The policy that returns the same actions in every episode, and then ""; for tests."""
 
     name = "scripted"
 
@@ -165,16 +166,16 @@ class ScriptedPolicy:
         self._actions = list(actions)
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """The next line of the script, per situation."""
+        """Return the next action of the script for each situation."""
         turns = (len(situation.env.episode.turns) for situation in situations)
         return [self._actions[turn] if turn < len(self._actions) else "" for turn in turns]
 
 
 class FunctionPolicy:
-    """A function from an observation to an action, as a policy; it is called once for each turn.
+    """The policy of a function from an observation to an action, called once for each turn.
 
     Args:
-        function: Its argument is the observation; in the first turn that is the question.
+        function: The function. Its argument is the observation, in the first turn the question.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:
@@ -182,5 +183,5 @@ class FunctionPolicy:
         self._function = function
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """The function's action for each observation."""
+        """Return the function's action for each observation."""
         return [self._function(situation.observation) for situation in situations]

@@ -1,9 +1,9 @@
-"""A model on a server as a policy: it is shown the transcript and the tools, and says what to call.
+"""`ChatPolicy`: the policy of a model on a server, which gets the transcript and the tools.
 
-All episodes of a batch are asked about at the same time. What the model calls through the API is
-passed on as it is, so that bad names, keys and JSON meet the same parser as any model's text. With
-`tools="text"`, for servers that know no tools, the tools are described in words and the calls are
-found in the text. A request that fails leaves its episode unscored, and the others go on.
+The requests of a batch are sent concurrently. Calls through the API are passed on unchanged, so
+that wrong names, keys and JSON reach the same parser as the text of any model. With `tools="text"`,
+for servers without support for tools, the prompt describes the tools, and calls are found in the
+text. A request that fails leaves its episode unscored; the other episodes continue.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Tools = Literal["native", "text"]
 
 
 class ChatPolicy:
-    """A model on a server.
+    """The policy of a model on a server.
 
     Args:
-        client: Sends the requests.
-        seed: With the situation's own seed and its turn, the seed of each request.
-        tools: "native" sends the tools with the request; "text" describes them in the prompt, for a
-            server that knows no tools.
+        client: The client that sends the requests.
+        seed: Seed of the requests, together with the seed and the turn of the episode.
+        tools: "native" sends the tools with the request; "text" describes them in the prompt, for
+            servers without support for tools.
     """
 
     def __init__(self, client: ChatClient, *, seed: int = 0, tools: Tools = "native") -> None:
@@ -45,12 +45,12 @@ class ChatPolicy:
         self.client, self.seed, self.tools = client, seed, tools
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """The model's text or calls in each situation, or the fault that prevented them."""
+        """Return the model's text or calls for each situation, or the fault of its request."""
         replies = self.client.complete_all([self._chat(each) for each in situations])
         return [_action_of(reply) for reply in replies]
 
     def usage(self) -> dict[str, Any]:
-        """The requests so far, and their cost."""
+        """Return the totals of requests, tokens and dollars so far."""
         return asdict(self.client.totals)
 
     def _chat(self, situation: Situation) -> Chat:
@@ -65,7 +65,7 @@ class ChatPolicy:
 
 
 def _action_of(reply: Reply | ChatFault) -> Any:
-    """A reply as an action: its calls, else its text; a fault stays one."""
+    """Convert a reply to an action: its calls, else its text; a fault is returned unchanged."""
     if isinstance(reply, Reply):
         calls = list(reply.tool_calls)
         return {"content": reply.text, "tool_calls": calls} if calls else reply.text
@@ -73,7 +73,7 @@ def _action_of(reply: Reply | ChatFault) -> Any:
 
 
 def api_messages(env: ToolEnv[Any]) -> list[Message]:
-    """The transcript so far in the form of the API: each result names the call it belongs to."""
+    """Return the transcript in the form of the API, with the id of the call in each result."""
     messages = prompt_messages(env)
     for number, turn in enumerate(env.episode.turns):
         messages += _turn(turn, number)
@@ -81,7 +81,10 @@ def api_messages(env: ToolEnv[Any]) -> list[Message]:
 
 
 def _turn(turn: Turn, number: int) -> list[Message]:
-    """A turn of text is answered by the user, since the API takes results of its own calls only."""
+    """Return the messages of a turn.
+
+    A text is answered by a user message, since the API accepts results for its own calls only.
+    """
     if isinstance(turn.action, str) or not turn.calls:
         written = turn.action if isinstance(turn.action, str) else ""
         return _spoken(written, turn.observation)
@@ -99,7 +102,7 @@ def _turn(turn: Turn, number: int) -> list[Message]:
 
 
 def _object(text: Any) -> str | None:
-    """The text if it is a JSON object: servers refuse a request with other arguments in it."""
+    """Return the text if it is a JSON object, else None, since servers refuse other arguments."""
     try:
         return text if isinstance(text, str) and isinstance(json.loads(text), dict) else None
     except (ValueError, RecursionError):
@@ -112,7 +115,7 @@ def _spoken(text: str, observation: str) -> list[Message]:
 
 
 def _in_words(env: ToolEnv[Any]) -> list[Message]:
-    """The transcript as text, with the tools described in the first message."""
+    """Return the transcript as text, with a description of the tools in the first message."""
     system, *messages = prompt_messages(env)
     prompt = f"{system['content']}\n\n{tools_in_words(env.tools)}"
     for turn in env.episode.turns:
@@ -122,20 +125,22 @@ def _in_words(env: ToolEnv[Any]) -> list[Message]:
 
 
 def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) -> ChatPolicy:
-    """A policy from the name of a model; the server's address comes with `base_url`.
+    """Make the policy of a model on a server; the option `base_url` is the server's address.
 
     Args:
         model: Name of the model on the server.
+        seed: As for `ChatPolicy`.
+        tools: As for `ChatPolicy`.
         options: The settings of `ChatSettings`.
 
     Raises:
-        ConfigurationError: There is no such option, or `openai` is not installed, or OpenAI's own
-            server is to be asked without a key.
+        ConfigurationError: An option is unknown, `openai` is not installed, or there is no key for
+            OpenAI's own server.
     """
     settings = ChatSettings(model=model, **options)
     if settings.url == DEFAULT_URL and not settings.key():
         raise ConfigurationError(
-            f"{SERVED}{model} asks {DEFAULT_URL}, which needs a key: set {settings.api_key_env}, or"
-            " name a server of your own with --base-url http://127.0.0.1:8000/v1 (base_url=...)."
+            f"{SERVED}{model} is on {DEFAULT_URL}, which needs a key: set {settings.api_key_env},"
+            " or name your own server with --base-url http://127.0.0.1:8000/v1 (base_url=...)."
         )
     return ChatPolicy(ChatClient(settings), seed=seed, tools=tools)

@@ -1,6 +1,6 @@
-"""One HTML page about one or several runs: results, learning curves, transcripts and settings.
+"""HTML report of one or several runs: results, learning curves, transcripts and settings.
 
-The page is one file that loads nothing, so it can be mailed and opened offline.
+The report is a single file without external resources, so it can be mailed and opened offline.
 """
 
 from toolgym.report.page import write_report

@@ -1,8 +1,8 @@
-"""The plots of a report as Vega-Lite specifications, JSON objects that hold their data.
+"""The plots of a report as Vega-Lite specifications, JSON objects that contain their data.
 
-Vega draws legends, tooltips and zoom. Text from outside is in the data and in lists of values only,
-never in an expression or a field name, so Vega gives it no meaning. Colors are variables of the
-style sheet, which decides over light and dark.
+Vega draws legends, tooltips and zoom. Untrusted text is in the data and in lists of values only,
+never in an expression or a field name, so Vega does not interpret it. Colors are variables of the
+style sheet, which has a light and a dark scheme.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from toolgym.report.view import STEP_NAMES, RunView, interval, is_drawable
 from toolgym.runs.metrics import METRICS
 
 COLORS: Final = 6
-"""Number of series colors, which the style sheet calls `--s0` to `--s5`."""
+"""Number of series colors, the variables `--s0` to `--s5` of the style sheet."""
 POINTS: Final = 250
-"""Most points of a curve; longer runs are drawn as the means of equal numbers of steps."""
+"""Maximum number of points of a curve. For longer runs, each point is the mean of several steps."""
 CROWDED: Final = 3
-"""With more curves than this, a plot has neither bands nor unsmoothed curves."""
+"""Maximum number of curves in a plot with bands and unsmoothed curves."""
 BANDS: Final = {"held_out_accuracy": ("held_out_low", "held_out_high"), "reward": ("reward_std",)}
-"""The band around a metric: the metrics of its two ends, or of half its width."""
+"""The metrics of the band around a metric: of its two ends, or of half its width."""
 SECTIONS: Final = {
     "Rollouts": ("grpo", ("rollouts",)),
     "Held-out evaluation": ("selection", ("evaluation", "clock")),
@@ -34,11 +34,11 @@ SECTIONS: Final = {
     "Warm-up": ("warmup", ("update",)),
     "Held-out evaluation in the warm-up": ("warmup-selection", ("evaluation", "clock")),
 }
-"""Phase and sources of the metrics of each section, which are in the order of the vocabulary."""
+"""Phase and sources of the metrics in each section, by its title."""
 
 Json = dict[str, Any]
 Steps = dict[int, Json]
-"""The records of a phase by step."""
+"""The records of a phase, by step."""
 CONFIG: Final[Json] = {
     "background": None,
     "font": 'system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif',
@@ -59,14 +59,14 @@ PICK: Final = {
     "select": {"type": "point", "fields": ["series"], "toggle": "true"},
     "bind": "legend",
 }
-"""A click on a legend entry shows that series alone; a click on another one adds it."""
+"""Selection by clicks on the legend: the first shows one series alone, others add to it."""
 ZOOM: Final = {
     "name": "zoom",
     "bind": "scales",
     "select": {
         "type": "interval",
         "encodings": ["x"],
-        "zoom": "wheel![event.ctrlKey || event.metaKey]",  # a bare wheel scrolls the page
+        "zoom": "wheel![event.ctrlKey || event.metaKey]",  # the wheel alone scrolls the page
         "translate": "[pointerdown[event.pointerType !== 'touch'], window:pointerup]"
         " > window:pointermove!",
     },
@@ -85,9 +85,11 @@ HOVER: Final = {
 
 @dataclass(frozen=True)
 class Chart:
-    """A plot with its title and the text under it.
+    """A plot with its title and the text below it.
 
     Attributes:
+        title: The title.
+        note: The text below the plot.
         words: The first and the last value of each series, for readers who cannot see the plot.
         spec: The Vega-Lite specification.
     """
@@ -100,10 +102,12 @@ class Chart:
 
 @dataclass(frozen=True)
 class Section:
-    """Learning curves that belong together.
+    """A section of learning curves.
 
     Attributes:
-        constant: Each metric that has one value in all steps of all runs, with that value.
+        title: The title.
+        charts: The plots.
+        constant: Names and values of the metrics that are constant in all steps of all runs.
     """
 
     title: str
@@ -112,7 +116,7 @@ class Section:
 
 
 def curves(runs: Sequence[RunView]) -> list[Section]:
-    """A plot over steps of each metric that changes, with a curve for each run."""
+    """Return the plots of all metrics that change over steps, with a curve for each run."""
     logged = [_by_phase(run) for run in runs]
     sections = []
     for title, (phase, sources) in SECTIONS.items():
@@ -135,7 +139,7 @@ def curves(runs: Sequence[RunView]) -> list[Section]:
 
 
 def _by_phase(run: RunView) -> dict[str, Steps]:
-    """The records by phase and step; a step that was logged twice has its last record."""
+    """Return the records by phase and step; the last record of a step counts."""
     found: dict[str, Steps] = {}
     for record in run.records:
         if record["step"] < 10**9:
@@ -144,7 +148,7 @@ def _by_phase(run: RunView) -> dict[str, Steps]:
 
 
 def _in_unit(key: str, value: object) -> float | None:
-    """A value in the unit of its axis with five digits; None, a gap, if it cannot be drawn."""
+    """Return a value in the unit of its axis with five digits; None if it cannot be drawn."""
     if not is_drawable(value):
         return None
     if abs(value) < 1e-150:  # Vega's scales underflow
@@ -153,19 +157,25 @@ def _in_unit(key: str, value: object) -> float | None:
 
 
 def _title(key: str) -> str:
-    """The name of a metric in words."""
+    """Return the title of a metric."""
     return {"kl": "KL divergence", "grad_norm": "gradient norm"}.get(key, key.replace("_", " "))
 
 
 def _text(key: str, value: float | None) -> str:
-    """A value in the unit of its axis, with the unit."""
+    """Return a value with the unit of its axis."""
     unit = METRICS[key].unit
     sign = {"share": " %", "number": "", "count": "", "score": ""}.get(unit, f" {unit}")
     return f"{value:g}{sign}"
 
 
 def _line_chart(key: str, phase: str, series: Sequence[tuple[str, Steps]]) -> Chart:
-    """The plot of a metric over steps, from the name and the records of each curve."""
+    """Return the plot of a metric over steps.
+
+    Args:
+        key: The metric.
+        phase: The phase of the records.
+        series: The name and the records of each curve.
+    """
     names = [name for name, _ in series]
     longest = max(len(steps) for _, steps in series)
     merged = math.ceil(longest / POINTS)
@@ -225,20 +235,20 @@ def _line_chart(key: str, phase: str, series: Sequence[tuple[str, Steps]]) -> Ch
     }
     words: list[str] = []
     for name, steps in series:
-        known = [v for r in steps.values() if (v := _in_unit(key, r.get(key))) is not None]
-        if known:
-            first, last = _text(key, known[0]), _text(key, known[-1])
+        drawn = [v for r in steps.values() if (v := _in_unit(key, r.get(key))) is not None]
+        if drawn:
+            first, last = _text(key, drawn[0]), _text(key, drawn[-1])
             words.append(f"{name}: {first} to {last} in {len(steps)} steps.")
-    title, told = _title(key), " ".join(words)
-    return Chart(title[0].upper() + title[1:], " ".join(notes), told, _framed(spec, told, 190))
+    title, text = _title(key), " ".join(words)
+    return Chart(title[0].upper() + title[1:], " ".join(notes), text, _framed(spec, text, 190))
 
 
 def _points(name: str, key: str, steps: Steps, merged: int) -> Iterator[Json]:
-    """The data of a curve: each point is the mean of so many steps."""
+    """Yield the points of a curve, each the mean of `merged` steps."""
 
     def mean(key: str) -> float | None:
-        known = [v for _, record in part if is_drawable(v := record.get(key))]
-        return _in_unit(key, math.fsum(v / len(known) for v in known)) if known else None
+        drawn = [v for _, record in part if is_drawable(v := record.get(key))]
+        return _in_unit(key, math.fsum(v / len(drawn) for v in drawn)) if drawn else None
 
     records = list(steps.items())
     for start in range(0, len(records), merged):
@@ -253,7 +263,7 @@ def _points(name: str, key: str, steps: Steps, merged: int) -> Iterator[Json]:
 
 
 def _color(field: str, names: Sequence[str], values: Sequence[Any]) -> Json:
-    """The encoding of a field by colors or dashes, with a legend if there are several names."""
+    """Return the encoding of a field by colors or dashes, with a legend for several names."""
     legend = {"orient": "top", "columns": 2, "labelLimit": {"expr": "width / 2 - 30"}}
     scale = {"domain": list(names), "range": list(values)}
     shown = legend if len(names) > 1 else None
@@ -267,7 +277,7 @@ def _framed(spec: Json, words: str, height: int) -> Json:
 
 
 def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
-    """The accuracy of every evaluation with its 95 % interval; None without any."""
+    """Return the plot of all accuracies with their 95 % intervals; None without evaluations."""
     rows: list[Json] = []
     for run in runs:
         for on in run.evaluations:

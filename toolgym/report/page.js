@@ -19,11 +19,11 @@
   find();
 
   if (!window.vegaEmbed) return;
-  // `ast`: Vega interprets expressions, since the page forbids `eval`.
+  // With `ast` Vega interprets expressions, since the policy of the page forbids `eval`.
   const options = { ast: true, actions: false, renderer: "svg", tooltip: { disableDefaultStyle: true } };
   const specs = JSON.parse(document.getElementById("plots").textContent);
   const views = [];
-  const last = {}; // the latest value of each name, since the views that follow send it again
+  const last = {}; // the last value of each name, since the synchronized views send it again
   const share = (view, name, value, set) => {
     const now = JSON.stringify(value);
     if (last[name] === now) return;
@@ -45,6 +45,6 @@
         const copies = () => tuples.map(({ unit, fields, values }) => ({ unit, fields, values }));
         share(view, legend, copies(), (other) => other.data("pick_store", copies()));
       });
-    await new Promise((next) => setTimeout(next)); // the page answers meanwhile
+    await new Promise((next) => setTimeout(next)); // lets the page handle events
   }
 })();

@@ -1,9 +1,9 @@
-"""The page as one HTML file that loads nothing.
+"""`write_report`: writes the report as one HTML file without external resources.
 
-Texts of models, databases and data sets are hostile: the template escapes them, the plots hold them
-as data, and a content security policy allows the two scripts of the page by their hashes and
-nothing else. Vega would compile expressions with `eval`; the page lets it interpret them. The same
-run gives the same bytes.
+Texts of models, databases and data sets are untrusted: the template escapes them, plots contain
+them as data, and a content security policy allows only the two scripts of the page, by their
+hashes. By default Vega compiles expressions with `eval`; on this page it interprets them. A run
+always gives the same bytes.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def write_report(
 
     Args:
         runs: Trainings or evaluations, in the order in which they are shown.
-        out: A file, or a folder to put `report.html` into; by default the folder of the run, or
-            for several runs the folder that the first run is in.
+        out: A file, or a folder for `report.html`. Default: the folder of the run, or, for several
+            runs, the parent folder of the first.
         episodes: Maximum number of tasks whose episodes are shown.
 
     Raises:
@@ -75,7 +75,7 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
     plots: list[dict[str, Any]] = []
 
     def plot(chart: Chart) -> str:
-        """Keep the specification of a plot for the script of the page."""
+        """Store the specification of a plot for the script of the page."""
         plots.append(chart.spec)
         return ""
 
@@ -104,30 +104,30 @@ def _page(shown: Sequence[Run], episodes: int) -> str:
 
 
 def plotting_script() -> str | None:
-    """Vega, Vega-Lite and Vega-Embed as one script; None if vl-convert is not installed.
+    """Return Vega, Vega-Lite and Vega-Embed as one script; None if vl-convert is not installed.
 
-    vl-convert takes seconds to bundle them, so the script is kept in the cache folder.
+    The script is stored in the cache folder, since vl-convert takes seconds to bundle it.
     """
     try:
         import vl_convert
     except ImportError:
         return None
-    kept = cache_folder() / "plots" / f"vega-embed-{version('vl-convert-python')}.js"
+    cached = cache_folder() / "plots" / f"vega-embed-{version('vl-convert-python')}.js"
     with suppress(OSError):
-        return kept.read_text("utf-8")
+        return cached.read_text("utf-8")
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("\r\n", "\n")
-    # In a function, since it declares names that would hide those of other scripts.
+    # In a function, since its names would hide those of other scripts.
     script = f"(() => {{{bundle}\n}})();".replace("</script", "<\\/script").replace(
         "<!--", "<\\!--"
     )
-    with suppress(OSError):  # a cache that cannot be written costs time and nothing else
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(kept, [script.encode("utf-8")])
+    with suppress(OSError):  # without a cache, each report takes seconds longer
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(cached, [script.encode("utf-8")])
     return script
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """The content security policy of a page with these scripts."""
+    """Return the content security policy of a page with these scripts."""
     digests = (hashlib.sha256(script.encode("utf-8")).digest() for script in scripts)
     allowed = " ".join(f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
     rules = ["default-src 'none'", "style-src 'unsafe-inline'", f"script-src {allowed}"]
@@ -135,7 +135,7 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def embedded(value: Any) -> Markup:
-    """A value as JSON inside a page: ASCII only, and no tag can begin in it.
+    """Return a value as JSON for an HTML page: in ASCII, and without the signs of tags.
 
     >>> print(embedded("</script> \\u2028 \\ud800"))
     "\\u003c/script\\u003e \\u2028 \\ud800"

@@ -1,4 +1,4 @@
-"""The tables of a report as rows of text: results, seeds taken together, settings."""
+"""The tables of a report as rows of text: results, means over seeds, settings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Row:
     """A row of a table.
 
     Attributes:
-        head: Its name.
-        cells: Each with the smaller text under it, or with an empty one.
-        small: The smaller text under the name.
+        head: The name of the row.
+        cells: The text of each cell, and the smaller text below it, which may be empty.
+        small: The smaller text below the name.
     """
 
     head: str
@@ -28,7 +28,7 @@ class Row:
 
 
 def results(runs: Sequence[RunView]) -> list[Row]:
-    """Accuracy, answered, valid turns and mean score of every evaluation, before and after."""
+    """Return accuracy, answered, valid turns and mean score of all evaluations."""
     rows = []
     for run in runs:
         for on in run.evaluations:
@@ -50,7 +50,7 @@ def results(runs: Sequence[RunView]) -> list[Row]:
 
 
 def seeds_together(runs: Sequence[RunView]) -> list[Row]:
-    """The mean over runs that differ in their seed only, with its 95 % interval from three on."""
+    """Return means over runs that differ in their seed only, with a 95 % interval for 3 or more."""
     groups: dict[str, list[RunView]] = {}
     for run in runs:
         same = json.dumps(_without_seeds(run.config), sort_keys=True)
@@ -73,10 +73,10 @@ def seeds_together(runs: Sequence[RunView]) -> list[Row]:
 
 
 def _without_seeds(value: Any) -> Any:
-    """A config without its seeds and its reproducibility record, at any depth."""
+    """Return a config without seeds and reproducibility records, at any depth."""
     if isinstance(value, Mapping):
-        left = {k: v for k, v in value.items() if k not in ("seed", "reproducibility")}
-        return {key: _without_seeds(inner) for key, inner in left.items()}
+        others = {k: v for k, v in value.items() if k not in ("seed", "reproducibility")}
+        return {key: _without_seeds(inner) for key, inner in others.items()}
     return value
 
 
@@ -88,14 +88,14 @@ def _mean(values: Sequence[float]) -> tuple[str, str]:
 
 
 def settings(runs: Sequence[RunView]) -> list[Row]:
-    """All settings by dotted keys with their value in each run, in the order of the files."""
+    """Return all settings by dotted keys, with their value in each run, in the order of files."""
     flat = [dict(_flat(run.config, "")) for run in runs]
     keys = list(dict.fromkeys(key for record in flat for key in record))
     return [Row(key, [(record.get(key, NOTHING), "") for record in flat]) for key in keys]
 
 
 def differences(rows: Sequence[Row]) -> list[Row]:
-    """The settings that not all runs agree on."""
+    """Return the settings that differ between runs."""
     return [row for row in rows if len(set(row.cells)) > 1]
 
 

@@ -1,7 +1,7 @@
-"""The evaluated episodes of a report as conversations, task by task in the order of the files.
+"""The transcripts of a report: evaluated episodes by task, in the order of the files.
 
-A page of one training shows each task before and after it; a page of several runs shows what each
-of them did last.
+A report of one training shows the episodes of each task before and after it. A report of several
+runs shows the last episode of each run.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Any, Final
 from toolgym.report.view import Record, RunView, is_drawable
 
 ROOM: Final = 3_000_000
-"""Characters of all episodes of a page, about; a larger page takes seconds to open."""
+"""Approximate maximum number of characters of all episodes; larger pages take seconds to open."""
 LONGEST: Final = 20_000
-"""Characters of one text that are shown."""
+"""Maximum number of characters of a text."""
 CORRECT, WRONG, SILENT, UNSCORED = "correct", "wrong answer", "no answer", "unscored (fault)"
 GAINED, LOST, ERRORS = "wrong before, correct after", "correct before, wrong after", "tool error"
 KINDS: Final = (CORRECT, WRONG, SILENT, UNSCORED, GAINED, LOST, ERRORS)
-"""What the filter of the page can choose."""
+"""The options of the filter on the page."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn.
+    """A turn of an episode as texts.
 
     Attributes:
-        calls: Each as `name(argument=value, ...)`.
-        written: The text of the model, unless the calls say the same.
-        observation: The answer of the environment.
-        reward: Signed; empty if there is none.
-        codes: The codes of its errors and repairs.
-        is_failed: It had an error.
+        calls: The calls, in the form `name(argument=value, ...)`.
+        written: The text of the model; empty if it is only the calls.
+        observation: The observation.
+        reward: The reward with its sign; empty if there is none.
+        codes: The codes of errors and repairs.
+        is_failed: Whether there was an error.
     """
 
     calls: list[str]
@@ -46,13 +46,14 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode.
+    """An episode as texts.
 
     Attributes:
-        title: The run and the time it was played at.
+        title: The run, and the time of the evaluation, such as `before`.
         verdict: One of the first four of `KINDS`.
-        score: Signed; empty if it has none.
-        parts: The parts of its reward that are not 0.
+        score: The score with its sign; empty if there is none.
+        parts: The parts of the reward that are not 0.
+        turns: The turns.
     """
 
     title: str
@@ -63,16 +64,19 @@ class Episode:
 
     @property
     def is_correct(self) -> bool:
-        """Its answer was right."""
+        """Whether the answer is correct."""
         return self.verdict == CORRECT
 
 
 @dataclass
 class Task:
-    """One task with the episodes that are shown of it.
+    """A task with its episodes.
 
     Attributes:
-        kinds: Which of `KINDS` it is.
+        task_id: The id of the task.
+        question: The question of the task.
+        episodes: The episodes that are shown.
+        kinds: The filter options (`KINDS`) that the task matches.
     """
 
     task_id: str
@@ -83,10 +87,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Transcripts:
-    """The episodes of a page.
+    """The tasks and episodes of a page.
 
     Attributes:
-        played: Number of tasks that the runs played; more than `tasks` if not all are shown.
+        tasks: The tasks that are shown.
+        played: Number of tasks that the runs played, including those that are not shown.
     """
 
     tasks: list[Task]
@@ -94,12 +99,12 @@ class Transcripts:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds that occur."""
+        """The filter options that at least one task matches."""
         return [kind for kind in KINDS if any(kind in task.kinds for task in self.tasks)]
 
 
 def transcripts(runs: Sequence[RunView]) -> Transcripts:
-    """The tasks of the runs with their episodes, as many as the page has room for."""
+    """Return the tasks of the runs with their episodes, up to the maximum size of the page."""
     columns: list[tuple[str, Mapping[str, Record | None]]] = []
     for run in runs:
         whens = list(run.episodes.items())
@@ -167,7 +172,7 @@ def _turn(turn: Record) -> Turn:
 
 
 def call_text(call: Any) -> str:
-    """A recorded call in the form of a Python call.
+    """Return a recorded call in the form of a Python call.
 
     >>> call_text({"name": "query", "arguments": {"sql": "SELECT 1", "limit": 5}})
     'query(sql="SELECT 1", limit=5)'
@@ -188,7 +193,7 @@ def _cut(value: Any) -> str:
 
 
 def signed(value: object) -> str:
-    """A number with its sign and three decimals; empty for anything else.
+    """Return a number with its sign and three decimals; "" for any other value.
 
     >>> signed(-0.01), signed(None)
     ('-0.010', '')

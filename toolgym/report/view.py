@@ -1,6 +1,6 @@
-"""A run as the report reads it: missing pieces are empty, so the rest of the report cannot fail.
+"""`RunView`: the content of a run folder for the report, with empty values for missing parts.
 
-A run may have been interrupted at any point, and its files may hold any JSON.
+A run may have been interrupted at any point, and its files may contain any JSON.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """One evaluation of a run.
+    """An evaluation of a run.
 
     Attributes:
-        name: For example `unseen databases`.
-        how: Whether its tasks were held out from training, and how the model was decoded.
-        figures: `before` and `after` the training, or `evaluated`; only those that exist.
+        name: The name, such as `unseen databases`.
+        how: Whether its tasks were held out from training, and the decoding of the model.
+        figures: The figures by `before` and `after` (a training), or by `evaluated`.
     """
 
     name: str
@@ -44,18 +44,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class RunView:
-    """One run in a report.
+    """A run in a report.
 
     Attributes:
-        label: Its name; numbered if there are several runs, so that labels differ.
-        config: `config.json` with the reproducibility record.
-        summary: `summary.json`; empty if it was not written.
+        label: The name of the run, with a number if there are several runs.
+        config: The content of `config.json`.
+        summary: The content of `summary.json`; empty if the file does not exist.
         records: The lines of `metrics.jsonl`.
-        episodes: The evaluated episodes by `before`, `after` or `evaluated`, each by its task;
-            None for the tasks that the page has no room for.
-        preflight: `preflight.json`; empty if there is none.
+        episodes: The evaluated episodes by `before`, `after` or `evaluated`, and by task id; None
+            for tasks that are not shown.
+        preflight: The content of `preflight.json`; empty if the file does not exist.
         notes: Sentences about lines that could not be read.
-        is_running: A process was writing the run when it was read.
+        is_running: Whether a process was writing the run when it was read.
     """
 
     label: str
@@ -69,19 +69,19 @@ class RunView:
 
     @property
     def is_evaluation(self) -> bool:
-        """It holds the episodes of `toolgym eval`; nothing was trained."""
+        """Whether this is an evaluation of `toolgym eval` and not a training."""
         return is_evaluation(self.config)
 
     @property
     def is_refused(self) -> bool:
-        """The preflight check said no-go, and GRPO did not start."""
+        """Whether the verdict of the preflight check was no-go and GRPO did not start."""
         return self.preflight.get("verdict") == "no-go" and not any(
             record["phase"] == "grpo" for record in self.records
         )
 
     @property
     def status(self) -> str:
-        """One sentence on a run that is not complete; empty for a complete run."""
+        """A sentence about a run that is not complete; "" for a complete run."""
         if self.summary.get("status") == "complete":
             return ""
         if self.is_evaluation:
@@ -104,18 +104,18 @@ class RunView:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """What was trained or evaluated on what; unknown facts are left out."""
-        known = {**self.config, **{k: v for k, v in self.summary.items() if v is not None}}
-        known["model"] = known.get("model_title") or known.get("model")
+        """Names and values of environment, model etc., without unknown ones."""
+        values = {**self.config, **{k: v for k, v in self.summary.items() if v is not None}}
+        values["model"] = values.get("model_title") or values.get("model")
         seconds = self.summary.get("seconds")
         if is_drawable(seconds) and 0 <= seconds < 1e9:
-            known["time"] = timedelta(seconds=round(seconds))
+            values["time"] = timedelta(seconds=round(seconds))
         keys = {"env_id": "environment", "dataset": "data set", "policy": "policy"}
         keys |= {key: key for key in ("model", "trainer", "control", "time")}
         return [
-            (name, str(known[key]))
+            (name, str(values[key]))
             for key, name in keys.items()
-            if known.get(key) not in (None, "")
+            if values.get(key) not in (None, "")
         ]
 
     @property
@@ -128,12 +128,13 @@ class RunView:
         found = []
         for each in listed if isinstance(listed, list) else [self.summary]:
             each = _record(each)
-            held_out, heat = each.get("held_out"), each.get("temperature")
+            held_out, temperature = each.get("held_out"), each.get("temperature")
             how = []
             if isinstance(held_out, bool):
                 how.append("held out" if held_out else "trained on these tasks")
-            if is_drawable(heat):
-                how.append(f"sampled at temperature {heat:g}" if heat else "greedy")
+            if is_drawable(temperature):
+                sampled = f"sampled at temperature {temperature:g}"
+                how.append(sampled if temperature else "greedy")
             figures = {
                 name: numbers
                 for when, name in whens.items()
@@ -145,12 +146,12 @@ class RunView:
 
 
 def is_drawable(value: object) -> TypeGuard[float]:
-    """A finite number of a size that can be drawn; nan, None and text are gaps."""
+    """Return whether a value is a finite number that can be drawn."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e150
 
 
 def percent(value: object) -> str:
-    """A share in percent with one decimal; a dash for anything else.
+    """Return a share in percent with one decimal; a dash for any other value.
 
     >>> percent(0.4167), percent(None)
     ('41.7\\xa0%', '\N{EN DASH}')
@@ -159,7 +160,7 @@ def percent(value: object) -> str:
 
 
 def interval(figures: Record) -> tuple[float, float] | None:
-    """The 95 % interval of an evaluation's accuracy; None if it has none."""
+    """Return the 95 % interval of an evaluation's accuracy, or None."""
     match figures.get("interval"):
         case [low, high] if is_drawable(low) and is_drawable(high):
             return low, high
@@ -167,7 +168,7 @@ def interval(figures: Record) -> tuple[float, float] | None:
 
 
 def views(runs: Sequence[Run], limit: int) -> list[RunView]:
-    """Read the runs, and the episodes of the first `limit` tasks of all runs together."""
+    """Read the runs, with the episodes of the first `limit` tasks of all runs."""
     shown: set[str] = set()
     names = [f"{n}. {run.name}" if len(runs) > 1 else run.name for n, run in enumerate(runs, 1)]
     labels = (visible(name)[:LONGEST_LABEL] for name in names)

@@ -1,7 +1,7 @@
-"""The folder that a run leaves behind: config, metrics, rollouts, summary.
+"""Run folders: the config, metrics, rollouts, summary and checkpoints of a training or evaluation.
 
-Read `run` first; `files` writes whole lines and whole files, `metrics` is the vocabulary of
-`metrics.jsonl`, `episodes` reads the episodes of runs, evaluations and files.
+`run` defines the folder, `files` reads and writes JSON files, `metrics` lists the keys of
+`metrics.jsonl`, and `episodes` reads the episodes of runs, evaluations and files.
 """
 
 from toolgym.runs.run import Run

@@ -1,12 +1,12 @@
-"""The environment that a checkpoint was trained for: `toolgym.json` in its folder.
+"""Reads and writes `toolgym.json`, the environment and the settings that a checkpoint belongs to.
 
-A training run writes the file into every checkpoint, so a checkpoint that is copied or moved is
-still evaluated on the right data. The file holds `env_id`; `env_kwargs`, the arguments of the
-environment in which the run measures its model (data set, split, step limit, family options); and
-`max_new_tokens`, the tokens of one turn. Paths of data sets are absolute.
+A training run writes the file into every checkpoint, so that a copied or moved checkpoint is
+evaluated on the same data. The file has `env_id`; `env_kwargs`, the arguments of the environment in
+the run's evaluations (data set, split, step limit, options of the family); and `max_new_tokens`,
+the maximum number of tokens of a turn. Paths of data sets are absolute.
 
-A checkpoint may come from a stranger. Its file can name data, and no code and no server: an
-environment that lies in a module, and an address, must be given by the caller.
+A checkpoint may come from an untrusted source. Its file can name data, but neither code nor a
+server: an environment in a module, and an address, must be given by the caller.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from toolgym.runs.files import object_text, plain, read_object, replace_file
 FILE: Final = "toolgym.json"
 _PATHS: Final = ("dataset", "databases")
 _OF_THE_DATA: Final = ("split", "task_part", "databases", "synthesis")
-"""Arguments that make no sense with another data set."""
+"""Arguments that are ignored with another data set."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What a checkpoint was trained for.
+    """The environment and the settings of the run that wrote a checkpoint.
 
     Attributes:
-        folder: The checkpoint, as the caller named it.
-        env_id: The environment.
-        env_kwargs: Its arguments in evaluations.
-        max_new_tokens: Tokens of one turn in evaluations; None: not known.
+        folder: The folder of the checkpoint, as given by the caller.
+        env_id: The id of the environment.
+        env_kwargs: The arguments of the environment in evaluations.
+        max_new_tokens: Maximum number of tokens of a turn in evaluations; None if unknown.
     """
 
     folder: str
@@ -45,10 +45,10 @@ class Origin:
     max_new_tokens: int | None = None
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The caller's arguments, with those of the run where the caller gave none.
+        """Return the caller's arguments, completed by those of the run.
 
-        Another data set than the run's leaves out the run's split, and another split leaves out the
-        run's part of it.
+        If the caller gives a data set, the run's split is not used; if the caller gives a split,
+        the run's part of its split is not used.
 
         Raises:
             ConfigurationError: An argument of the run holds the address or a model of a server.
@@ -75,11 +75,13 @@ def write_origin(
     """Write `toolgym.json` into the folder of a checkpoint.
 
     Args:
+        folder: The folder of the checkpoint.
+        env_id: The id of the environment.
         env_kwargs: The arguments of the environment in evaluations.
-        max_new_tokens: Tokens of one turn in evaluations.
+        max_new_tokens: Maximum number of tokens of a turn in evaluations.
 
     Raises:
-        ConfigurationError: JSON cannot hold an argument.
+        ConfigurationError: An argument cannot be converted to JSON.
     """
     names = _names_of_data_sets(env_id)
     kwargs = {
@@ -91,7 +93,7 @@ def write_origin(
 
 
 def origin_of(model: str) -> Origin | None:
-    """The origin of a model folder; None where the name is no folder, or the folder has no file.
+    """Read the origin of a model; None if it is not a folder, or a folder without the file.
 
     Raises:
         ConfigurationError: The file is damaged.
@@ -100,7 +102,7 @@ def origin_of(model: str) -> Origin | None:
     try:
         if not file.is_file():
             return None
-    except (OSError, ValueError):  # a name that no file system takes
+    except (OSError, ValueError):  # the name is not a valid path
         return None
     record = read_object(file)
     env_id, kwargs = record.get("env_id"), record.get("env_kwargs")
@@ -108,18 +110,18 @@ def origin_of(model: str) -> Origin | None:
     is_count = tokens is None or (type(tokens) is int and tokens > 0)
     if not isinstance(env_id, str) or not isinstance(kwargs, dict) or not is_count:
         raise ConfigurationError(
-            f"{file} must hold `env_id`, `env_kwargs` and `max_new_tokens`, as `toolgym train`"
+            f"{file} must have `env_id`, `env_kwargs` and `max_new_tokens`, as `toolgym train`"
             " writes them: delete it, and name the environment and its data set yourself."
         )
     return Origin(model, env_id, kwargs, tokens)
 
 
 def named_environment(model: str) -> str:
-    """The environment that a checkpoint was trained for, for a caller that names none.
+    """Return the id of the environment that a checkpoint was trained for.
 
     Raises:
-        ConfigurationError: The folder does not say, or names an environment in a module, which
-            would be imported.
+        ConfigurationError: The folder has no file, or the environment is in a module, which would
+            be imported.
     """
     origin = origin_of(model)
     if origin is None:
@@ -136,13 +138,13 @@ def named_environment(model: str) -> str:
 
 
 def environment_of(model: str) -> tuple[str, dict[str, Any]]:
-    """The environment that a checkpoint is evaluated in, and its arguments.
+    """Return the id and the arguments of the environment for evaluations of a checkpoint.
 
     Args:
-        model: The folder of a checkpoint that `toolgym train` wrote.
+        model: The folder of a checkpoint of `toolgym train`.
 
     Raises:
-        ConfigurationError: The folder does not say, or names code or a server.
+        ConfigurationError: The folder has no file, or the file names code or a server.
     """
     env_id = named_environment(model)
     return env_id, with_settings_of(model, env_id, {}, {})[0]
@@ -151,16 +153,17 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
 def with_settings_of(
     model: str, env_id: str, env_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """What an evaluation uses: what the caller gives, and the rest from the run of a checkpoint.
+    """Complete the settings of an evaluation by those of the run that wrote a checkpoint.
 
     Args:
-        model: A model of any kind; one that is no checkpoint of a run adds nothing.
+        model: A model; one that is not a checkpoint of a run adds nothing.
         env_id: The environment of the evaluation.
-        env_kwargs: Its arguments, as far as the caller gives them.
-        options: Options of the policy, as far as the caller gives them.
+        env_kwargs: The arguments of the environment that the caller gives.
+        options: The options of the policy that the caller gives.
 
     Returns:
-        Arguments, options, and a sentence on what was taken from the run; empty without one.
+        The arguments, the options, and a sentence on the settings taken from the run ("" without
+        a run).
 
     Raises:
         ConfigurationError: The file of the checkpoint is damaged, or names a server.
@@ -170,8 +173,8 @@ def with_settings_of(
     if origin is None:
         return arguments, chosen, ""
     if env_id.rpartition(":")[2] != origin.env_id.rpartition(":")[2]:
-        told = f"{model} was trained for {origin.env_id}: none of its settings are used."
-        return arguments, chosen, told
+        notice = f"{model} was trained for {origin.env_id}: none of its settings are used."
+        return arguments, chosen, notice
     arguments = origin.complete(env_kwargs)
     taken = {name: value for name, value in arguments.items() if name not in env_kwargs}
     if origin.max_new_tokens is not None and "max_new_tokens" not in options:
@@ -181,7 +184,7 @@ def with_settings_of(
 
 
 def _names_of_data_sets(env_id: str) -> tuple[str, ...]:
-    """The names of the data sets that come with the package of an environment."""
+    """Return the names of the data sets in the package of an environment."""
     module = sys.modules.get(env_id.partition("/")[0].partition(":")[0])
     return tuple(getattr(module, "DATA_SETS", ()))
 

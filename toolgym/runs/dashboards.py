@@ -1,12 +1,12 @@
-"""Dashboards: TensorBoard, Weights & Biases, Trackio, or those of other packages.
+"""Sends the metrics of runs to dashboards: TensorBoard, Weights & Biases, Trackio and others.
 
     with reported(run, ("tensorboard",)) as run:
         run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.2})     # grpo/reward at step 1
 
-The run folder stays the record; `reported` returns a run that passes on the numbers written to it.
-Their names are `phase/key` at the steps of the phase; evaluations are named by their tasks, as in
-`unseen_tasks/accuracy`, at the GRPO step that they were made after. Packages add dashboards by the
-entry-point group `toolgym.dashboards`, whose names are those of the libraries.
+`reported` returns a run that writes its folder and also sends the numbers to the dashboards. They
+are named `phase/key`, at the steps of the phase. Evaluations are named by their tasks, as in
+`unseen_tasks/accuracy`, at the GRPO step after which they were made. Packages add dashboards with
+the entry-point group `toolgym.dashboards`; the entry points have the names of the libraries.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from toolgym.runs.run import Run
 
 
 class Dashboard(Protocol):
-    """A place that shows numbers."""
+    """The protocol of a connection to a dashboard."""
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Show the numbers of a step, by key."""
+        """Send the numbers of a step, by key."""
         ...
 
     def close(self) -> None:
-        """Write what is pending, and end."""
+        """Send pending numbers and close the connection."""
         ...
 
 
 class ReportedRun(Run):
-    """A run folder whose numbers are shown on dashboards too."""
+    """A run folder whose numbers are also sent to dashboards."""
 
     def __init__(self, run: Run, dashboards: Sequence[Dashboard]) -> None:
         super().__init__(run.path, run.config)
@@ -45,12 +45,12 @@ class ReportedRun(Run):
         self._evaluated: set[tuple[str, str]] = set()
 
     def log_metrics(self, record: Mapping[str, Any]) -> None:
-        """Append the numbers of one step to `metrics.jsonl`, then show them."""
+        """Append the numbers of one step to `metrics.jsonl`, and send them."""
         super().log_metrics(record)
         self._show(record["phase"], record["step"], record)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Replace `summary.json`, then show the evaluations that are new in it."""
+        """Replace `summary.json`, and send the evaluations that are new in it."""
         super().write_summary(summary)
         for each in summary.get("evaluations") or [{**summary, "name": ""}]:
             name = re.sub(r"[^\w.-]+", "_", each["name"]).strip("_") or "evaluation"
@@ -68,14 +68,14 @@ class ReportedRun(Run):
 
 @contextmanager
 def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
-    """A run that passes its numbers on to dashboards until the context ends.
+    """Context manager for a run that sends its numbers to dashboards.
 
     Args:
-        run: The folder; only the process that writes to it may report.
-        names: Names of dashboards; without any, `run` itself is returned.
+        run: The run, which this process writes.
+        names: Names of dashboards; without names, `run` is returned.
 
     Raises:
-        ConfigurationError: A dashboard is unknown, lacks its library, or refuses the run.
+        ConfigurationError: A dashboard is unknown, its library is missing, or it refuses the run.
     """
     check_services(names)
     with ExitStack() as stack:
@@ -90,7 +90,7 @@ def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
 
 
 def check_services(names: Sequence[str]) -> None:
-    """Check that dashboards can be used, before the work begins.
+    """Check that dashboards can be used.
 
     Raises:
         ConfigurationError: A dashboard is unknown, or its library is not installed.
@@ -104,7 +104,7 @@ def check_services(names: Sequence[str]) -> None:
                 f"--report-to must be {' or '.join(known)}, got {name!r}{hint}"
             )
         spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:  # a mere folder of that name has no origin
+        if spec is None or spec.origin is None:  # a plain folder of that name has no origin
             raise ConfigurationError(
                 f"--report-to {name} needs the package {name}; run: pip install {name}"
             )

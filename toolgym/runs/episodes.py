@@ -1,10 +1,10 @@
-"""Episodes in files: a folder of `toolgym eval --out`, a run's, or a file with one a line.
+"""Reads the episodes of a run folder, a folder of `toolgym eval --out`, or a file.
 
-    config.json      what was played by whom, and the circumstances
-    rollouts.jsonl   one episode a line, in the phase `eval`
-    summary.json     the figures
+A folder of `toolgym eval --out` is a run folder without metrics:
 
-It is a run folder without metrics, so that everything which reads a run's episodes reads these.
+    config.json      environment, policy, settings and software versions
+    rollouts.jsonl   one episode per line, in the phase `eval`
+    summary.json     the figures of the evaluation
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ KIND: Final = "evaluation"
 
 
 def is_evaluation(config: Mapping[str, Any]) -> bool:
-    """Whether a `config.json` is that of an evaluation, in which nothing was trained."""
+    """Return whether a `config.json` belongs to an evaluation and not to a training."""
     return bool(config.get("kind") == KIND)
 
 
 def setting_of(path: Path) -> dict[str, Any]:
-    """Policy, data set and split of an evaluation or a run; None where they are not recorded.
+    """Return policy, data set and split of an evaluation or a run; None if not recorded.
 
     Raises:
         ConfigurationError: There is no such file or folder.
@@ -47,13 +47,13 @@ def setting_of(path: Path) -> dict[str, Any]:
 
 
 def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRecord]:
-    """The episodes of a run, of an evaluation, or of a file of `toolgym eval --out FILE.jsonl`.
+    """Read the episodes of a run, an evaluation, or a file of `toolgym eval --out FILE.jsonl`.
 
     A last line that was cut off by a crash is left out with a warning.
 
     Args:
         path: A folder or a file.
-        phase: A phase of the run: `before`, `grpo`, `after` or another one; None means all.
+        phase: A phase of the run, such as `before`, `grpo` or `after`. Default: all phases.
 
     Raises:
         ConfigurationError: There is no such file, folder or phase, or a line before the last is
@@ -73,11 +73,12 @@ def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRec
 def rollouts_of(
     path: Path, phases: Sequence[str] | None = None, notes: list[str] | None = None
 ) -> Iterator[Record]:
-    """The lines of a run, an evaluation or a file, one at a time.
+    """Yield the lines of a run, an evaluation or a file.
 
     Args:
-        phases: The wanted phases of a run; None or none at all means all.
-        notes: Gets a sentence if the last line was cut off.
+        path: A folder or a file.
+        phases: The phases of the run. Default: all.
+        notes: List to which a sentence is appended if the last line was cut off.
 
     Raises:
         ConfigurationError: There is no such run or phase, or a line of its file is damaged.
@@ -89,7 +90,7 @@ def rollouts_of(
     if path.is_file():
         if phases:
             raise ConfigurationError(
-                f"{path} is a file and has no phases: they are for run folders."
+                f"{path} is a file and has no phases: phases are for run folders."
             )
         note = f"The last line of {path} was cut off and is left out."
         yield from read_lines(path, _episode_line, lambda: notes.append(note))

@@ -1,12 +1,12 @@
-"""JSON files that survive a killed process.
+"""Reads and writes JSON files so that they stay readable if the process is killed.
 
-Two kinds: one object that is replaced as a whole, and lines that are only ever appended. A process
-may be killed while it writes, so a last line without its end is an accident that happens: it is
-dropped, and told. A line that has its end and is broken was damaged otherwise, as is an object that
-cannot be read: that is an error, and it names file and line.
+There are two kinds of files: one object, which is always replaced as a whole, and one object per
+line, where lines are appended. If the process is killed while it writes, the last line has no line
+end; it is dropped with a note. Any other damaged line, or an object that cannot be read, is an
+error that names file and line.
 
-JSON has no nan and no infinity: `plain` makes both null and keeps their key, so that a reader knows
-the number was asked for and did not exist.
+JSON has no nan and no infinity: `plain` converts both to null and keeps the key, so that a reader
+can distinguish an undefined number from a missing one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ T = TypeVar("T")
 
 
 def plain(value: Any, where: str) -> Any:
-    """The same value in JSON's own types; nan and the infinities become None.
+    """Convert a value to JSON types; nan and the infinities become None.
 
     Args:
-        value: Numbers (those of numpy too), text, paths, None, and lists and mappings of them.
-        where: What the value is called in the error.
+        value: Numbers (also of numpy), text, paths, None, and lists and mappings of them.
+        where: Name of the value in the error.
 
     Raises:
-        ConfigurationError: Something in it is of another type.
+        ConfigurationError: The value contains another type.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -49,30 +49,30 @@ def plain(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item, f"{where}[{i}]") for i, item in enumerate(value)]
     raise ConfigurationError(
-        f"{where} is of type {type(value).__name__}, which JSON cannot hold; "
+        f"{where} is of type {type(value).__name__}, which cannot be converted to JSON; "
         "pass numbers, text, lists and dicts."
     )
 
 
 def encode(text: str) -> bytes:
-    """UTF-8 that takes any text: half a surrogate pair becomes its escape, as in JSON."""
+    """Encode a text as UTF-8; lone surrogates become escapes, as in JSON."""
     return text.encode("utf-8", errors="backslashreplace")
 
 
 def object_text(record: Mapping[str, Any]) -> bytes:
-    """One object as the whole content of a file, for people to read."""
+    """Return an object as the indented content of a file."""
     return encode(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def line_text(record: Mapping[str, Any]) -> bytes:
-    """One object as one line."""
+    """Return an object as one line."""
     return encode(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
-    """Write a file so that at every moment either the old or the new one is there, and whole.
+    """Replace a file atomically: readers see either the old or the new content.
 
-    Several processes may write the same one: the last of them has it.
+    If several processes write the same file, the last one wins.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -86,7 +86,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def replace_folder(built: Path, place: Path, old: Path) -> None:
-    """Put a folder in its place; what is there goes to `old`, and comes back if that fails."""
+    """Move a folder to `place`; a folder that is there is moved to `old`, and back on failure."""
     had_one = place.exists()
     if had_one:
         place.rename(old)
@@ -99,32 +99,33 @@ def replace_folder(built: Path, place: Path, old: Path) -> None:
 
 
 def read_object(file: Path) -> Record:
-    """The one object in a file.
+    """Read the object in a file.
 
     Raises:
-        ConfigurationError: It is not JSON, or not an object.
+        ConfigurationError: The content is not JSON, or not an object.
     """
     try:
         value = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as problem:
         raise ConfigurationError(
-            f"{file} is not JSON: {problem}. Mend it, or start a new run."
+            f"{file} is not JSON: {problem}. Correct it, or start a new run."
         ) from None
     if not isinstance(value, dict):
-        raise ConfigurationError(f"{file} must hold one JSON object, and holds something else.")
+        raise ConfigurationError(f"{file} must contain one JSON object.")
     return value
 
 
 def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None]) -> Iterator[T]:
-    """The objects of a file, one a line, in order; none where there is no file.
+    """Yield the objects of a file with one object per line; none if the file does not exist.
 
     Args:
-        check: Returns the record, or what is made of it, or raises a ValueError that says what is
-            wrong with it.
-        cut_off: Called when the last line was cut off, and so is left out.
+        file: The file.
+        check: Function that converts an object to the yielded value, or raises a ValueError with
+            the reason why it is invalid.
+        cut_off: Called if the last line was cut off and is left out.
 
     Raises:
-        ConfigurationError: A line is broken that has its end.
+        ConfigurationError: A line is damaged, other than a last line without its end.
     """
     if not file.is_file():
         return
@@ -142,11 +143,11 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
 
 
 def append_lines(file: Path, records: Sequence[Record]) -> bool:
-    """Append one line for each record, all in one write; a last line that was cut off is dropped.
+    """Append one line for each record in a single write; a last line that was cut off is dropped.
 
     Args:
-        file: Made if it is missing.
-        records: The records to append.
+        file: The file, which is created if it does not exist.
+        records: The records.
 
     Returns:
         Whether a line was dropped.

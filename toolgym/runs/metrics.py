@@ -1,12 +1,12 @@
-"""The one vocabulary of `metrics.jsonl`: what a number is called, its unit, and what it means.
+"""The metrics of `metrics.jsonl`: the key, unit and meaning of each number.
 
-Both trainers write these keys and no others, the guards read them, the report draws most of them
-with these sentences, and the page about metrics is checked against them. A share is between 0 and
-1. What has nothing to be a share of is nan in memory and left out of the file; only where `breaks`
-is set is a number that is not finite a sign that something broke.
+The trainers write these keys and no others, the guards read them, the report shows most of them
+with these descriptions, and the documentation is checked against them. Shares are between 0 and 1.
+An undefined share (of no items) is nan in memory and left out of the file. For metrics with
+`breaks`, a value that is not finite means that the training broke down.
 
-A key of phase `grpo` describes one optimizer step: first the rollouts that the step learns from,
-sampled by the weights as they were before it, then the update itself.
+A record of phase `grpo` describes one optimizer step: the rollouts that it trains on, which were
+sampled with the weights before the step, and the update.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ Source = Literal["rollouts", "sampling", "update", "guards", "evaluation", "cloc
 
 @dataclass(frozen=True)
 class Metric:
-    """One key of `metrics.jsonl`.
+    """A metric of `metrics.jsonl`.
 
     Attributes:
-        key: Its name.
-        unit: Of its values.
-        source: What it describes.
-        meaning: One sentence, without the full stop.
-        breaks: nan or infinity means a breakdown, not that there was nothing to measure.
-        phases: Whose records have it.
+        key: The key.
+        unit: The unit of the values.
+        source: The part of the training that the metric describes.
+        meaning: A description, without a period.
+        breaks: Whether nan or infinity means a breakdown, and not that the value is undefined.
+        phases: The phases whose records have the key.
     """
 
     key: str
@@ -43,89 +43,87 @@ class Metric:
 
 _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
     "rollouts": {
-        ("reward", "score"): "mean episode score of the step's rollouts, as they were trained on",
-        ("reward_std", "score"): "mean over groups of the sample standard deviation of their"
-        " rewards",
-        ("reward_max", "score"): "the best reward of the step",
-        ("dead_groups", "share"): "groups whose scored members all have one outcome (correct,"
-        " progress bin), or with fewer than two scored members: such a group teaches the cost of a"
-        " call more or less",
-        ("zero_variance_groups", "share"): "groups whose rewards are all equal, or with fewer than"
-        " two scored members; their gradient is zero",
-        ("accuracy", "share"): "correct rollouts, as they were sampled on training tasks",
-        ("answered", "share"): "rollouts that ended with an answer; a fall means that the policy"
-        " learns to stop",
-        ("refused_answerable", "share"): "rollouts that said that there is no answer where there is"
-        " one; only where questions may have none",
-        ("answered_unanswerable", "share"): "rollouts that gave an answer where there is none; only"
-        " where questions may have none",
-        ("validity", "share"): "the model's turns in which every call was bound; a turn that stops"
-        " early, without a call, counts as not valid",
-        ("turns", "count"): "the model's turns that `validity` is a share of",
+        ("reward", "score"): "mean episode score of the rollouts in the step",
+        ("reward_std", "score"): "sample standard deviation of the rewards of a group, mean over"
+        " groups",
+        ("reward_max", "score"): "highest reward in the step",
+        ("dead_groups", "share"): "groups whose scored rollouts all have the same outcome (correct,"
+        " progress bin), or that have fewer than two scored rollouts; their rewards differ by the"
+        " costs of calls only",
+        ("zero_variance_groups", "share"): "groups whose rewards are all equal, or that have fewer"
+        " than two scored rollouts; their gradient is zero",
+        ("accuracy", "share"): "correct rollouts on training tasks, at the sampling temperature",
+        ("answered", "share"): "rollouts that ended with an answer; if it falls, the policy is"
+        " learning to stop",
+        ("refused_answerable", "share"): "rollouts that deny an answer that exists; only in"
+        " environments where a question may have no answer",
+        ("answered_unanswerable", "share"): "rollouts that answer a question without an answer;"
+        " only in environments where a question may have no answer",
+        ("validity", "share"): "turns of the model in which every call was bound; a turn without a"
+        " call is not valid",
+        ("turns", "count"): "turns of the model, the denominator of `validity`",
         ("repairs_per_call", "number"): "repairs divided by calls; it falls as calls become clean",
         ("tool_failures", "share"): "calls that ended in an error observation",
-        ("rollouts", "count"): "rollouts played for the step, refills included",
+        ("rollouts", "count"): "rollouts played for the step, including refills",
         ("faults", "count"): "rollouts left out because the environment failed",
-        ("deadlines", "count"): "calls that time or memory ended",
-        ("completion_length", "tokens"): "mean tokens that the model wrote in a rollout, results"
-        " of tools not counted",
+        ("deadlines", "count"): "calls that exceeded a limit of time or memory",
+        ("completion_length", "tokens"): "mean number of tokens that the model generated in a"
+        " rollout, without tool results",
         ("clipped", "share"): "rollouts that were cut off inside a turn",
-        ("unfinished", "share"): "rollouts that ran out of tokens or turns before their episode"
-        " was over",
+        ("unfinished", "share"): "rollouts that ran out of tokens or turns before the end of the"
+        " episode",
     },
     "sampling": {
-        ("drawn_groups", "count"): "groups played for the step, refills included",
-        ("dropped_groups", "count"): "groups dead, or left out of the loss whole",
-        ("surplus_groups", "count"): "live groups that found no place in the step",
-        ("masked_groups", "count"): "places of the step that no live group filled within the cap",
-        ("sampling_rounds", "count"): "rounds of sampling that the step took, the first included",
+        ("drawn_groups", "count"): "groups played for the step, including refills",
+        ("dropped_groups", "count"): "groups that are dead or completely excluded from the loss",
+        ("surplus_groups", "count"): "live groups that exceed the batch of the step",
+        ("masked_groups", "count"): "groups of the batch that are masked because too few live"
+        " groups were found within the limit",
+        ("sampling_rounds", "count"): "rounds of sampling for the step, including the first",
     },
     "update": {
-        ("loss", "number"): "what was minimized; in the warm-up, cross-entropy on demonstrations"
-        " in nats per token",
-        ("grad_norm", "number"): "before clipping; at 0 the step taught nothing",
-        ("learning_rate", "number"): "of this step",
-        ("entropy", "nats"): "mean over the tokens that the model wrote; what is healthy depends"
-        " on model and task, so the guards compare with the first steps",
-        (
-            "kl",
-            "nats",
-        ): "divergence of the policy from its reference, where there is one, per token",
-        ("policy_loss", "number"): "the surrogate's part of the loss",
-        ("ratio", "number"): "mean over tokens of the importance ratio to the policy that sampled"
-        " them: 1 where each batch is trained on once, by the weights that played it",
-        ("clip_low", "share"): "tokens held at the lower bound of the ratio",
-        ("clip_high", "share"): "tokens held at the upper bound of the ratio",
-        ("clip_dual", "share"): "tokens of negative advantage held at their own bound",
+        ("loss", "number"): "loss that was minimized; in the warm-up, cross-entropy on"
+        " demonstrations in nats per token",
+        ("grad_norm", "number"): "norm of the gradient before clipping; 0 means no learning signal",
+        ("learning_rate", "number"): "learning rate of the step",
+        ("entropy", "nats"): "mean entropy over the generated tokens; healthy values depend on"
+        " model and task, so the guards compare with the first steps",
+        ("kl", "nats"): "KL divergence of the policy from the reference model per token, if there"
+        " is a reference model",
+        ("policy_loss", "number"): "part of the loss that is the policy-gradient surrogate",
+        ("ratio", "number"): "mean over tokens of the importance ratio to the sampling policy; 1 if"
+        " each batch is trained on once, by the weights that sampled it",
+        ("clip_low", "share"): "tokens clipped at the lower bound of the ratio",
+        ("clip_high", "share"): "tokens clipped at the upper bound of the ratio",
+        ("clip_dual", "share"): "tokens with negative advantage clipped at the dual-clip bound",
         ("log_ratio_limited", "share"): "tokens whose log-ratio was clamped",
-        ("learnt_tokens", "tokens"): "tokens that the loss was taken over",
+        ("learnt_tokens", "tokens"): "tokens in the loss",
         ("nonfinite_gradients", "count"): "parameters whose gradient has a nan or infinity",
         ("nonfinite_weights", "count"): "parameters that have a nan or infinity",
     },
     "guards": {
         ("guard_severity", "count"): "0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
-        ("updates", "count"): "updates made since the run began",
-        ("skipped_updates", "count"): "updates left out since the run began",
-        ("collapse_share", "share"): "updates at once followed by a fall of `validity` to half or"
-        " less, among those since the run began whose validity before and after is known",
-        ("roll_backs", "count"): "returns to a checkpoint since the run began",
-        ("learning_rate_scale", "number"): "what the guards multiply the learning rate by",
+        ("updates", "count"): "updates since the start of the run",
+        ("skipped_updates", "count"): "skipped updates since the start of the run",
+        ("collapse_share", "share"): "updates after which `validity` immediately fell to half or"
+        " less, among all updates of the run whose validity before and after is known",
+        ("roll_backs", "count"): "rollbacks to a checkpoint since the start of the run",
+        ("learning_rate_scale", "number"): "factor of the guards on the learning rate",
     },
     "evaluation": {
-        ("held_out_accuracy", "share"): "selection tasks that the model solves greedily, with the"
-        " weights as they are after this step; none is trained on",
-        ("held_out_low", "share"): "the lower end of the 95 % Wilson interval of"
-        " `held_out_accuracy`",
-        ("held_out_high", "share"): "its upper end",
-        ("held_out_answered", "share"): "selection tasks that it answers",
-        ("held_out_validity", "share"): "its turns on them in which every call was bound",
+        ("held_out_accuracy", "share"): "selection tasks, none of which is trained on, that the"
+        " model solves greedily with the weights after this step",
+        ("held_out_low", "share"): "lower end of the 95 % Wilson interval of `held_out_accuracy`",
+        ("held_out_high", "share"): "upper end of the 95 % Wilson interval of `held_out_accuracy`",
+        ("held_out_answered", "share"): "selection tasks that the model answers",
+        ("held_out_validity", "share"): "turns on selection tasks in which every call was bound",
         ("held_out_episodes", "count"): "selection tasks that were scored",
     },
     "clock": {
-        ("evaluation_seconds", "seconds"): "the time of an evaluation on selection tasks",
-        ("rollout_seconds", "seconds"): "the step's time for its rollouts",
-        ("update_seconds", "seconds"): "the step's time for its update",
-        ("peak_memory", "MiB"): "the most that the process, or its GPU, has held",
+        ("evaluation_seconds", "seconds"): "time of an evaluation on selection tasks",
+        ("rollout_seconds", "seconds"): "time of the rollouts of the step",
+        ("update_seconds", "seconds"): "time of the update of the step",
+        ("peak_memory", "MiB"): "peak memory of the process, or of its GPU",
     },
 }
 _BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio")
@@ -148,11 +146,11 @@ METRICS: Final[dict[str, Metric]] = {
     for source, meanings in _MEANINGS.items()
     for (key, unit), meaning in meanings.items()
 }
-"""All of them by key, in the order in which a page shows them."""
+"""All metrics by key, in the order of the documentation."""
 
 
 def broken(metrics: Mapping[str, Any]) -> list[str]:
-    """The keys whose value is not finite although it always ought to be, in order.
+    """Return the keys with `breaks` whose value is not finite, in order.
 
     >>> broken({"loss": float("nan"), "validity": float("nan"), "kl": 0.1})
     ['loss']
@@ -165,7 +163,7 @@ def broken(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers that exist, as floats.
+    """Return the finite numbers as floats.
 
     >>> finite({"loss": 1, "kl": None, "validity": float("nan")})
     {'loss': 1.0}
@@ -178,7 +176,7 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def recorded(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers that a step's record has: those that exist, and what broke as it is.
+    """Return the numbers for the record of a step: finite ones, and all values with `breaks`.
 
     >>> recorded({"loss": float("nan"), "validity": float("nan"), "kl": None, "reward": 1})
     {'loss': nan, 'reward': 1.0}
@@ -191,5 +189,5 @@ def recorded(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def is_number(value: object) -> bool:
-    """A Python number that is no truth value."""
+    """Return whether a value is an int or a float, and not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool)

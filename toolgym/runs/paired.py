@@ -1,8 +1,8 @@
-"""Two evaluations on the same tasks, compared task by task.
+"""Paired comparison of two evaluations on the same tasks.
 
-Tasks differ far more than two checkpoints do. Pairing removes that difference: it counts on how
-many tasks one is right and the other wrong, so it needs a fraction of the tasks that two
-independent samples need. A task that only one of the two played is counted and left out.
+Tasks differ more than two checkpoints do. Pairing removes that difference: it counts the tasks on
+which one evaluation is correct and the other is not, so it needs far fewer tasks than two
+independent samples. Tasks that only one of the two played are counted and left out.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Paired:
     """The comparison of a second evaluation with a first.
 
     Attributes:
-        env_id: The environment that both played.
+        env_id: The environment of both evaluations.
         tasks: Number of tasks that were scored in both.
-        tries: Largest number of tries at a task, in either.
+        tries: Maximum number of tries at a task, in either.
         first: Accuracy of the first, as the mean over these tasks.
         second: Accuracy of the second.
         difference: `second` minus `first`, with its paired 95 % interval
@@ -50,7 +50,7 @@ class Paired:
     unpaired: int
 
     def to_json(self) -> dict[str, Any]:
-        """As plain data."""
+        """Return the comparison as plain data."""
         plain = asdict(self)
         del plain["difference"]
         ends = [self.difference.low, self.difference.high]
@@ -61,15 +61,15 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
     """Compare two evaluations on the tasks that both have.
 
     Raises:
-        ConfigurationError: They are of two environments, a task asks two different things, or no
-            task was scored in both.
+        ConfigurationError: A task has different environments or questions in the two evaluations,
+            or no task was scored in both.
     """
     one, other = _by_task(first), _by_task(second)
     for task in one.keys() & other.keys():
-        (one_asks, _), (other_asks, _) = one[task], other[task]
-        if one_asks != other_asks:
+        (content, _), (other_content, _) = one[task], other[task]
+        if content != other_content:
             raise ConfigurationError(
-                f"{task} is two different tasks, of {one_asks[0]} and {other_asks[0]}: compare"
+                f"{task} is two different tasks, of {content[0]} and {other_content[0]}: compare"
                 " evaluations of one environment on one data set."
             )
     pairs = {task: (one[task][1], other[task][1]) for task in one if task in other}
@@ -102,22 +102,24 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
 def _by_task(
     records: Iterable[EpisodeRecord],
 ) -> dict[str, tuple[tuple[str, str], list[float]]]:
-    """By task its environment and question, and 1 or 0 for each scored try."""
+    """Return environment, question, and 1 or 0 for each scored try, by task id."""
     tasks: dict[str, tuple[tuple[str, str], list[float]]] = {}
     for record in records:
-        asks = (record.env_id, record.question)
-        _, outcomes = tasks.setdefault(record.task_id, (asks, []))
+        content = (record.env_id, record.question)
+        _, outcomes = tasks.setdefault(record.task_id, (content, []))
         outcomes += [float(record.correct)] if record.scored else []
     return tasks
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The comparison of two evaluations that belong together.
+    """The comparison of two evaluations on the same kind of tasks.
 
     Attributes:
-        name: The evaluations' name, such as `unseen databases`.
-        about: For each of the two: what was played by whom, and what a training had not seen.
+        name: The name of the evaluations, such as `unseen databases`.
+        about: A description of each evaluation: policy, data set, split, and the kinds of tasks
+            that a training held out.
+        result: The comparison.
     """
 
     name: str
@@ -126,15 +128,16 @@ class Compared:
 
 
 def compare_folders(first: Path, second: Path) -> list[Compared]:
-    """Compare the evaluations in two places.
+    """Compare the evaluations in two folders or files.
 
     Args:
-        first: A folder or file of `toolgym eval --out`, or a run folder, which stands for the
-            final evaluations of its training.
-        second: Another; the same run folder again compares its evaluations before with those after.
+        first: A folder or file of `toolgym eval --out`, or the run folder of a training, whose
+            final evaluations are used.
+        second: Likewise. If it is the same run folder as the first, its evaluations before and
+            after the training are compared.
 
     Raises:
-        ConfigurationError: There are no evaluations, or none that both have.
+        ConfigurationError: The two have no evaluation in common.
     """
     is_one = first.resolve() == second.resolve()
     one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")
@@ -153,18 +156,18 @@ def compare_folders(first: Path, second: Path) -> list[Compared]:
 
 
 @dataclass(frozen=True)
-class _Played:
+class _Evaluation:
     records: list[EpisodeRecord]
     name: str
     about: str
 
 
-def _evaluations(path: Path, when: str) -> dict[str, _Played]:
-    """The evaluations in a place, by the suffix of their phases; a single one has none."""
-    known = [f"{name} {value}" for name, value in setting_of(path).items() if value is not None]
-    about = ", ".join(known) or "not recorded in the file"
+def _evaluations(path: Path, when: str) -> dict[str, _Evaluation]:
+    """Return the evaluations in a folder or file by the suffix of their phases ("" for one)."""
+    facts = [f"{name} {value}" for name, value in setting_of(path).items() if value is not None]
+    about = ", ".join(facts) or "not recorded in the file"
     if path.is_file() or is_evaluation(Run.open(path).config):
-        return {"": _Played(read_episodes(path), path.resolve().name, about)}
+        return {"": _Evaluation(read_episodes(path), path.resolve().name, about)}
     named: dict[str, Any] = {}
     for place, each in enumerate(Run.open(path).evaluations):
         named[SAMPLED if each.get("temperature") else ITEMS if place else ""] = each
@@ -176,5 +179,5 @@ def _evaluations(path: Path, when: str) -> dict[str, _Played]:
             unseen = ", ".join(map(str, held_out)) if isinstance(held_out, list) else ""
             name = str(told.get("name", "evaluation"))
             seen = f"{about}; {when} a training that held out: {unseen or 'nothing'}"
-            played[suffix] = _Played(records, name, seen)
+            played[suffix] = _Evaluation(records, name, seen)
     return played

@@ -1,24 +1,23 @@
-"""A run folder: all that a training run leaves behind, readable after a crash.
+"""`Run`: a run folder, with the files of a training or an evaluation, readable after a crash.
 
-    config.json      what was asked for, and `reproducibility`; written once, before anything else
-    metrics.jsonl    one JSON object a line: `phase`, `step` (from 1 within its phase), numbers
-    rollouts.jsonl   one episode a line: `phase`, `step` or null, and the episode's record
-    preflight.json   the check before training, if there was one: `verdict` (go, no-go), `findings`
+    config.json      the settings, and `reproducibility`; written once, before the other files
+    metrics.jsonl    one JSON object per line: `phase`, `step` (from 1 within its phase), numbers
+    rollouts.jsonl   one episode per line: `phase`, `step` or null, and the episode's record
+    preflight.json   the result of the check before training: `verdict` (go, no-go), `findings`
                      (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
-    summary.json     how it ended: `status` is interrupted, complete, stopped (by the guards) or
-                     refused (by the preflight), the last two with a `diagnosis`; replaced as a
-                     whole, so it is never seen half written
-    checkpoints/     one folder for each, filled by the trainer; `toolgym.json` in it names the
-                     environment and the data (`toolgym.runs.checkpoints`)
-    report.html      made from the files above by `toolgym.report`
-    .lock            held by the process that writes the run, as long as it does
+    summary.json     the result: `status` is interrupted, complete, stopped (by the guards) or
+                     refused (by the preflight), the last two with a `diagnosis`; always replaced as
+                     a whole
+    checkpoints/     one folder for each checkpoint, written by the trainer; its `toolgym.json`
+                     names the environment and the data (`toolgym.runs.checkpoints`)
+    report.html      the report, made from the files above by `toolgym.report`
+    .lock            the lock of the process that writes the run
 
-A run is written by one process and may be killed at any moment. So each record is one line, written
-at once; a last line that was cut off is dropped and told in `Run.notes`; a broken line before it is
-no accident of that kind, and is an error that names file and line. Nothing is ever overwritten: a
-name that is taken gets a counter. JSON has no nan and no infinity: both are written as null under
-their key, so a reader knows that the number was asked for and did not exist. No clock is read here:
-`seconds` is what the caller measured.
+A run is written by one process, which may be killed at any time. Each record is one line, written
+at once. A last line that was cut off is dropped with a note in `Run.notes`; any other damaged line
+is an error that names file and line. Nothing is overwritten: if a folder exists, the new one gets a
+number. nan and infinity are written as null under their key. This module reads no clock: times are
+measured by the caller.
 """
 
 from __future__ import annotations
@@ -52,39 +51,39 @@ LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
 SELECTION, WARMUP_SELECTION = "selection", "warmup-selection"
 SELECTION_PHASES = (SELECTION, WARMUP_SELECTION)
-"""The evaluations while a model is trained, by reinforcement learning and by imitation; their step
-is that of the training, 0 before its first."""
+"""Phases of the evaluations during reinforcement learning and during imitation; their step is that
+of the training, or 0 before the first step."""
 METRIC_PHASES = ("warmup", "grpo", *SELECTION_PHASES)
 """The phases that have steps with metrics."""
 ITEMS = "-items"
-"""What follows the name of a phase in which the tasks are on items that were not trained on."""
+"""Suffix of phases whose tasks are on items that were not trained on."""
 SAMPLED = "-sampled"
-"""What follows the name of a phase in which the model samples as it does in training."""
+"""Suffix of phases in which the model samples at the training temperature."""
 ROLLOUT_PHASES = (
     *("before", "after", "grpo"),
     *(f"{when}{suffix}" for suffix in (ITEMS, SAMPLED) for when in ("before", "after")),
 )
-"""The evaluations around the training, the training itself, and the other evaluations: on unseen
-items, and sampled."""
+"""Phases of rollouts: the evaluations before and after the training, the training, and the
+evaluations on unseen items and with sampling."""
 EVALUATION = "eval"
-"""The phase of the episodes that `toolgym eval` writes into a folder of their own."""
+"""The phase of the episodes in an output folder of `toolgym eval`."""
 ALL_PHASES = (*ROLLOUT_PHASES, *SELECTION_PHASES, EVALUATION)
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
 )
-"""What decides over a run's numbers."""
+"""Packages whose versions are recorded, because they affect the numbers of a run."""
 SHOWN = ("env_id", "dataset", "model", "policy", "trainer", "status")
-"""What a notebook shows of the config and the summary."""
+"""Keys of the config and the summary that a notebook shows."""
 
 
 class Run:
-    """One run folder. Build it with `Run.create` or `Run.open`.
+    """A run folder, made by `Run.create` or `Run.open`.
 
     Attributes:
         path: The folder.
-        config: What `config.json` holds.
-        notes: Sentences about lines that were cut off and dropped while reading or appending.
+        config: The content of `config.json`.
+        notes: Sentences about cut-off lines that were dropped while reading or appending.
     """
 
     def __init__(self, path: Path, config: Record) -> None:
@@ -94,13 +93,13 @@ class Run:
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> Run:
-        """Make a new run folder; where `path` is taken, `path-2`, `path-3` and so on.
+        """Create a new run folder: `path`, or `path-2`, `path-3` etc. if it exists.
 
-        A folder that exists but is empty is not taken.
+        An empty folder counts as new.
 
         Raises:
-            ConfigurationError: `config` has something that JSON cannot hold, or the folder cannot
-                be made there.
+            ConfigurationError: `config` cannot be converted to JSON, or the folder cannot be
+                created.
         """
         record = plain(config, "config")
         path = Path(path)
@@ -112,31 +111,31 @@ class Run:
 
     @classmethod
     def open(cls, path: Path | str) -> Run:
-        """A run folder that exists, complete or not.
+        """Open an existing run folder, complete or not.
 
         Raises:
             ConfigurationError: There is no such folder, or it has no readable `config.json`.
         """
         path = Path(path)
-        cure = "A run folder is made by `toolgym train`, or by `toolgym eval --out FOLDER`."
+        cure = "Run folders are written by `toolgym train` and `toolgym eval --out FOLDER`."
         if path.is_file():
-            raise ConfigurationError(f"{path} is a file, and a run is a folder. {cure}")
+            raise ConfigurationError(f"{path} is a file, not a run folder. {cure}")
         if not path.is_dir():
             raise ConfigurationError(f"There is no run folder {path}. {cure}")
         if not (path / CONFIG).is_file():
             if inside := sorted(file.parent.name for file in path.glob(f"*/{CONFIG}")):
-                cure = f"It holds the runs {', '.join(inside)}: name one of them."
-            raise ConfigurationError(f"{path} is no run folder: {CONFIG} is missing. {cure}")
+                cure = f"It contains the runs {', '.join(inside)}: name one of them."
+            raise ConfigurationError(f"{path} is not a run folder: {CONFIG} is missing. {cure}")
         return cls(path, read_object(path / CONFIG))
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the folder while a process writes the run, so that readers see that it goes on.
+        """Lock the folder while this process writes the run, so that readers see it is in progress.
 
-        The system lets go of it when the process ends, however that happens.
+        The operating system releases the lock when the process ends in any way.
 
         Raises:
-            ConfigurationError: Another process holds it.
+            ConfigurationError: Another process has locked it.
         """
         with (self.path / LOCK).open("wb") as stream:
             if not _lock(stream, shared=False):
@@ -147,7 +146,7 @@ class Run:
 
     @property
     def is_held(self) -> bool:
-        """A process is writing the run just now."""
+        """Whether a process is writing the run."""
         file = self.path / LOCK
         if not file.is_file():
             return False
@@ -156,7 +155,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The folder's own name."""
+        """The name of the folder."""
         return self.path.resolve().name
 
     def log_metrics(self, record: Mapping[str, Any]) -> None:
@@ -166,12 +165,12 @@ class Run:
             record: `phase` (one of `METRIC_PHASES`), `step` (from 1) and numbers by name.
 
         Raises:
-            ConfigurationError: Phase or step is not one, or JSON cannot hold a value.
+            ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON.
         """
         self._append(METRICS, [_checked(plain(record, "metrics"), METRIC_PHASES)])
 
     def metrics(self, phase: str | None = None) -> list[Record]:
-        """All records of `metrics.jsonl`, or those of one phase, in the order of writing.
+        """Return all records of `metrics.jsonl`, or those of one phase, in order.
 
         Raises:
             ConfigurationError: A line before the last is damaged; file and line are named.
@@ -180,24 +179,24 @@ class Run:
         return [record for record in records if phase is None or record["phase"] == phase]
 
     def cut_metrics(self, phase: str, after_step: int) -> None:
-        """Drop the records of a phase after a step, so that a resumed run can write them anew."""
+        """Drop the records of a phase after a step, so that a resumed run can write them again."""
         self._cut(METRICS, phase, after_step)
 
     def log_rollouts(self, rollouts: Iterable[Mapping[str, Any]]) -> None:
         """Append episodes to `rollouts.jsonl`.
 
         Args:
-            rollouts: `{"phase": ..., "step": int or None, **record}` each, with one of
+            rollouts: Dicts `{"phase": ..., "step": int or None, **record}`. The phase is one of
                 `ALL_PHASES`; `step` is None before and after the training.
 
         Raises:
-            ConfigurationError: Phase or step is not one, or JSON cannot hold a value. Nothing is
-                written then.
+            ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON; in
+                this case nothing is written.
         """
         self._append(ROLLOUTS, [_checked(plain(item, "rollout"), ALL_PHASES) for item in rollouts])
 
     def rollouts(self, phase: str | None = None) -> Iterator[Record]:
-        """The episodes of `rollouts.jsonl`, or those of one phase, one at a time.
+        """Yield the episodes of `rollouts.jsonl`, or those of one phase.
 
         Raises:
             ConfigurationError: A line before the last is damaged; file and line are named.
@@ -206,7 +205,7 @@ class Run:
         return (record for record in records if phase is None or record["phase"] == phase)
 
     def cut_rollouts(self, phase: str, after_step: int = 0) -> None:
-        """Drop the episodes of a phase after a step; those without a step all go."""
+        """Drop the episodes of a phase after a step, and all of its episodes without a step."""
         self._cut(ROLLOUTS, phase, after_step)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -215,7 +214,7 @@ class Run:
 
     @property
     def summary(self) -> Record:
-        """The content of `summary.json`; empty as long as there is none."""
+        """The content of `summary.json`; empty if the file does not exist."""
         file = self.path / SUMMARY
         return read_object(file) if file.is_file() else {}
 
@@ -227,11 +226,11 @@ class Run:
 
     @property
     def is_complete(self) -> bool:
-        """The run came to its end and said so."""
+        """Whether the status of the run is `complete`."""
         return bool(self.summary.get("status") == "complete")
 
     def _repr_html_(self) -> str:
-        """What was played or trained and how it ended, as a notebook shows it."""
+        """Return the settings and the result as an HTML table, for notebooks."""
         summary = self.summary
         known = {**self.config, "status": "not ended", **summary}
         facts = {name: known.get(name) for name in SHOWN}
@@ -244,7 +243,7 @@ class Run:
 
     @property
     def checkpoints(self) -> Path:
-        """The folder of all checkpoints; it need not exist yet."""
+        """The folder of the checkpoints, which may not exist yet."""
         return self.path / "checkpoints"
 
     def _append(self, name: str, records: Sequence[Record]) -> None:
@@ -275,11 +274,11 @@ class Run:
 
 
 def reproducibility() -> Record:
-    """The circumstances besides config and seed that decide over a run's numbers.
+    """Return the software and hardware that may affect the numbers of a run.
 
     Returns:
-        `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and `packages`: name to
-        version, the installed ones only.
+        `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and `packages`, the
+        versions of installed packages by name.
     """
     return {
         "python": platform.python_version(),
@@ -300,10 +299,10 @@ def _version(package: str) -> str | None:
 
 
 def _lock(stream: IO[bytes], *, shared: bool) -> bool:
-    """Lock a file until it is closed; False where another process holds it."""
+    """Lock a file until it is closed; returns False if another process has locked it."""
     try:
         import fcntl
-    except ImportError:  # a system without such locks: nobody is seen to hold anything
+    except ImportError:  # Windows has no such locks
         return True
     try:
         fcntl.flock(stream, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -313,7 +312,7 @@ def _lock(stream: IO[bytes], *, shared: bool) -> bool:
 
 
 def _claim(folder: Path, config: Record) -> bool:
-    """Make the folder and its config, or return False where something is there already."""
+    """Create the folder and its config; returns False if the folder is not empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -324,13 +323,13 @@ def _claim(folder: Path, config: Record) -> bool:
         return False
     except OSError as problem:
         raise ConfigurationError(
-            f"The run folder {folder} cannot be made: {problem.strerror}. Name another place."
+            f"The run folder {folder} cannot be created: {problem.strerror}. Name another place."
         ) from None
     return True
 
 
 def _checked(record: Any, phases: tuple[str, ...]) -> Record:
-    """A record whose phase is one of these, with a step; a step of None is for rollouts only."""
+    """Check phase and step of a record, and return it; only rollouts may have the step None."""
     if not isinstance(record, dict):
         raise ConfigurationError(f"a record must be a JSON object, not {type(record).__name__}")
     phase, step = record.get("phase"), record.get("step")

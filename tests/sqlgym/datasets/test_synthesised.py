@@ -16,7 +16,7 @@ from sqlgym.datasets import synthesised
 from sqlgym.datasets.synthesised import read_options, task_id
 from sqlgym.synthesis.canonical import canonical_sql
 from toolgym import ConfigurationError, rollout
-from toolgym.long_work import listening
+from toolgym.long_work import progress_listener
 from toolgym.policies import ExpertPolicy
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -314,13 +314,13 @@ def test_a_folder_with_questions_is_never_taken_for_bare_files(tmp_path):
 
 def test_whoever_listens_hears_how_far_the_writing_is_and_nothing_is_printed(shop, fresh, capfd):
     heard = []
-    with listening(lambda *told: heard.append(told)):
+    with progress_listener(lambda *told: heard.append(told)):
         sqlgym.load_tasks(shop, "all", synthesis=FEW)
     assert {what for what, _, _ in heard} == {"writing tasks for shop"}
     assert heard[-1][1:] == (6, 6)
     sqlgym.datasets.load._load_bare.cache_clear()
     heard.clear()
-    with listening(lambda *told: heard.append(told)):
+    with progress_listener(lambda *told: heard.append(told)):
         sqlgym.load_tasks(shop, "all", synthesis=FEW)
     assert heard == []
     assert capfd.readouterr() == ("", "")

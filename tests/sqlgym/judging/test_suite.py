@@ -23,7 +23,7 @@ from sqlgym.judging.suite import suite_of
 from sqlgym.judging.with_ties import with_ties
 from toolgym import policies, registration, rollout
 from toolgym.errors import EnvironmentFault
-from toolgym.long_work import listening
+from toolgym.long_work import progress_listener
 
 SCHEMA = """
 CREATE TABLE team (
@@ -245,7 +245,7 @@ def test_instances_of_many_databases_are_made_ahead_by_several_processes(tmp_pat
     golds = {write(tmp_path / f"{n}.sqlite", HUTS): [LUCKY[0][0], f"SELECT {n}"] for n in range(3)}
     golds[tmp_path / "missing.sqlite"] = ["SELECT 1"]
     heard = []
-    with listening(lambda *told: heard.append(told)):
+    with progress_listener(lambda *told: heard.append(told)):
         make_instances(golds)
         make_instances(golds)
 

@@ -325,7 +325,7 @@ def test_a_cache_that_stops_working_costs_no_reply(tmp_path):
         client.complete(chat())
         with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as file, file:
             file.execute("DROP TABLE replies")
-        with pytest.warns(RuntimeWarning, match="going on without it"):
+        with pytest.warns(RuntimeWarning, match="continuing without it"):
             assert client.complete(chat()).text == "seed 1"
         client.close()
 
@@ -372,7 +372,7 @@ def test_a_key_in_the_url_is_refused_and_not_repeated(url):
 
 
 def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated():
-    with pytest.raises(ConfigurationError, match="never the key") as caught:
+    with pytest.raises(ConfigurationError, match="not the key itself") as caught:
         ChatSettings(model="m", api_key_env=KEY)
 
     assert KEY not in str(caught.value)
@@ -385,7 +385,7 @@ def test_a_key_that_no_header_can_hold_is_told_by_its_variable_and_not_repeated(
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with served() as server:
         client = client_of(server)
-        with pytest.raises(ConfigurationError, match="key in OPENAI_API_KEY holds") as caught:
+        with pytest.raises(ConfigurationError, match="key in OPENAI_API_KEY contains") as caught:
             client.complete(chat())
         client.close()
 

@@ -95,7 +95,7 @@ def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
         moved = error("307 X", "Location: " + address.format(port=other.port))
         with HostileServer(moved) as server:
             client = client_of(server)
-            with pytest.raises(ChatFault, match="give the base URL of the server that answers"):
+            with pytest.raises(ChatFault, match="give the base URL of the server that replies"):
                 client.complete(CHAT)
             client.close()
 

@@ -178,4 +178,6 @@ def test_a_cache_folder_in_the_place_of_a_file_is_a_problem(tmp_path):
 def test_a_cache_folder_that_cannot_be_written_is_a_problem(tmp_path):
     tmp_path.chmod(0o500)
 
-    assert "you may not write there" in complaints(examined(TOOLGYM_CACHE=str(tmp_path / "cache")))
+    assert "no permission to write there" in complaints(
+        examined(TOOLGYM_CACHE=str(tmp_path / "cache"))
+    )

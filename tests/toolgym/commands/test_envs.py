@@ -192,5 +192,5 @@ def test_a_broken_family_is_told_in_one_line(tmp_path):
 
     assert "sqlgym/Explore-v0" in done.stdout
     assert done.stderr == (
-        "toolgym: environments of 'crash' are left out: RuntimeError: its import fails\n"
+        "toolgym: environments of 'crash' are skipped: RuntimeError: its import fails\n"
     )

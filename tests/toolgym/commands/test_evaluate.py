@@ -215,8 +215,8 @@ def test_a_policy_of_a_package_gets_name_seed_and_temperature(tmp_path):
         (["--policy", "gpt-4o"], "For a model on a server write openai:gpt-4o; a model on the"),
         (["--split", "nope"], "has no split 'nope'"),
         (["--step-limit", "1"], "step_limit must be an integer of at least 2, got 1."),
-        (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; make it."),
-        (["--out", "."], "--out . is a folder with other things in it; name a new one"),
+        (["--out", "no-such-folder/x.jsonl"], "there is no folder no-such-folder; create it."),
+        (["--out", "."], "--out . is a folder with other files; name a new folder"),
         (["--seed", "-1"], "--seed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -333,6 +333,6 @@ def test_an_evaluation_that_was_interrupted_keeps_what_was_played(kept, tmp_path
     assert 0 < len(read_episodes(folder)) < 4
     assert not Run.open(folder).is_complete
     refused = run_here("merge", folder)
-    assert (refused.returncode, "not written to its end" in refused.stderr) == (2, True)
+    assert (refused.returncode, "is incomplete" in refused.stderr) == (2, True)
     page = run_here("report", folder)
     assert "Incomplete:" in (folder / "report.html").read_text("utf-8"), page.stderr

@@ -194,4 +194,4 @@ def test_json_of_what_needs_the_extra_has_the_keys_of_the_page(name, line):
 def test_the_exit_statuses_are_those_of_the_page():
     told = {int(number) for number in re.findall(r"^\| (\d+) \|", PAGE, re.M)}
 
-    assert told == {cli.SUCCESS, cli.FAILURE, cli.MISUSE, cli.INTERRUPTED, cli.READER_LEFT}
+    assert told == {cli.SUCCESS, cli.FAILURE, cli.MISUSE, cli.INTERRUPTED, cli.OUTPUT_CLOSED}

@@ -82,8 +82,8 @@ def test_a_mistake_of_the_agent_is_answered_as_a_model_would_be():
 def test_a_line_that_is_no_call_costs_nothing():
     page = played("descrbe ports", "what now", "", "answer 12").stdout
 
-    assert "'descrbe' is no tool. Did you mean describe?" in page
-    assert "'what' is no tool. Type help to see them." in page
+    assert "'descrbe' is not a tool. Did you mean describe?" in page
+    assert "'what' is not a tool. Type help to see them." in page
     assert "Score 1.000." in page
 
 

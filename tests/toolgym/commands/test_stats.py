@@ -132,7 +132,7 @@ def test_a_family_that_counts_nothing_is_told_in_a_sentence(tmp_path):
     assert shown.exit_code == 2
     assert shown.stderr == (
         "toolgym: there are no statistics for the environment that was played; `toolgym report`"
-        " shows what every run has.\n"
+        " shows the metrics that every run has.\n"
     )
 
 

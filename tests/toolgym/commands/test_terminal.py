@@ -24,7 +24,7 @@ WORKS = '''
     import typer
     from toolgym.commands import Quiet, print_json
     from toolgym.commands.progress import Bars, progress_bar
-    from toolgym.long_work import tell, telling
+    from toolgym.long_work import report_progress, reporting
 
     def command(kind: str, quiet: Quiet = False) -> None:
         """Work for a moment."""
@@ -35,12 +35,12 @@ WORKS = '''
         if kind == "library":
             with progress_bar("outer", quiet=quiet) as progress:
                 progress(1, 2)
-                tell("inner work", 1, 3)
+                report_progress("inner work", 1, 3)
                 time.sleep(0.3)
-                tell("inner work", 3, 3)
+                report_progress("inner work", 3, 3)
                 progress(2, 2)
-        if kind == "untold":
-            with telling("waiting"):
+        if kind == "whole":
+            with reporting("waiting"):
                 pass
         if kind == "phases":
             with Bars().phase("playing", 2) as advance:
@@ -83,7 +83,7 @@ def test_long_work_of_a_library_is_a_line_beside_the_bar_of_the_command(works):
     assert "inner work" not in last
 
 
-@pytest.mark.parametrize("kind", ["bar", "library", "untold", "phases"])
+@pytest.mark.parametrize("kind", ["bar", "library", "whole", "phases"])
 def test_in_a_pipe_there_is_no_progress(works, kind):
     done = run_here("work", kind, path=works)
 

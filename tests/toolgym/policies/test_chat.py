@@ -108,7 +108,7 @@ def test_a_run_without_a_server_says_so_and_ends_with_status_1():
 
     assert done.returncode == 1
     assert "2 (2 unscored)" in done.stdout
-    assert "unscored: 2 by this fault: the chat server" in done.stdout
+    assert "unscored: 2 because of this fault: the chat server" in done.stdout
     assert "Is the server running" in done.stdout
 
 
@@ -213,18 +213,18 @@ def test_a_step_with_a_fault_ends_the_episode_unscored_and_raises_it():
     [
         (
             ["--policy", "expert", "--base-url", "http://127.0.0.1:1/v1"],
-            "leave base_url out",
+            "leave out base_url",
         ),
         (
             ["--policy", "expert", "--policy-set", "retries=1"],
-            "leave retries out",
+            "leave out retries",
         ),
         (
             ["--policy", "openai:m", "--policy-set", "retry=1"],
             "retry: Extra inputs",
         ),
         (["--policy", "openai:"], "name the model"),
-        (["--policy", "openai:m", "--base-url", "localhost:8000"], "is no base URL"),
+        (["--policy", "openai:m", "--base-url", "localhost:8000"], "is not a base URL"),
         (["--policy", "openai:m", "--policy-set", "tools=none"], '"native" or "text"'),
     ],
 )

@@ -61,7 +61,7 @@ def test_each_metric_that_changed_has_a_plot(page: Page) -> None:
     ]
     for constant in ("surplus groups 0, masked groups 0", "learning rate 0.001, clip dual 0 %"):
         assert f"Constant in all steps: {constant}." in page.text
-    assert "KL divergence Divergence of the policy from its reference" in page.text
+    assert "KL divergence KL divergence of the policy from the reference" in page.text
     assert page.plots["KL divergence"]["layer"][0]["encoding"]["y"]["title"] == "nats"
 
 

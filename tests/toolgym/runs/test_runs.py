@@ -72,7 +72,7 @@ def test_an_empty_folder_is_used_and_the_current_one_has_a_name(
 def test_a_run_below_a_file_is_refused_with_the_place(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    with pytest.raises(ConfigurationError, match=r"run folder .*file.*run cannot be made"):
+    with pytest.raises(ConfigurationError, match=r"run folder .*file.*run cannot be created"):
         Run.create(tmp_path / "file" / "run", {})
 
 
@@ -91,11 +91,11 @@ def test_opening_what_is_no_run_folder_names_what_is_missing(tmp_path: Path) -> 
 
     with pytest.raises(ConfigurationError, match=r"There is no run folder .*nowhere"):
         Run.open(tmp_path / "nowhere")
-    with pytest.raises(ConfigurationError, match=r"config\.json is missing. It holds .*first, sec"):
+    with pytest.raises(ConfigurationError, match=r"config\.json is missing. It contains .*first"):
         Run.open(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"config\.json is missing. A run folder is made"):
+    with pytest.raises(ConfigurationError, match=r"config\.json is missing. Run folders"):
         Run.open(tmp_path / "empty")
-    for text, problem in (("{", "is not JSON"), ("[]", "must hold one JSON object")):
+    for text, problem in (("{", "is not JSON"), ("[]", "must contain one JSON object")):
         (tmp_path / "broken" / "config.json").write_text(text)
         with pytest.raises(ConfigurationError, match=f"config.json {problem}"):
             Run.open(tmp_path / "broken")
