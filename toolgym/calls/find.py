@@ -222,11 +222,13 @@ class _Finder:
     def find(self) -> list[RawCall]:
         """Return the calls of the text."""
         text = self.text
-        marked: list[Span] = []
+        marked: list[Span] = []  # of marks and of the first line
         loose: list[Span] = []  # on lines without a mark; used only if no mark opens a call
         position, count, again = 0, 0, _MAX_WASTED
         lines, marks = _MAX_LINES, _MAX_MARKS
         begun = False  # whether the text begins inside a thought
+        opened = False  # whether a mark opened a call
+        doubtful = 0  # end of a line that cannot be read and may hold marks
         fresh = True  # whether a line begins at the position
         sign = _SIGN.search(text)
         while True:
@@ -237,7 +239,7 @@ class _Finder:
             calls: list[RawCall] = []
             if fresh and position == self.visible:
                 calls, end = self._first_line(position)
-            if lines and not (calls or marked) and count < MAX_CALLS:
+            if lines and not (calls or opened) and count < MAX_CALLS:
                 line = _HERE.match(text, position, stop) if fresh else None
                 line = line or _LINE.search(text, position, stop)
             fresh = False
@@ -260,7 +262,7 @@ class _Finder:
                     position, fresh = end, True
                     continue
                 if name in _HIDING:  # the end of a thought that the prompt opened
-                    marked, loose, count = [], [], 0
+                    marked, loose, count, opened = [], [], 0, False
                     position = self.visible = sign.end()
                     begun = fresh = True
                     continue
@@ -272,6 +274,9 @@ class _Finder:
                 marks -= 1
                 start = sign.start()
                 calls, end = self._mark(sign, position)
+                opened = opened or bool(calls)
+                if start < doubtful:
+                    calls = self._as_errors(calls, UNCLEAR)
             if not _is_whole(calls):
                 hidden = self._search(start + 1, end, _HIDING)
                 if hidden:
@@ -280,7 +285,7 @@ class _Finder:
                         return [self._failed("too much of the text cannot be read", HERMES)]
                     calls, end = self._as_errors(calls, INTERRUPTED), hidden.start()
                 elif spans is loose and end < len(text):
-                    end = min(end, stop)  # a mark inside it opens a call
+                    doubtful, end = end, min(end, stop)
             if calls:
                 spans.append((start, end, calls))
                 count += len(calls)
@@ -288,8 +293,15 @@ class _Finder:
                 self._doubt(marked, begun)
                 self.stray = False
             position = max(end, start + 1)
-        spans = marked or [span for span in loose if not _is_in_program(text, *span)]
-        found = [call for _, _, calls in spans for call in calls]
+        if not opened:
+            marked += [span for span in loose if not _is_in_program(text, *span)]
+        found = [call for _, _, calls in marked for call in calls]
+        broken = False
+        for place, call in enumerate(found):
+            name = match_name(str(call.name), self.specs).name if broken else None
+            if name and self.specs[name].terminal:  # perhaps a value of the broken call
+                [found[place]] = self._as_errors([call], UNCLEAR)
+            broken = broken or call.error is not None
         return [call for call in found if not _is_placeholder(call, self.specs)][:MAX_CALLS]
 
     def _failed(self, reason: str, kind: str, name: str = "", *, textual: bool = False) -> RawCall:
@@ -474,7 +486,7 @@ class _Finder:
     def _object_of(self, name: str, start: int, limit: int, kind: str) -> Found:
         read = self.json.read(start, limit)
         if read.problem:
-            return [self._failed(read.problem, kind)], read.end
+            return [self._failed(read.problem, kind, name)], read.end
         return [_as_read(RawCall(name, read.value, kind, read.repairs), read)], read.end
 
     def _braces(self, begin: int, entry: Format) -> Found:
@@ -614,7 +626,8 @@ class _Finder:
                 call = self._literal_call(name, text[opened:closed], kind)
             except ValueError:
                 alone = _NOTHING.match(text, closed) and _skip(_FENCE, text, self.visible) >= start
-                if sure or (alone and name in specs):
+                holds_calls = "\n" in text[opened:closed] or _SIGN.search(text, opened, closed)
+                if sure or (name in specs and (alone or holds_calls)):
                     return [*kept, self._failed(NOT_LITERAL, kind, name)], closed
                 break
             self.budget += shape.end  # the text is a call
@@ -842,7 +855,7 @@ _WORD = re.compile(r"[^\W\d_]{2}")
 _CONTROL = (  # approximates all control texts of the table
     r"(?:<[^<>\n]{1,60}>|\]<\]minimax\[>\[|\[/?[A-Z_]+\]|\[unused\d+\]|\u273f\w+\u273f)"
 )
-_WITH_WORD = re.compile(rf"{_CONTROL}\w*+")
+_WITH_WORD = re.compile(rf"</?\w+>|{_CONTROL}(?:\w++(?=[<\[\]]|\Z))?+")
 _ONLY_CONTROL = re.compile(rf"(?:{_CONTROL}|\s++|\w++)*+")
 _BEHIND_QUOTE = r"(?=[\s.;:!?)]|,(?! [\"'])|\Z)"
 _QUOTES = {
@@ -871,7 +884,7 @@ _TEMPLATE = re.compile(
 def _is_sentence(text: str, place: int, floor: int) -> bool:
     """Return whether there are words before a position, in its line and after the last call.
 
-    A word directly after a control text belongs to it: `<|open|>tools<|sep|>`.
+    A word between control texts belongs to them: `<|open|>tools<|sep|>`, but not `<b>Note</b>`.
     """
     begin = max(floor, place - _LOOK_BACK)
     line = text[max(begin, text.rfind("\n", begin, place) + 1) : place]
