@@ -118,6 +118,20 @@ def _import_module(module: str, env_id: str) -> None:
         ) from problem
 
 
+def recorded(env_id: str) -> str:
+    """The id of an environment that a stranger's file may name.
+
+    Raises:
+        ConfigurationError: Its module is not imported yet.
+    """
+    if ":" in env_id and env_id.rpartition(":")[0] not in sys.modules:
+        raise ConfigurationError(
+            f"the module of {env_id} would be imported: if it is yours, name the environment"
+            " yourself."
+        )
+    return env_id
+
+
 def environment_creator(env_id: str) -> Callable[..., Any]:
     """Return the registered class or function that makes an environment, without calling it.
 

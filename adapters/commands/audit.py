@@ -15,6 +15,8 @@ from toolgym.commands import (
     AsJson,
     Phase,
     Quiet,
+    RunsEnv,
+    environment_creator,
     print_json,
     say,
 )
@@ -45,6 +47,7 @@ def command(
     n: Sample = 500,
     everything: Everything = False,
     phase: Phase = None,
+    env: RunsEnv = None,
     seed: Seed = 0,
     show: Show = 20,
     as_json: AsJson = False,
@@ -62,6 +65,8 @@ def command(
     from adapters.training.runs.audit import audit
     from toolgym.runs.run import ALL_PHASES, Run
 
+    if env is not None:
+        environment_creator(env)  # imports its module
     with progress_bar("rollouts judged", quiet=quiet) as progress:
         result = audit(
             Run.open(run),

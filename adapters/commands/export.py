@@ -28,11 +28,11 @@ from toolgym.commands import (
     OneSplit,
     Phase,
     Quiet,
+    RunsEnv,
     Settings,
     arguments_for,
     check_folder,
     family_of,
-    parameters_of,
     print_json,
     say,
     settings_of,
@@ -196,6 +196,7 @@ def rollouts(
     out: Out,
     phase: Phase = None,
     n: Rollouts = None,
+    env: RunsEnv = None,
     settings: Settings = None,
     arguments: ArgumentsName = "text",
     format: FormatName = "parquet",
@@ -218,6 +219,8 @@ def rollouts(
     how = checked_arguments(arguments)
     checked = _checked(out, format, overwrite)
     given = settings_of(settings)
+    if env is not None:
+        environment_creator(env)  # imports its module
     with progress_bar("rollouts read", quiet=quiet) as progress:
         export = rollout_export(
             run, phases=phase, n=n, settings=given, arguments=how, progress=progress
@@ -293,7 +296,7 @@ def _wanted(
     Args:
         everything: Without `--split` all splits of the data set, else the environment's own.
     """
-    from toolgym.registration import dataset_of
+    from toolgym.registration import dataset_of, parameters_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
     own = parameters_of(env_id)[0].get("split")

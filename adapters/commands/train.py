@@ -29,7 +29,6 @@ from toolgym.commands import (
     arguments_for,
     check_folder,
     environments,
-    parameters_of,
     print_json,
     say,
     settings_of,
@@ -157,7 +156,7 @@ Seed = Annotated[int, _option("Random seed.", min=0)]
 Out = Annotated[Path | None, _option("Run folder (default: runs/NAME-001, and so on).")]
 Resume = Annotated[
     Path | None,
-    _option("Run folder to resume; all settings come from it."),
+    _option("Run folder to resume; all settings come from it. Give MODULE:ID again."),
 ]
 Settings = Annotated[
     list[str] | None,
@@ -293,7 +292,7 @@ def take_up(context: typer.Context, folder: Path) -> None:
     Raises:
         ConfigurationError: It is no run folder, or an option was given that the run knows already.
     """
-    allowed = ("--resume", "--no-preflight", "--quiet", "--json")
+    allowed = ("--resume", "--no-preflight", "--quiet", "--json", "env_id")
     extra = [option for option in _given(context).values() if option not in allowed]
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
@@ -302,6 +301,8 @@ def take_up(context: typer.Context, folder: Path) -> None:
 
     options = context.params
     quiet, as_json = options["quiet"], options["as_json"]
+    if options["env_id"] is not None:
+        environment_creator(options["env_id"])  # imports its module
     run = check_resumable(folder)
     if run.is_complete:
         return tell_complete(run, as_json=as_json)
@@ -323,16 +324,18 @@ def check_resumable(folder: Path) -> Run:
     """The run in a folder, which can be taken up; found out before PyTorch is loaded.
 
     Raises:
-        ConfigurationError: It is no run of `toolgym train`, or a process is writing it.
+        ConfigurationError: It is no run of `toolgym train`, or a process is writing it, or its
+            environment is in a module that is not imported yet.
     """
     from adapters.training.runs.settings import read_settings
+    from toolgym.registration import recorded
     from toolgym.runs.episodes import is_evaluation
     from toolgym.runs.run import Run
 
     run = Run.open(folder)
     if is_evaluation(run.config):
         raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
-    read_settings(run.config.get("settings"))
+    recorded(read_settings(run.config.get("settings")).env_id)
     if run.is_held:
         raise ConfigurationError(f"{folder} is being written by another process: wait for its end.")
     return run
@@ -509,6 +512,8 @@ def check_early(
 
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     """Take what is for the environment out of the options: its arguments, and the two splits."""
+    from toolgym.registration import parameters_of
+
     names = ("dataset", "step_limit", "parsing", "rewards")
     env_options = {name: options.pop(name) for name in names}
     settings = options.pop("settings")

@@ -185,7 +185,7 @@ class _Environments:
         played = [{**each, **self._settings} for each in self._recorded.values() or [{}]]
         splits = {str(each["split"]) for each in played if each.get("split") is not None}
         named = {"splits played": ", ".join(sorted(splits))} if splits else {}
-        return origin_facts(env_id, dataset_of(env_id, played[0])) | named
+        return origin_facts(env_id, dataset_of(registration.recorded(env_id), played[0])) | named
 
     def of(self, env_id: str, phase: Any) -> ToolEnv[Any]:
         """The environment of a phase.
@@ -196,5 +196,5 @@ class _Environments:
         kwargs = {**self._recorded.get(str(phase), {}), **self._settings}
         key = f"{env_id} {json_text(kwargs)}"
         if key not in self._made:
-            self._made[key] = registration.make(env_id, **kwargs)
+            self._made[key] = registration.make(registration.recorded(env_id), **kwargs)
         return self._made[key]

@@ -197,7 +197,6 @@ _CALLED = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
 _ARGUMENT = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how one begins
 _LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>|</code>|<\|)")
 _NEXT = re.compile(r"[\s;,]*+(?:\Z|`|<(?![\s\d=])|[A-Za-z_][\w.\-/:]*+\()")  # what may follow one
-_NOTHING = re.compile(r"[ \t\n;`]*+\Z")
 
 
 class _Finder:
@@ -228,7 +227,6 @@ class _Finder:
         lines, marks = _MAX_LINES, _MAX_MARKS
         begun = False  # whether the text begins inside a thought
         opened = False  # whether a mark opened a call
-        doubtful = 0  # end of a line that cannot be read and may hold marks
         fresh = True  # whether a line begins at the position
         sign = _SIGN.search(text)
         while True:
@@ -274,18 +272,18 @@ class _Finder:
                 marks -= 1
                 start = sign.start()
                 calls, end = self._mark(sign, position)
-                opened = opened or bool(calls)
-                if start < doubtful:
-                    calls = self._as_errors(calls, UNCLEAR)
+                opened |= bool(calls)
             if not _is_whole(calls):
+                if line and stop < end:  # what its marks open may be a value of it
+                    spans = marked
                 hidden = self._search(start + 1, end, _HIDING)
                 if hidden:
                     again -= end - hidden.start()
                     if again < 0:
                         return [self._failed("too much of the text cannot be read", HERMES)]
                     calls, end = self._as_errors(calls, INTERRUPTED), hidden.start()
-                elif spans is loose and end < len(text):
-                    doubtful, end = end, min(end, stop)
+                elif line and end < len(text):
+                    end = min(end, stop)
             if calls:
                 spans.append((start, end, calls))
                 count += len(calls)
@@ -299,7 +297,7 @@ class _Finder:
         broken = False
         for place, call in enumerate(found):
             name = match_name(str(call.name), self.specs).name if broken else None
-            if name and self.specs[name].terminal:  # perhaps a value of the broken call
+            if name and self.specs[name].terminal:  # perhaps a value of that
                 [found[place]] = self._as_errors([call], UNCLEAR)
             broken = broken or call.error is not None
         return [call for call in found if not _is_placeholder(call, self.specs)][:MAX_CALLS]
@@ -625,9 +623,7 @@ class _Finder:
             try:
                 call = self._literal_call(name, text[opened:closed], kind)
             except ValueError:
-                alone = _NOTHING.match(text, closed) and _skip(_FENCE, text, self.visible) >= start
-                holds_calls = "\n" in text[opened:closed] or _SIGN.search(text, opened, closed)
-                if sure or (name in specs and (alone or holds_calls)):
+                if sure or name in specs:
                     return [*kept, self._failed(NOT_LITERAL, kind, name)], closed
                 break
             self.budget += shape.end  # the text is a call

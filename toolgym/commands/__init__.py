@@ -69,6 +69,10 @@ Phase = Annotated[
 StepLimit = Annotated[
     int | None, typer.Option(help="Maximum calls per episode (default: the environment's).")
 ]
+RunsEnv = Annotated[
+    str | None,
+    typer.Option("--env", metavar="MODULE:ID", help="Environment of the run, if in your module."),
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,7 +15,6 @@ from toolgym.commands import (
     AsJson,
     environments,
     load_environments,
-    parameters_of,
     print_json,
     print_table,
     say,

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolgym.commands import AsJson, Phase, Quiet, family_of, print_json, print_table, say
+from toolgym.commands import (
+    AsJson,
+    Phase,
+    Quiet,
+    RunsEnv,
+    family_of,
+    print_json,
+    print_table,
+    say,
+)
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
 
@@ -29,6 +38,7 @@ def command(
         typer.Argument(metavar="RUN", help="A run folder, or a file of `toolgym eval --out`."),
     ],
     phase: Phase = None,
+    env: RunsEnv = None,
     top: Annotated[
         int, typer.Option(min=1, help="Maximum number of rows of a table of frequent patterns.")
     ] = 10,
@@ -44,6 +54,7 @@ def command(
         toolgym stats runs/compose-001
         toolgym stats runs/compose-001 --phase before --phase after
     """
+    from toolgym.registration import recorded
     from toolgym.runs.episodes import rollouts_of
 
     counted: Counter[str] = Counter()
@@ -60,7 +71,7 @@ def command(
         if first is None:
             where = f" of phase {' or '.join(phase)}" if phase else ""
             raise ConfigurationError(f"{run} has no rollouts{where}.")
-        family = family_of(str(first.get("env_id", "")))
+        family = family_of(env or recorded(str(first.get("env_id", ""))))
         statistics = family.statistics(itertools.chain([first], rollouts), top)
     if as_json:
         about = {"run": str(run), "env_id": min(counted), "rollouts": counted.total()}

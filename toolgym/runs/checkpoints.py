@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from toolgym.errors import ConfigurationError
 from toolgym.policies import SERVED
+from toolgym.registration import recorded
 from toolgym.runs.files import object_text, plain, read_object, replace_file
 
 FILE: Final = "toolgym.json"
@@ -129,12 +130,7 @@ def named_environment(model: str) -> str:
             "name an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
             f" checkpoint of `toolgym train` names its own, in {FILE}; {model!r} is none."
         )
-    if ":" in origin.env_id:
-        raise ConfigurationError(
-            f"{model} was trained for {origin.env_id}, whose module would be imported. If you trust"
-            " the module, give this id yourself."
-        )
-    return origin.env_id
+    return recorded(origin.env_id)
 
 
 def environment_of(model: str) -> tuple[str, dict[str, Any]]:

@@ -212,9 +212,10 @@ def _environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     """The environment of a phase.
 
     Raises:
-        ConfigurationError: It cannot be made, or its family has no second rule.
+        ConfigurationError: It cannot be made, its module is not imported yet, or its family has no
+            second rule.
     """
-    env = registration.make(env_id, **kwargs)
+    env = registration.make(registration.recorded(env_id), **kwargs)
     if type(env.family).recheck is TaskFamily.recheck:
         raise ConfigurationError(
             f"{env_id} has no second rule to judge by: give its `family` a `recheck`"
