@@ -23,6 +23,7 @@ import gymnasium as gym
 
 from toolgym import registration
 from toolgym.env import ToolEnv
+from toolgym.episode import Episode
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.lazy import lazy
 from toolgym.policies import ByName, Policy, Situation, as_policy
@@ -65,10 +66,10 @@ def play(
     observation, _ = made.reset(seed=seed, options=options)
     inner = _inner(made)
     own = seed_of_try(seed or 0, inner.episode.task.id, number)
-    playing = _Playing(made, Situation(inner, observation, own))
-    while not inner.episode.over:
+    playing = _Playing(made, Situation(inner, observation, own), inner.episode)
+    while not playing.episode.over:
         playing = _advance(playing, actor.act([playing.situation])[0])
-    return EpisodeRecord.of(inner.episode, _id_of(inner), own, number)
+    return EpisodeRecord.of(playing.episode, _id_of(inner), own, number)
 
 
 class _Playing(NamedTuple):
@@ -76,6 +77,7 @@ class _Playing(NamedTuple):
 
     env: gym.Env[Any, Any]
     situation: Situation
+    episode: Episode
 
 
 def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
@@ -120,9 +122,16 @@ def _id_of(env: ToolEnv[Any]) -> str:
 
 
 def _advance(playing: _Playing, action: Any) -> _Playing:
-    """Take one step; after a fault the episode is over and unscored."""
-    env, situation = playing
-    episode = situation.env.episode
+    """Take one step; after a fault the episode is over and unscored.
+
+    Raises:
+        ConfigurationError: The environment has begun another episode before the end of this one.
+    """
+    env, situation, episode = playing
+    if situation.env.episode is not episode:
+        raise ConfigurationError(
+            f"{env!r} began another episode within one: make one for each episode that is open."
+        )
     played = len(episode.turns)
     try:
         if isinstance(action, EnvironmentFault):
@@ -130,7 +139,7 @@ def _advance(playing: _Playing, action: Any) -> _Playing:
         observation, _, terminated, truncated, _ = env.step(action)
     except EnvironmentFault as fault:  # also that of a wrapper
         episode.fail(fault)
-        return _Playing(env, replace(situation, observation=str(fault)))
+        return playing._replace(situation=replace(situation, observation=str(fault)))
     # A wrapper may have changed the observation, ended the episode, or answered by itself.
     for turn in episode.turns[played:]:
         if isinstance(observation, str) and observation != turn.observation:
@@ -138,7 +147,7 @@ def _advance(playing: _Playing, action: Any) -> _Playing:
             episode.turns[-1] = turn._replace(observation=observation, results=results)
     if terminated or truncated:
         episode.finish()
-    return _Playing(env, replace(situation, observation=observation))
+    return playing._replace(situation=replace(situation, observation=observation))
 
 
 def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_Playing]:
@@ -197,17 +206,18 @@ class _Player:
             for member, (task_id, number) in zip(self.envs, tries, strict=False):
                 observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
                 own = seed_of_try(seed, task_id, number)
-                opened.append(_Playing(member, Situation(_inner(member), observation, own)))
+                inner = _inner(member)
+                opened.append(_Playing(member, Situation(inner, observation, own), inner.episode))
             playing = opened
             while playing:
                 if self.tell is not None:
                     self.tell(len(opened) - len(playing))
                 moved = _advance_all(playing, self.policy.act([each.situation for each in playing]))
-                playing = [each for each in moved if not each.situation.env.episode.over]
+                playing = [each for each in moved if not each.episode.over]
             env_id = _id_of(opened[0].situation.env)
             records = [
-                EpisodeRecord.of(situation.env.episode, env_id, situation.seed, number)
-                for (_, situation), (_, number) in zip(opened, tries, strict=True)
+                EpisodeRecord.of(episode, env_id, situation.seed, number)
+                for (_, situation, episode), (_, number) in zip(opened, tries, strict=True)
             ]
             used = {name: _less(after, before.get(name, 0)) for name, after in usage().items()}
             return _Batch(records, used)

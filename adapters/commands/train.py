@@ -534,12 +534,12 @@ def default_data_set(env_id: str, model: str | None) -> str:
     """The data set where none is named: the one that a checkpoint was trained on, if it says so.
 
     Raises:
-        ConfigurationError: The checkpoint's `toolgym.json` is damaged.
+        ConfigurationError: The checkpoint's `toolgym.json` is damaged, or names a server.
     """
     if model is None:
         return "tiny"
     origin = origin_of(model)
-    dataset = origin.env_kwargs.get("dataset") if origin and origin.env_id == env_id else None
+    dataset = origin.complete({}).get("dataset") if origin and origin.env_id == env_id else None
     return dataset if isinstance(dataset, str) else "bundled"
 
 

@@ -296,8 +296,8 @@ class _Finder:
         found = [call for _, _, calls in marked for call in calls]
         broken = False
         for place, call in enumerate(found):
-            name = match_name(str(call.name), self.specs).name if broken else None
-            if name and self.specs[name].terminal:  # perhaps a value of that
+            meant = match_name(str(call.name), self.specs).name if broken else None
+            if meant and self.specs[meant].terminal:  # perhaps a value of that
                 [found[place]] = self._as_errors([call], UNCLEAR)
             broken = broken or call.error is not None
         return [call for call in found if not _is_placeholder(call, self.specs)][:MAX_CALLS]
