@@ -16,7 +16,7 @@ from toolgym.commands import (
     Phase,
     Quiet,
     RunsEnv,
-    environment_creator,
+    parameters_of,
     print_json,
     say,
 )
@@ -66,7 +66,7 @@ def command(
     from toolgym.runs.run import ALL_PHASES, Run
 
     if env is not None:
-        environment_creator(env)  # imports its module
+        parameters_of(env)  # imports its module
     with progress_bar("rollouts judged", quiet=quiet) as progress:
         result = audit(
             Run.open(run),

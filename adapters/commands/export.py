@@ -33,6 +33,7 @@ from toolgym.commands import (
     arguments_for,
     check_folder,
     family_of,
+    parameters_of,
     print_json,
     say,
     settings_of,
@@ -220,7 +221,7 @@ def rollouts(
     checked = _checked(out, format, overwrite)
     given = settings_of(settings)
     if env is not None:
-        environment_creator(env)  # imports its module
+        parameters_of(env)  # imports its module
     with progress_bar("rollouts read", quiet=quiet) as progress:
         export = rollout_export(
             run, phases=phase, n=n, settings=given, arguments=how, progress=progress
@@ -296,7 +297,7 @@ def _wanted(
     Args:
         everything: Without `--split` all splits of the data set, else the environment's own.
     """
-    from toolgym.registration import dataset_of, parameters_of
+    from toolgym.registration import dataset_of
 
     given = arguments_for(env_id, settings, dataset=dataset)
     own = parameters_of(env_id)[0].get("split")

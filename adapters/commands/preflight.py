@@ -172,7 +172,6 @@ def training_settings(
         ConfigurationError: A value is out of range.
     """
     from adapters.training.runs.settings import resolve
-    from toolgym.registration import parameters_of
 
     run = run_of(model, env_id)
     before = run.config["settings"] if run is not None else {}

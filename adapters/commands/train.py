@@ -29,6 +29,7 @@ from toolgym.commands import (
     arguments_for,
     check_folder,
     environments,
+    parameters_of,
     print_json,
     say,
     settings_of,
@@ -302,7 +303,7 @@ def take_up(context: typer.Context, folder: Path) -> None:
     options = context.params
     quiet, as_json = options["quiet"], options["as_json"]
     if options["env_id"] is not None:
-        environment_creator(options["env_id"])  # imports its module
+        parameters_of(options["env_id"])  # imports its module
     run = check_resumable(folder)
     if run.is_complete:
         return tell_complete(run, as_json=as_json)
@@ -512,8 +513,6 @@ def check_early(
 
 def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
     """Take what is for the environment out of the options: its arguments, and the two splits."""
-    from toolgym.registration import parameters_of
-
     names = ("dataset", "step_limit", "parsing", "rewards")
     env_options = {name: options.pop(name) for name in names}
     settings = options.pop("settings")

@@ -15,6 +15,7 @@ from toolgym.commands import (
     AsJson,
     environments,
     load_environments,
+    parameters_of,
     print_json,
     print_table,
     say,

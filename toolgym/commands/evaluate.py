@@ -27,6 +27,7 @@ from toolgym.commands import (
     environments,
     given_once,
     map_of,
+    parameters_of,
     print_json,
     print_table,
     say,
