@@ -2,18 +2,18 @@
 
 For tests of everything that asks a server: real sockets on the loopback interface, chat completions
 without streaming, and faults on demand, each the way a real server fails. It keeps what it was
-asked. It runs in a thread of the process that starts it, or, for measurements, in a process of its
-own: `python tests/chat_server.py --port 8000`.
+asked. Each connection has a thread of the process that starts the server.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
+import contextlib
 import json
+import socket
+import socketserver
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 Body = dict[str, Any]
 Answer = Callable[[Body], "str | Body"]
@@ -91,15 +91,94 @@ FAULTS: Final[Mapping[str, Callable[[Body, str], Response]]] = {
 }
 
 
-class ScriptedServer:
-    """A server in a thread; a context manager.
+class Connection(socketserver.StreamRequestHandler):
+    """One connection of a client."""
+
+    server: _Listener
+
+    def handle(self) -> None:
+        """Talk until one side is gone."""
+        with self.server.owner.open(self), contextlib.suppress(OSError):
+            self.server.owner.talk(self)
+
+    def request_of_client(self) -> tuple[bytes, bytes] | None:
+        """Head and body of the next request; None when the client is gone."""
+        head = b""
+        while line := self.rfile.readline():
+            head += line
+            if line == b"\r\n":
+                return head, self.rfile.read(int(header(head, "content-length") or 0))
+        return None
+
+
+def header(head: bytes, name: str) -> str:
+    """The value of a header; an empty text where it is missing."""
+    pairs = (line.partition(":") for line in head.decode("latin-1").split("\r\n"))
+    return next((value.strip() for key, _, value in pairs if key.lower() == name), "")
+
+
+class _Listener(socketserver.ThreadingTCPServer):
+    daemon_threads, block_on_close, request_queue_size = True, False, 64
+    owner: LoopbackServer
+
+    def shutdown_request(self, request: Any) -> None:
+        self.close_request(request)
+
+
+class LoopbackServer:
+    """A server on the loopback interface; a context manager. A subclass says how it talks."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+        self.lock = threading.Lock()
+        self._open: set[Connection] = set()
+        self._listener = _Listener(("127.0.0.1", 0), Connection)
+        self._listener.owner = self
+        self.port: int = self._listener.server_address[1]
+
+    @property
+    def url(self) -> str:
+        """Its base URL."""
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def __enter__(self) -> Self:
+        serve = self._listener.serve_forever
+        threading.Thread(target=serve, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped.set()
+        self._listener.shutdown()
+        self._listener.server_close()
+        with self.lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.connection.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def open(self, connection: Connection) -> Any:
+        """A connection that is cut when the server stops."""
+        with self.lock:
+            self._open.add(connection)
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._open.discard(connection)
+
+    def talk(self, connection: Connection) -> None:
+        """Answer the requests of one connection."""
+        raise NotImplementedError
+
+
+class ScriptedServer(LoopbackServer):
+    """Answers as it is told; requests on one connection are answered one after the other.
 
     Args:
         answer: From a request to the words of the reply, or to a whole message with `tool_calls`.
         faults: By the order in which requests come, the name of a fault, or None for none; or a
             function from the number of the request, from 0, and the request.
         latency: Seconds before each reply.
-        port: 0 takes a free one.
     """
 
     def __init__(
@@ -108,51 +187,12 @@ class ScriptedServer:
         *,
         faults: Sequence[str | None] | Callable[[int, Body], str | None] = (),
         latency: float = 0.0,
-        port: int = 0,
     ) -> None:
-        self.answer, self.faults, self.latency, self.port = answer, faults, latency, port
+        super().__init__()
+        self.answer, self.faults, self.latency = answer, faults, latency
         self.requests: list[Body] = []
         self.keys: set[str] = set()
         self.open_now = self.most_open = 0
-        self._ready = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    @property
-    def url(self) -> str:
-        """Its base URL."""
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    def __enter__(self) -> ScriptedServer:
-        self._thread = threading.Thread(target=self.serve, name="scripted-server", daemon=True)
-        self._thread.start()
-        self._ready.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._loop is not None and self._thread is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
-            self._thread.join(10)
-
-    def serve(self) -> None:
-        """Serve in this thread until it is stopped."""
-        asyncio.run(self._serve())
-
-    async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._stop = asyncio.Event()
-        self._connections: set[_Connection] = set()
-        listening = await self._loop.create_server(
-            lambda: _Connection(self), "127.0.0.1", self.port
-        )
-        self.port = listening.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        listening.close()
-        while self._connections:
-            for connection in list(self._connections):
-                connection.cut()
-            await asyncio.sleep(0)  # so that each socket is closed before the loop is
 
     def response(self, asked: Body, key: str) -> Response:
         """The handling of one request."""
@@ -166,74 +206,22 @@ class ScriptedServer:
         made = completion(self.answer(asked), asked)
         return _plain(made) if name is None else FAULTS[name](made, key)
 
-
-class _Connection(asyncio.Protocol):
-    """One connection of a client; requests on it are answered one after the other."""
-
-    def __init__(self, server: ScriptedServer) -> None:
-        self._server = server
-        self._data = b""
-        self._transport: asyncio.Transport
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport  # type: ignore[assignment]  # that of a stream, always
-        self._server._connections.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._server._connections.discard(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._data += data
-        end = self._data.find(b"\r\n\r\n")
-        if end < 0:
-            return
-        lines = self._data[:end].decode("latin-1").split("\r\n")[1:]
-        pairs = (line.partition(":") for line in lines)
-        headers = {name.lower(): value.strip() for name, _, value in pairs}
-        length = int(headers.get("content-length", 0))
-        if len(self._data) < end + 4 + length:
-            return
-        body, self._data = self._data[end + 4 : end + 4 + length], self._data[end + 4 + length :]
-        self._answer(json.loads(body), headers.get("authorization", "").removeprefix("Bearer "))
-
-    def _answer(self, asked: Body, key: str) -> None:
-        server = self._server
-        response = server.response(asked, key)
-        server.open_now += 1
-        server.most_open = max(server.most_open, server.open_now)
-        delay = server.latency + response.delay
-        asyncio.get_running_loop().call_later(delay, self._send, response)
-
-    def _send(self, response: Response) -> None:
-        self._server.open_now -= 1
-        more = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
-        head = (
-            f"HTTP/1.1 {response.status} X\r\nContent-Type: application/json\r\n{more}"
-            f"Content-Length: {len(response.body)}\r\n\r\n"
-        )
-        whole = head.encode() + response.body
-        if not self._transport.is_closing():
-            self._transport.write(whole[: response.keep])
-        if response.keep is not None:
-            self.cut()
-
-    def cut(self) -> None:
-        """Close the connection."""
-        self._transport.close()
-
-
-def main() -> None:
-    """Serve one fixed reply from the command line."""
-    options = argparse.ArgumentParser(description="Answer every chat request with the same words.")
-    options.add_argument("--port", type=int, default=8000)
-    options.add_argument("--latency", type=float, default=0.0, help="Seconds before each reply.")
-    options.add_argument("--say", default="Answer: 12", help="The reply.")
-    arguments = options.parse_args()
-    server = ScriptedServer(
-        lambda asked: arguments.say, latency=arguments.latency, port=arguments.port
-    )
-    server.serve()
-
-
-if __name__ == "__main__":
-    main()
+    def talk(self, connection: Connection) -> None:
+        """Answer the requests of one connection."""
+        while request := connection.request_of_client():
+            key = header(request[0], "authorization").removeprefix("Bearer ")
+            with self.lock:
+                response = self.response(json.loads(request[1]), key)
+                self.open_now += 1
+                self.most_open = max(self.most_open, self.open_now)
+            self.stopped.wait(self.latency + response.delay)
+            with self.lock:
+                self.open_now -= 1
+            more = "".join(f"{name}: {value}\r\n" for name, value in response.headers.items())
+            head = (
+                f"HTTP/1.1 {response.status} X\r\nContent-Type: application/json\r\n{more}"
+                f"Content-Length: {len(response.body)}\r\n\r\n"
+            )
+            connection.wfile.write((head.encode() + response.body)[: response.keep])
+            if response.keep is not None:
+                return

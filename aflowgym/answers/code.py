@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
-from aflowgym.answers.literals import MAX_LITERAL, literal_value, read_literal
+from aflowgym.answers.literals import MAX_LITERAL, literal_value, parse_program, read_literal
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
@@ -203,7 +203,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
         UnsupportedTest: An assertion is not over literals, or there is none at all.
     """
     try:
-        tree = ast.parse(source)
+        tree = parse_program(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as problem:
         raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
     assertions = sorted(
@@ -291,7 +291,7 @@ def _between_prose(text: str) -> str:
     for _ in range(_MOST_TRIES):
         source = "\n".join(lines) + "\n"
         try:
-            ast.parse(source)
+            parse_program(source)
         except SyntaxError as problem:
             lines = lines[: max(0, (problem.lineno or 1) - 1)]
         except (ValueError, RecursionError, MemoryError):
@@ -304,7 +304,7 @@ def _between_prose(text: str) -> str:
 @remembered(4096)
 def _defines(source: str, entry_point: str) -> bool:
     try:
-        body = ast.parse(source).body
+        body = parse_program(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return any(isinstance(node, ast.FunctionDef) and node.name == entry_point for node in body)

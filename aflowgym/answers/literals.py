@@ -1,4 +1,4 @@
-"""Literals: the texts of plain values, read without running anything.
+"""Literals and programs: texts of Python, read without running anything.
 
 A call's arguments, what it must return and what it returned are texts that only `ast` has parsed:
 numbers, texts, containers of them, and the few names that `repr` writes (`inf`, `nan`, `set()`).
@@ -8,6 +8,8 @@ Every text is taken for a stranger's: it may be long, deep, or hold values made 
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -16,6 +18,28 @@ _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
 _COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 #: A set of values with one hash takes the square of its size to build; honest ones share few.
 _MOST_COLLISIONS: Final = 500
+_PROGRAM: Final = "<program of a model>"
+_QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
+
+
+def parse_program(source: str) -> ast.Module:
+    """The tree of a program that a stranger wrote; Python's warnings about it are not shown.
+
+    Raises:
+        SyntaxError: It is no Python; ValueError, RecursionError and MemoryError are possible, too.
+    """
+    _silence_warnings()
+    return ast.parse(source, _PROGRAM)
+
+
+def _silence_warnings() -> None:
+    """Ignore warnings about what is parsed here, such as that of the unknown escape `"\\s"`.
+
+    The filter is for one file name and stays: `warnings.catch_warnings` is not safe in threads. It
+    comes first, or another filter could make the warning an error and a program no Python.
+    """
+    if _QUIET not in warnings.filters[:1]:
+        warnings.filterwarnings("ignore", module=_PROGRAM)
 
 
 def read_literal(text: str) -> Any:
@@ -27,7 +51,8 @@ def read_literal(text: str) -> Any:
     if len(text) > MAX_LITERAL:
         raise ValueError("the literal is too long")
     try:
-        return literal_value(ast.parse(text.strip(), mode="eval").body)
+        _silence_warnings()
+        return literal_value(ast.parse(text.strip(), _PROGRAM, mode="eval").body)
     except (SyntaxError, RecursionError, MemoryError, TypeError) as problem:
         raise ValueError(f"no literal: {text[:80]!r}") from problem
 

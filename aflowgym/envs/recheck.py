@@ -1,11 +1,11 @@
 """A second verdict on a recorded episode, by another way, so that a slip of the first shows.
 
-Nothing of what gives the environment's verdicts is used here. The submitted solution is read from
-the transcript, as the agent read it: the last one that was shown before `answer`. A number is
-compared as a fraction, words as a set of plain spellings, a program by its text with the task's own
-right and wrong ones. What these plain means cannot read (a formula, a unit, a rounded number, a
-sentence or another spelling that has the words of the gold, a program of some other text) is left
-undecided; it is never guessed.
+Nothing of what gives the environment's verdicts is used here but the parser of Python. The
+submitted solution is read from the transcript, as the agent read it: the last one that was shown
+before `answer`. A number is compared as a fraction, words as a set of plain spellings, a program by
+its text with the task's own right and wrong ones. What these plain means cannot read (a formula, a
+unit, a rounded number, a sentence or another spelling that has the words of the gold, a program of
+some other text) is left undecided; it is never guessed.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+from aflowgym.answers.literals import parse_program
 from toolgym.sanitize import unescape_control_tokens
 
 _AFTER: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
@@ -156,6 +157,6 @@ def _same_program(task: Any, solution: str) -> bool | None:
 def _statements(program: str) -> list[str] | None:
     """The statements of a program without their layout; None if it is none."""
     try:
-        return [ast.dump(each) for each in ast.parse(program).body]
+        return [ast.dump(each) for each in parse_program(program).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

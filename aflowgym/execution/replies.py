@@ -21,7 +21,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from aflowgym.answers.extraction import final_answer
-from aflowgym.answers.literals import read_literal
+from aflowgym.answers.literals import parse_program, read_literal
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.math.mathematics import canonical
@@ -163,7 +163,7 @@ def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
 def _tree_of(program: str) -> str:
     """A program without its comments and layout; as it stands where it is nested too deeply."""
     try:
-        return ast.dump(ast.parse(program))
+        return ast.dump(parse_program(program))
     except (RecursionError, MemoryError):
         return program
 

@@ -10,7 +10,6 @@ cannot read it. So a program can choose not to be scored there: measure with it,
 
 from __future__ import annotations
 
-import ast
 import builtins
 import importlib
 import importlib.util
@@ -19,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
-from aflowgym.answers.literals import read_literal
+from aflowgym.answers.literals import parse_program, read_literal
 from aflowgym.execution.protocols import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import MB, Level, Limits, SandboxBase, SandboxRefused, printable
@@ -176,7 +175,7 @@ def _outcome(raised: BaseException, program: str) -> Outcome:
 def _may_lack(raised: BaseException, program: str) -> bool:
     if isinstance(raised, SyntaxError):
         try:
-            ast.parse(program)
+            parse_program(program)
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             return False
         return True

@@ -24,7 +24,7 @@ from numbers import Number
 from typing import Any, Final, NamedTuple
 
 from aflowgym.answers.code import CodeTest, Outcome, UnsupportedTest, passes, read_tests
-from aflowgym.answers.literals import read_literal
+from aflowgym.answers.literals import parse_program, read_literal
 
 _PROMPT: Final = r"(?P<doctest>>>>[ \t]*)?"
 _ANY_CALL: Final = rf"^[ \t]*(?:[*-][ \t]+)?{_PROMPT}(?:assert[ \t]+)?(?P<name>[A-Za-z_]\w*)\("
@@ -261,7 +261,7 @@ def _test(entry_point: str, arguments: str, value: str) -> tuple[CodeTest, ...]:
 def _function(prompt: str, entry_point: str) -> ast.FunctionDef | None:
     """The function as the prompt begins it."""
     try:
-        body = ast.parse(prompt).body
+        body = parse_program(prompt).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     named = (each for each in body if isinstance(each, ast.FunctionDef))

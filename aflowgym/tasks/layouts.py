@@ -20,6 +20,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from aflowgym.answers.code import CodeTest, UnsupportedTest, extract_code, read_tests
+from aflowgym.answers.literals import parse_program
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import read_gold
 from aflowgym.answers.squad import normalise
@@ -226,7 +227,7 @@ def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
 def _called_first(source: str) -> str:
     """The function that the first assertion calls."""
     try:
-        nodes = list(ast.walk(ast.parse(source)))
+        nodes = list(ast.walk(parse_program(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise Refused("unsupported_test", "its tests are no Python") from None
     for node in nodes:

@@ -3,8 +3,6 @@
 import threading
 from dataclasses import dataclass
 
-import pytest
-
 from toolgym.lazy import lazy
 
 
@@ -29,14 +27,6 @@ def test_a_lazy_attribute_is_worked_out_once_and_kept_with_a_frozen_object():
     assert box.content is box.content
     assert box.worked == [1]
     assert Box.content.__doc__ == "What is in it."
-
-
-def test_an_error_is_not_kept():
-    box = Box([], fails=True)
-    for _ in range(2):
-        with pytest.raises(ValueError, match="the box is stuck"):
-            _ = box.content
-    assert box.worked == [1, 1]
 
 
 def test_a_thread_in_the_midst_of_the_work_stops_no_other_and_all_get_one_value():

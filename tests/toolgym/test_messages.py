@@ -81,16 +81,6 @@ def test_what_a_model_wrote_stays_character_by_character(lock_env):
     assert chat[5]["content"].startswith("error[no_call]")
 
 
-def test_several_calls_have_one_result_each_and_the_notice_is_in_the_last(lock_env):
-    env = lock_env(step_limit=3)
-    env.reset(seed=0)
-    env.step([{"name": "peek", "arguments": {"dial": d}} for d in (0, 1)])
-    chat = messages.episode_messages(env)
-    assert [m["role"] for m in chat[2:]] == ["assistant", "tool", "tool"]
-    assert "left" not in chat[3]["content"]
-    assert chat[4]["content"].endswith("(1 call left)")
-
-
 def test_a_recorded_episode_is_the_chat_that_was_played(lock_env):
     env = lock_env(step_limit=6)
     env.reset(seed=0)

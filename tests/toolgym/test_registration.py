@@ -47,11 +47,6 @@ def test_an_environment_that_a_function_makes_has_the_family_that_knows_any_task
     assert type(family_of("toy/Function-v0")) is TaskFamily
 
 
-def test_an_unknown_environment_is_answered_with_those_there_are():
-    with pytest.raises(ConfigurationError, match=r"Known environments: .*sqlgym/Explore-v0"):
-        family_of("toy/Nowhere-v0")
-
-
 def test_an_environment_whose_class_is_gone_is_refused_with_a_cure():
     with pytest.raises(ConfigurationError, match=r"cannot be imported .* Install its package"):
         family_of("toy/Gone-v0")

@@ -1,11 +1,8 @@
 """A call that fails again in the same words is answered with more than the first time."""
 
-import sqlite3
-
 import pytest
 
 from toolgym import EnvironmentFault, ToolError, make
-from toolgym.calls import parse_calls
 from toolgym.sanitize import escape_control_tokens
 
 
@@ -32,9 +29,7 @@ def test_another_call_another_error_and_another_episode_are_first_attempts(lock_
     assert "arguments: peek" not in env.step(said("peek", dial=7))[0]
 
 
-@pytest.mark.parametrize(
-    "text", ["I do not know.", "<tool_call>{{{</tool_call>", '<tool_call>{"name": "peek"', ""]
-)
+@pytest.mark.parametrize("text", ["I do not know.", '<tool_call>{"name": "peek"', ""])
 def test_a_text_that_cannot_be_read_counts_by_its_words(lock_env, text):
     env = lock_env()
     env.reset(seed=0)
@@ -53,21 +48,20 @@ def test_the_words_around_a_call_do_not_count(lock_env):
 
 def test_a_hint_is_escaped_and_its_failures_are_those_of_a_tool(lock_env):
     class Odd(type(lock_env())):
-        hint = "<|im_end|>"
+        hints = iter(("<|im_end|>", ToolError("odd", "No."), EnvironmentFault("It is gone.")))
 
         def second_hint(self, call, error):
-            if isinstance(self.hint, Exception):
-                raise self.hint
-            return self.hint
+            hint = next(self.hints)
+            if isinstance(hint, Exception):
+                raise hint
+            return hint
 
     env = Odd(lock_env().tasks)
     env.reset(seed=0)
-    first = env.step(said("peek", dial=7))[0]
-    assert env.step(said("peek", dial=7))[0] == f"{first}\n{escape_control_tokens('<|im_end|>')}"
-    env.hint = ToolError("odd", "There is no help.")
-    assert env.step(said("peek", dial=7))[0] == first
-    env.hint = EnvironmentFault("The lock is gone.")
-    with pytest.raises(EnvironmentFault, match="The lock is gone"):
+    first, second, third = (env.step(said("peek", dial=7))[0] for _ in range(3))
+    assert second == first + escape_control_tokens("\n<|im_end|>")
+    assert third == first
+    with pytest.raises(EnvironmentFault, match="It is gone"):
         env.step(said("peek", dial=7))
     assert not env.episode.info((), ())["scored"]
 
@@ -89,7 +83,7 @@ FAILING = {
 
 @pytest.mark.parametrize("env_id", FAILING)
 def test_an_agent_that_repeats_a_failing_call_reads_what_it_lacks_and_never_the_gold(env_id):
-    env = make(env_id)
+    env = make(env_id, **({"match": "sound"} if "TextToSQL" in env_id else {}))
     for name, arguments, lacking in FAILING[env_id]:
         hints = set()
         for task_id in same_item(env):
@@ -110,36 +104,3 @@ def same_item(env):
     kind = getattr(first, "kind", first.item)
     others = (task for task in env.tasks if getattr(task, "kind", task.item) == kind)
     return first.id, next(task.id for task in others if task.question != first.question)
-
-
-def test_a_policy_that_reads_the_longer_answer_leaves_the_loop():
-    """It guesses a column, repeats itself as small models do, then takes a column that it reads."""
-    env = make("sqlgym/Explore-v0")
-    env.reset(seed=0)
-    column, failed = "kilograms", 0
-    for _ in range(5):
-        text = env.step(said("query", sql=f"SELECT max({column}) FROM trucks"))[0]
-        if not text.startswith("error["):
-            break
-        failed += 1
-        columns = [line.split()[0] for line in text.splitlines() if " INTEGER" in line]
-        column = next((name for name in columns if name.endswith("_kg")), column)
-    assert failed == 2
-    assert text.startswith("max(capacity_kg)\n")
-
-
-def test_a_schema_that_imitates_a_chat_template_is_escaped_and_stays_short(tmp_path):
-    connection = sqlite3.connect(tmp_path / "odd.sqlite")
-    connection.execute('CREATE TABLE t ("<|im_end|>" TEXT, n INTEGER)')
-    wide = ", ".join(f'"{"c" * 90}{place}" TEXT' for place in range(300))
-    connection.execute(f"CREATE TABLE wide ({wide})")
-    connection.execute("INSERT INTO t VALUES ('a', 1)")
-    connection.commit()
-    row = {"question": "How many?", "query": "SELECT n FROM t", "db_id": "odd"}
-    env = make("sqlgym/Explore-v0", dataset=[row], databases=tmp_path)
-    env.reset(seed=0)
-    for sql in ("SELECT x FROM t", "SELECT x FROM wide, t", "SELECT x, [" * 50_000):
-        first, second = (env.step(said("query", sql=sql))[0] for _ in range(2))
-        assert "<|im_end|>" not in second
-        assert len(first) < len(second) <= len(first) + 4_100
-    assert parse_calls(second, env.tools) == []

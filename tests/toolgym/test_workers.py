@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.toolgym.commands.command_line import SCRIPT, environ, run_here
+from tests.toolgym.commands.command_line import run, run_here
 from toolgym import ConfigurationError, policies, registration, rollout
 from toolgym.family import SynthesisOrder
 from toolgym.policies import ByName
 from toolgym.registration import family_of
 from toolgym.runs.files import replace_file
-from toolgym.workers import WorkerLost, open_workers, worker_processes
+from toolgym.workers import WorkerLost, worker_processes
 
 EXPLORE, COMPOSE = "sqlgym/Explore-v0", "aflowgym/Compose-v0"
 ROOT = Path(__file__).parents[2]
@@ -100,35 +100,26 @@ def test_a_process_that_is_killed_is_told_with_its_part() -> None:
         list(map_parts(killed, [("part", number) for number in range(3)]))
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(
-    "how",
-    [
-        pytest.param(signal.SIGINT, marks=pytest.mark.nightly),
-        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
-        pytest.param(signal.SIGKILL, marks=pytest.mark.integration),
-    ],
-)
-def test_processes_end_with_the_one_that_made_them(tmp_path: Path, how: signal.Signals) -> None:
-    program = f"""
-import functools, pathlib
-from toolgym.workers import worker_processes
-from tests.toolgym.test_workers import waiting
-with worker_processes(2) as map_parts:
-    list(map_parts(functools.partial(waiting, pathlib.Path({str(tmp_path)!r})), range(3)))
-"""
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
+def test_processes_end_with_the_one_that_made_them(tmp_path: Path) -> None:
+    program = (
+        "import functools, pathlib\n"
+        "from toolgym.workers import worker_processes\n"
+        "from tests.toolgym.test_workers import waiting\n"
+        "with worker_processes(2) as map_parts:\n"
+        f"    work = functools.partial(waiting, pathlib.Path({str(tmp_path)!r}))\n"
+        "    list(map_parts(work, range(3)))"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT) as process:
         until = time.monotonic() + 600
         while len(pids := [int(file.name) for file in tmp_path.iterdir()]) < 2:
-            assert process.poll() is None, process.communicate()
+            assert process.poll() is None
             assert time.monotonic() < until, "no two parts were begun"
             time.sleep(0.05)
-        process.send_signal(how)
-        _, err = process.communicate(timeout=600)
+        process.send_signal(signal.SIGKILL)
 
     assert gone(pids)
-    assert err.count("Traceback") == (how == signal.SIGINT)  # of the one that was interrupted
 
 
 def backwards(function, items):
@@ -140,50 +131,40 @@ def backwards(function, items):
     return (pickle.loads(result) for result in reversed(results))
 
 
-def folder_of(out: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(out)): file.read_bytes() for file in out.rglob("*.*")}
-
-
-@pytest.mark.parametrize("policy", ["expert", "random"])
 @pytest.mark.parametrize("how", [{}, {"shard": (2, 3)}], ids=str)
-def test_records_are_the_same_wherever_they_are_played(policy, how):
-    seen = []
+def test_records_are_the_same_wherever_they_are_played(how):
     options = {"n": 6, "k": 3, "seed": 5, "batch": 4, **how}
-    own = policies.load(policy, seed=5)
-    here = rollout.evaluate(EXPLORE, own, on_episode=seen.append, **options)
+    here = rollout.evaluate(EXPLORE, policies.RandomPolicy(seed=5), **options)
 
     told, states = [], []
     elsewhere = rollout.evaluate(
         EXPLORE,
-        ByName(policy, seed=5),
+        ByName("random", seed=5),
         map=backwards,
         on_episode=told.append,
         progress=lambda *state: states.append(state),
         **options,
     )
 
-    assert elsewhere.records == here.records == tuple(told) == tuple(seen)
-    assert (elsewhere.k, elsewhere.refused, elsewhere.usage) == (here.k, here.refused, {})
+    assert elsewhere.records == here.records == tuple(told)
     assert states == sorted(states)
     assert states[-1] == (len(told), len(told))
 
 
 def test_written_tasks_are_the_same_wherever_they_are_written(tmp_path, monkeypatch):
     family, written = family_of(EXPLORE), {}
-    files = family.invent(tmp_path / "invented", 2)
-    empty = tmp_path / "empty.db"
-    empty.write_bytes(files[0].read_bytes()[:100])
+    family.invent(tmp_path / "invented", 2)
     for name, map_parts in (("here", map), ("elsewhere", backwards)):
         monkeypatch.setenv("TOOLGYM_CACHE", str(tmp_path / f"cache-{name}"))
-        sources, out = (tmp_path / "invented", empty), tmp_path / name
+        sources, out = (tmp_path / "invented",), tmp_path / name
         order = SynthesisOrder(
             sources, out, {"train": 0.7, "dev": 0.3}, {"n": 4}, True, map=map_parts
         )
-        summary = family.synthesize(order)
-        written[name] = ({**summary, "out": ""}, folder_of(out))
+        family.synthesize(order)
+        files = (file for file in out.rglob("*.*") if file.is_file())
+        written[name] = {str(file.relative_to(out)): file.read_bytes() for file in files}
 
     assert written["elsewhere"] == written["here"]
-    assert written["here"][0]["refused"].keys() == {"empty"}
 
 
 class Metered(policies.ExpertPolicy):
@@ -210,60 +191,31 @@ def test_what_policies_use_is_added_up_wherever_they_play(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("env", "policy", "options", "told"),
+    ("env", "policy", "told"),
     [
-        (EXPLORE, lambda text: text, {}, "the policy or one of its options cannot be sent"),
-        (EXPLORE, policies.ExpertPolicy(), {}, "Give the id or class of an environment, the name"),
-        (EXPLORE, ByName("expert", options={"hook": lambda: 0}), {}, "cannot be sent to other"),
-        (registration.make(EXPLORE), "expert", {}, "the environment or one of its options"),
-        (EXPLORE, "expert", {"rewards": (each for each in ())}, "such as the path of a data set"),
+        (EXPLORE, lambda text: text, "the policy or one of its options cannot be sent"),
+        (registration.make(EXPLORE), "expert", "the environment or one of its options"),
     ],
 )
-def test_what_cannot_be_sent_is_told(env, policy, options, told):
-    player = rollout._Player(env, policy, 0, {})
-    player._arguments = (env, policy, 0, options)
+def test_what_cannot_be_sent_is_told(env, policy, told):
     with pytest.raises(ConfigurationError, match=told):
-        pickle.dumps(player.play)
+        rollout.evaluate(env, policy, n=1, map=backwards)
 
 
-def test_workers_that_no_package_brings_are_told_with_what_to_install():
-    with pytest.raises(ConfigurationError, match=r"pip install 'toolgym\[nowhere\]'"):
-        open_workers("nowhere", "local")
-
-
-def test_a_machine_and_a_cluster_at_once_are_refused():
-    done = run_here("eval", EXPLORE, "--workers", 2, "--ray", "local")
-
-    assert done.returncode == 2
-    assert "--workers is for this machine and --ray for a cluster" in done.stderr
-
-
-@pytest.mark.parametrize(
-    "command", [["eval", EXPLORE, "--n", 1], ["tasks", "synth", "x.db", "--out", "out"]], ids=str
-)
-def test_without_ray_the_command_says_what_to_install(command, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
+def test_without_ray_the_command_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)  # as if it were not installed
 
-    done = run_here(*command, "--ray", "local")
+    done = run_here("eval", EXPLORE, "--n", 1, "--ray", "local")
 
     assert done.returncode == 2
     assert done.stderr.strip().endswith("run: pip install 'toolgym[ray]'")
-    assert len(done.stderr.splitlines()) == 1
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.integration
 def test_the_command_plays_with_processes(tmp_path: Path) -> None:
     command = ["eval", EXPLORE, "--policy", "random", "--n", "6", "--batch", "2", "--json"]
     one = run_here(*command, "--out", str(tmp_path / "one.jsonl"))
-    done = subprocess.run(
-        [SCRIPT, *command, "--workers", "2", "--out", str(tmp_path / "many.jsonl")],
-        env=environ(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = run(*command, "--workers", "2", "--out", str(tmp_path / "many.jsonl"))
 
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     assert json.loads(done.stdout)["accuracy"] == json.loads(one.stdout)["accuracy"]

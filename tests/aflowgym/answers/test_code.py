@@ -1,5 +1,7 @@
 """Judging programs: literal assertions, recorded values, nothing executed here."""
 
+import warnings
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +74,15 @@ def test_more_outcomes_than_tests_are_a_mistake_of_the_caller():
 def test_a_text_that_does_not_define_the_function_is_no_program():
     for text in ["42", "hello", "", "def other(a, b): pass", "def add(a, b:"]:
         assert extract_code(text, "add") is None, text
+
+
+def test_python_shows_no_warning_about_a_program_of_a_model_and_none_is_an_error():
+    program = 'def add(a, b):\n    return "\\s" and (1if a else b)\n'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert extract_code(f"So:\n```\n{program}```", "add") == program
+        assert read_tests(r"assert add('\s', 1) == 2", "add")[0].expected == "2"
+        assert read_literal(r"'\s'") == r"\s"
 
 
 def test_the_last_block_that_defines_the_function_is_the_program():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import ToolCall, bind_call, parse_calls
+from toolgym.calls import ToolCall, bind_call
 from toolgym.tools import ToolSpec, specs_from
 
 X = {"table_name": "x"}
@@ -23,15 +23,8 @@ def spec(name, **fields):
     "name",
     [
         "Describe",
-        "DESCRIBE",
-        "functions.describe",
-        "tools/describe",
-        "sql_describe",
         "describe_table",
-        "default_api:describe",
-        "functions.describe:0",
         "mcp__db__describe",
-        "decribe",
         "descrbe",
     ],
 )
@@ -39,23 +32,21 @@ def test_a_name_near_a_tool_is_matched(name):
     assert bind_call(name, X, TOOLS) == ToolCall("describe", X, ("renamed_tool",))
 
 
-@pytest.mark.parametrize("name", ["Answer", "ANSWER", "final_answer", "finalAnswer", "Submit"])
+@pytest.mark.parametrize("name", ["ANSWER", "finalAnswer", "Submit"])
 def test_the_terminal_tool_is_matched_by_case_separators_and_alias(name):
     assert bind_call(name, {"value": 5}, TOOLS) == ToolCall(
         "answer", {"value": 5}, ("renamed_tool",)
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["answr", "functions.answer", "get_answer", "answers", "submit_it", "final"]
-)
+@pytest.mark.parametrize("name", ["answr", "functions.answer", "submit_it"])
 def test_nothing_is_answered_by_a_guess(name):
     call = bind_call(name, {"value": 5}, TOOLS)
     assert call.error is not None
     assert call.error.code == "unknown_tool"
 
 
-@pytest.mark.parametrize("name", ["query_sample", "select", "x" * 5000, "dropTable", "q", "___"])
+@pytest.mark.parametrize("name", ["query_sample", "x" * 5000, "___"])
 def test_a_name_far_from_all_tools_or_near_two_is_unknown(name):
     call = bind_call(name, X, TOOLS)
     assert call.error is not None
@@ -63,30 +54,18 @@ def test_a_name_far_from_all_tools_or_near_two_is_unknown(name):
     assert len(call.name) <= 100
 
 
-def test_an_unknown_tool_is_told_what_it_may_have_meant():
-    assert str(bind_call("answr", {}, TOOLS).error) == (
-        "error[unknown_tool]: There is no tool 'answr'. Did you mean 'answer'? "
-        "The tools are describe, sample, query, answer.\n"
-        'This works: {"name": "answer", "arguments": {"value": "text"}}'
-    )
-
-
 @pytest.mark.parametrize(
     ("written", "repairs"),
     [
         ({"table": "x"}, ("renamed_key",)),
         ({"tableName": "x", "limit": 5}, ("renamed_key", "dropped_argument")),
-        ({"table": "x", "sql": None}, ("dropped_null", "renamed_key")),
         ({"table_name": None, "table": "x"}, ("dropped_null", "renamed_key")),
         ({"table_name": "x", "table": "y"}, ("dropped_argument",)),
         ({"arguments": '{"table_name": "x"}'}, ("decoded_arguments", "unwrapped_arguments")),
-        ({"parameters": {"args": {"table_name": "x"}}}, ("unwrapped_arguments",)),
         ({"input": {"table_name": "x"}, "sql": None}, ("unwrapped_arguments", "dropped_null")),
         ('{"table_name": "x"}', ("decoded_arguments",)),
-        (["x"], ("positional_arguments",)),
         (["x", None], ("positional_arguments", "dropped_null")),
         ("x", ("positional_arguments",)),
-        ({"table_name": ["x"]}, ("coerced_value",)),
         ({"table_name": {"name": "x"}}, ("coerced_value",)),
     ],
 )
@@ -98,17 +77,14 @@ def test_arguments_are_brought_into_shape(written, repairs):
     ("name", "written", "code"),
     [
         ("describe", {}, "missing_argument"),
-        ("describe", None, "missing_argument"),
         ("describe", {"table_name": None}, "missing_argument"),
         ("describe", {"a": "x", "b": "y"}, "ambiguous_argument"),
         ("describe", {"tableName": "x", "Table_Name": "y"}, "ambiguous_argument"),
-        ("describe", {"table_name": ["x", "y"]}, "invalid_argument"),
         ("describe", {"table_name": {"a": "x", "b": "y"}}, "invalid_argument"),
         ("describe", ["x", "y"], "invalid_argument"),
         ("answer", {"sql": "SELECT 1", "value": None}, "missing_argument"),
-        ("answer", {"value": {"a": 1, "b": 2}}, "invalid_argument"),
         ("answer", {"value": float("inf")}, "invalid_argument"),
-        ("answer", {"value": [float("nan")]}, "invalid_argument"),
+        ("answer", {"value": {"guess": 5}}, "invalid_argument"),
     ],
 )
 def test_what_could_mean_two_things_or_nothing_is_an_error(name, written, code):
@@ -117,7 +93,7 @@ def test_what_could_mean_two_things_or_nothing_is_an_error(name, written, code):
     assert call.error.code == code
 
 
-@pytest.mark.parametrize("value", [5, -1.5, True, "5", "x", [1, "a"], [], 0, "", [[1, 2], [3, 4]]])
+@pytest.mark.parametrize("value", [5, -1.5, True, "5", "", [[1, "a"], []]])
 def test_an_answer_keeps_the_type_it_was_given(value):
     call = bind_call("answer", {"value": value}, TOOLS)
     assert call == ToolCall("answer", {"value": value})
@@ -129,7 +105,6 @@ def test_an_answer_keeps_the_type_it_was_given(value):
     [
         ("turn", {"dial": "7"}, {"dial": 7}),
         ("turn", {"dial": 7.0}, {"dial": 7}),
-        ("turn", {"dial": [7]}, {"dial": 7}),
         ("turn", {"dial": 1, "note": 5}, {"dial": 1, "note": "5"}),
         ("join", {"parts": '["a", "b"]'}, {"parts": ["a", "b"]}),
         ("join", {"parts": [], "sep": True}, {"parts": [], "sep": "true"}),
@@ -149,24 +124,12 @@ def test_a_null_for_a_default_is_dropped_and_a_wanted_null_is_kept():
     assert bind_call("turn", {"dial": 1, "note": None}, TYPED, "strict") == kept
 
 
-def test_a_list_that_can_only_be_the_value_is_the_value():
-    call = bind_call("answer", ["a", "b"], TOOLS)
-    assert call == ToolCall("answer", {"value": ["a", "b"]}, ("positional_arguments",))
-
-
 @pytest.mark.parametrize(
     "written",
     [
         "```sql\nSELECT 1\n```",
-        "```\nSELECT 1\n```",
-        "```SELECT 1```",
         "```sql SELECT 1```",
-        "`SELECT 1`",
-        '"SELECT 1"',
         "'SELECT 1'",
-        '"""SELECT 1"""',
-        "```SQL\nSELECT 1",
-        " ```SELECT 1```",
         "````sql\nSELECT 1\n````",
     ],
 )
@@ -179,15 +142,8 @@ def test_fences_and_quotes_around_code_are_stripped(written):
     "sql",
     [
         '"a" || "b"',
-        "'a' || 'b'",
         "SELECT 1;",
         " SELECT 1 ",
-        '"name"',
-        "`a` + `b`",
-        '"',
-        "```",
-        "''",
-        "SELECT '```'",
         "``` a ``` b ```",
         "'it''s a'",
         "",
@@ -195,31 +151,8 @@ def test_fences_and_quotes_around_code_are_stripped(written):
 )
 def test_sql_that_only_looks_wrapped_is_left_alone(sql):
     assert bind_call("query", {"sql": sql}, TOOLS) == ToolCall("query", {"sql": sql})
-
-
-def test_a_fence_in_an_argument_that_is_not_code_stays():
-    fenced = {"table_name": "```x```"}
-    assert bind_call("describe", fenced, TOOLS) == ToolCall("describe", fenced)
-
-
-@pytest.mark.parametrize(
-    ("name", "written", "code"),
-    [
-        ("Describe", X, "unknown_tool"),
-        ("final_answer", {"value": 1}, "unknown_tool"),
-        ("describe", {"table_name": "x", "sql": None}, "unexpected_argument"),
-        ("describe", {"table": "x"}, "unexpected_argument"),
-        ("describe", {}, "missing_argument"),
-        ("describe", {"table_name": 5}, "invalid_argument"),
-        ("describe", '{"table_name": "x"}', "malformed_call"),
-        ("describe", ["x"], "malformed_call"),
-    ],
-)
-def test_strict_is_the_wall(name, written, code):
-    call = bind_call(name, written, TOOLS, "strict")
-    assert call.error is not None
-    assert call.error.code == code
-    assert call.repairs == ()
+    plain = {"table_name": "```x```"}  # no code
+    assert bind_call("describe", plain, TOOLS) == ToolCall("describe", plain)
 
 
 JSON = st.recursive(
@@ -239,37 +172,19 @@ def test_strict_accepts_a_subset_of_arguments_with_equal_results(name, arguments
 
 
 def test_json_forms_of_richer_types_are_no_repair():
-    tools = [
-        spec("when", day=(datetime.date, ...), order=(Literal["asc", "desc"], "asc")),
-        spec("pair", both=(tuple[int, int], ...), share=(Annotated[float, Field(le=1)], 0.5)),
-    ]
+    order, share = (Literal["asc", "desc"], "asc"), (Annotated[float, Field(le=1)], 0.5)
+    tools = [spec("when", day=(datetime.date, ...), order=order, share=share)]
     day = datetime.date(2024, 2, 29)
     for parsing in ("lenient", "strict"):
-        assert bind_call("when", {"day": "2024-02-29"}, tools, parsing) == ToolCall(
-            "when", {"day": day}
-        )
-        both = bind_call("pair", {"both": [1, 2], "share": 1}, tools, parsing)
-        assert both == ToolCall("pair", {"both": (1, 2), "share": 1.0})
-    assert bind_call("when", {"day": day}, tools) == ToolCall("when", {"day": day})
+        made = bind_call("when", {"day": "2024-02-29", "share": 1}, tools, parsing)
+        assert made == ToolCall("when", {"day": day, "share": 1.0})
     wrong = bind_call("when", {"day": "2024-02-29", "order": "up"}, tools)
     assert "'asc' or 'desc'" in wrong.error.message
-    assert bind_call("pair", {"both": [1, 2], "share": 2}, tools).error.code == "invalid_argument"
+    assert bind_call("when", {"day": day, "share": 2}, tools).error.code == "invalid_argument"
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "_id",
-        "__class__",
-        "model_config",
-        "model_dump",
-        "schema",
-        "copy",
-        "class",
-        "max-rows",
-        "é",
-        "",
-    ],
+    "name", ["_id", "__class__", "model_config", "schema", "class", "max-rows", ""]
 )
 def test_a_schema_may_call_its_arguments_anything(name):
     properties = {name: {"type": "string"}, "limit": {"type": "integer", "default": 3}}
@@ -278,8 +193,4 @@ def test_a_schema_may_call_its_arguments_anything(name):
     for parsing in ("lenient", "strict"):
         call = bind_call("find", {name: "a", "limit": 5}, tools, parsing)
         assert call == ToolCall("find", {name: "a", "limit": 5})
-    assert parse_calls(f'{{"name": "find", "arguments": {{"{name}": "a"}}}}', tools) == [
-        ToolCall("find", {name: "a"})
-    ]
-    assert list(tools["find"].parameters["properties"]) == [name, "limit"]
     assert f"'{name}'" in bind_call("find", {}, tools).error.message

@@ -1,7 +1,6 @@
 """The public face of the parser: what goes in, what comes out, and the laws between the two."""
 
 import json
-import pickle
 import warnings
 from types import SimpleNamespace
 
@@ -10,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import CALL_ERRORS, REPAIRS, ToolCall, bind_call, parse_calls, render_call
-from toolgym.errors import ToolError
+from toolgym.calls import REPAIRS, ToolCall, parse_calls, render_call
 
 DESCRIBE = ToolCall("describe", {"table_name": "singer"})
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -21,31 +19,6 @@ VALUES = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
     st.booleans(),
     st.lists(TEXTS | st.integers(0, 99), max_size=4),
-)
-PIECES = st.sampled_from(
-    [
-        "<tool_call>",
-        "</tool_call>",
-        '{"name": "describe"',
-        ', "arguments": {',
-        '"table_name": ',
-        '"singer"',
-        "}",
-        "}}",
-        "<think>",
-        "</think>",
-        "describe(",
-        "'",
-        '"',
-        "<function=query>",
-        "<parameter=sql>",
-        "[TOOL_CALLS]",
-        "[ARGS]",
-        "\n",
-        "```json\n",
-        "<arg_key>",
-        "�",
-    ]
 )
 
 
@@ -62,13 +35,6 @@ def test_strict_refuses_what_lenient_repairs_except_a_fence(code):
     assert code == "stripped_fence" or all(call.error for call in calls)
 
 
-@given(st.text(max_size=200) | st.lists(PIECES, max_size=12).map("".join))
-def test_no_text_makes_the_parser_raise(text):
-    for parsing in ("lenient", "strict"):
-        for call in parse_calls(text, TOOLS, parsing=parsing):
-            assert call.error is None or call.error.code in CALL_ERRORS
-
-
 @given(st.sampled_from(["answer", "query", "describe"]), VALUES)
 def test_a_rendered_call_parses_back_without_repairs(name, value):
     argument = {"answer": "value", "query": "sql", "describe": "table_name"}[name]
@@ -76,12 +42,6 @@ def test_a_rendered_call_parses_back_without_repairs(name, value):
     call = ToolCall(name, {argument: value})
     for parsing in ("lenient", "strict"):
         assert parse_calls(render_call(call), TOOLS, parsing=parsing) == [call]
-
-
-def test_a_rendered_call_survives_tags_in_its_values():
-    for text in ("</think>", "<think>", "</tool_call>", "[THINK]", "<function=x>", "<tool_call>{"):
-        call = ToolCall("query", {"sql": f"SELECT '{text}'"})
-        assert parse_calls(render_call(call), TOOLS) == [call]
 
 
 @given(VALUES, st.sampled_from(["sql", "limit", "table name", "arguments"]), st.booleans())
@@ -92,29 +52,12 @@ def test_an_extra_null_changes_no_result(value, key, first):
     assert call.repairs == ("dropped_null",)
 
 
-def test_the_wall_of_nulls_falls_under_lenient_and_stands_under_strict():
-    text = render_call("describe", {"sql": None, "table_name": "singer", "value": None})
-    assert parse_calls(text, TOOLS) == [ToolCall(*REPAIRS["dropped_null"].after, ("dropped_null",))]
-    (call,) = parse_calls(text, TOOLS, parsing="strict")
-    assert call.error is not None
-    assert call.error.message == "describe() got an unexpected argument 'sql'."
-
-
 @pytest.mark.parametrize(
     "action",
     [
         5,
-        None,
-        1.5,
-        float("nan"),
-        True,
-        b"describe",
         b"\xff",
         object(),
-        len,
-        {1, 2},
-        1j,
-        [1],
         [[[]]],
     ],
     ids=lambda action: repr(action).partition(" at 0x")[0],
@@ -144,18 +87,6 @@ def test_cycles_and_endless_depth_are_malformed_calls():
         assert call.error.code == "malformed_call"
 
 
-def test_an_object_whose_every_property_raises_is_a_bad_action():
-    class Trap:
-        __slots__ = ()
-
-        def __getattribute__(self, name):
-            raise RuntimeError(name)
-
-    assert parse_calls(Trap(), TOOLS)[0].error.code == "bad_action"
-    (call,) = parse_calls({"name": "describe", "arguments": Trap()}, TOOLS)
-    assert call.error.code == "malformed_call"
-
-
 OPENAI = {
     "type": "function",
     "function": {"name": "describe", "arguments": '{"table_name": "singer"}'},
@@ -169,9 +100,7 @@ OPENAI = {
         [{"name": "describe", "arguments": {"table_name": "singer"}}],
         DESCRIBE,
         OPENAI,
-        [OPENAI],
         {"role": "assistant", "content": None, "tool_calls": [OPENAI]},
-        {"role": "assistant", "content": render_call(DESCRIBE), "tool_calls": []},
         {"role": "assistant", "content": [{"type": "text", "text": render_call(DESCRIBE)}]},
         SimpleNamespace(
             content=None,
@@ -182,10 +111,6 @@ OPENAI = {
                 )
             ],
         ),
-        {
-            "type": "function",
-            "function": {"name": "describe", "arguments": {"table_name": "singer"}},
-        },
     ],
 )
 def test_every_parsed_form_of_one_call_means_the_same(action):
@@ -198,37 +123,11 @@ def test_openai_arguments_that_are_cut_off_are_not_executed():
     assert parse_calls(action, TOOLS)[0].error.code == "truncated_call"
 
 
-def test_a_tool_call_is_bound_again_and_keeps_its_repairs():
-    repaired = ToolCall("describe", {"table_name": "singer"}, ("renamed_key",))
-    assert parse_calls(repaired, TOOLS) == [repaired]
-    (loose,) = parse_calls(ToolCall("Describe", {"table": "singer"}), TOOLS)
-    assert loose == ToolCall("describe", {"table_name": "singer"}, ("renamed_tool", "renamed_key"))
-    failed = ToolCall("x", {}, (), ToolError("no_call", "m"))
-    assert parse_calls(failed, TOOLS) == [failed]
-
-
-def test_a_tool_call_compares_by_value_and_survives_a_pickle():
-    (failed,) = parse_calls(render_call("nope"), TOOLS)
-    (nan,) = parse_calls('{"name": "answer", "arguments": {"value": NaN}}', TOOLS)
-    for call in (DESCRIBE, failed, nan):
-        again = pickle.loads(pickle.dumps(call))
-        assert again == call
-        assert hash(again) == hash(call)
-
-
 def test_tools_may_be_given_as_a_mapping_a_list_or_as_schemas():
     text = render_call(DESCRIBE)
     schemas = [spec.schema() for spec in TOOLS.values()]
     for tools in (TOOLS, list(TOOLS.values()), schemas):
         assert parse_calls(text, tools) == [DESCRIBE]
-
-
-def test_values_by_position_from_python_are_no_repair():
-    assert bind_call("describe", {}, TOOLS, args=["singer"]) == DESCRIBE
-    assert bind_call("describe", {"sql": None}, TOOLS, args=["singer"]).repairs == ("dropped_null",)
-    assert bind_call("describe", ["singer"], TOOLS).repairs == ("positional_arguments",)
-    both = bind_call("describe", {"table_name": "a"}, TOOLS, args=["b"])
-    assert both.error.code == "ambiguous_argument"
 
 
 def test_at_most_32_calls_are_read_from_one_action():
@@ -244,16 +143,6 @@ def test_every_error_has_a_whole_call_as_its_example():
         (call,) = parse_calls(text, TYPED)
         (example,) = parse_calls(json.dumps(call.error.example), TYPED)
         assert example.error is None, text
-
-
-@given(st.sampled_from(["answer", "query", "describe"]), VALUES, st.booleans())
-def test_a_message_that_is_one_call_is_read_as_the_same_call_before_a_last_token(name, value, bare):
-    argument = {"answer": "value", "query": "sql", "describe": "table_name"}[name]
-    text = json.dumps({"name": name, "arguments": {argument: value}}, ensure_ascii=False)
-    text = text if bare else f"<tool_call>\n{text}\n</tool_call>"
-    for parsing in ("lenient", "strict"):
-        calls = parse_calls(text, TOOLS, parsing=parsing)
-        assert calls == parse_calls(f"{text}<|im_end|>", TOOLS, parsing=parsing)
 
 
 def test_strict_parsing_takes_no_bare_object_that_lenient_has_read():

@@ -1,15 +1,19 @@
-"""The table of call formats: what every family writes is read, cut off, not mixed up."""
+"""The table of call formats: what every family writes is read, cut off, not mixed up.
 
-import json
+The laws hold for a value that is made of the marks of all formats and of whole calls. A format of
+bare text has no escape, so there a value may be an error.
+"""
+
 import random
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tests.toolgym.calls.fixtures import BY_NAME, FIXTURES, ONE, TOOLS, TWO
+from tests.toolgym.calls.fixtures import BY_NAME, FIXTURES, ONE, TOOLS
 from tests.toolgym.calls.no_calls import messages_without_calls
-from toolgym.calls import FORMATS, formats_in, parse_calls
+from toolgym.calls import FORMATS, formats_in, parse_calls, render_call
+from toolgym.calls.find import without_last_tokens
 
 by_format = pytest.mark.parametrize("entry", FORMATS, ids=lambda entry: entry.name)
 
@@ -31,18 +35,11 @@ def messages_of(entry):
     }
 
 
-def test_there_are_337_messages_of_65_formats_and_of_forty_five_families():
-    families = {family for fixture in FIXTURES for family in fixture.families}
-    assert len(FORMATS) >= 65
-    assert all(fixtures_of(entry) for entry in FORMATS)
-    assert sum(len(messages_of(entry)) for entry in FORMATS) >= 337
-    assert len(families) >= 45
-
-
 @by_format
 def test_every_message_of_a_format_is_read_without_error_or_repair(entry):
-    wrong = {}
-    for name, (text, calls) in messages_of(entry).items():
+    wrong, messages = {}, messages_of(entry)
+    assert messages
+    for name, (text, calls) in messages.items():
         found = parse_calls(text, TOOLS)
         meant = [(*call, None, ()) for call in calls]
         if [(call.name, call.arguments, call.error, call.repairs) for call in found] != meant:
@@ -72,21 +69,6 @@ def test_half_a_message_never_becomes_another_call(entry):
         assert_no_half_is_another_call(*messages.get("two", messages["one"]))
 
 
-@pytest.mark.nightly
-@by_format
-def test_half_of_any_message_never_becomes_another_call(entry):
-    for message in messages_of(entry).values():
-        assert_no_half_is_another_call(*message)
-
-
-def test_a_call_inside_of_thinking_is_never_read():
-    for fixture in FIXTURES:
-        own = BY_NAME[fixture.format].thinking or ("<think>", "</think>")
-        for opening, closing in {own, ("<think>", "</think>")}:
-            assert read(f"{opening}\nI could write\n{fixture.one}") == [], fixture.name
-            assert read(f"{opening}{fixture.one}{closing}\nI do not know.") == [], fixture.name
-
-
 def test_a_call_inside_of_a_result_that_the_model_made_up_is_never_read():
     pairs = {entry.result for entry in FORMATS if entry.result and entry.result[1]}
     assert len(pairs) > 8
@@ -95,78 +77,101 @@ def test_a_call_inside_of_a_result_that_the_model_made_up_is_never_read():
             assert read(f"It says\n{opening}\n{fixture.one}\n{closing}\nSo I am done.") == []
 
 
-HOSTILE = (
-    *("SELECT 'a'\nFROM t", 'say "x"', "it's 5 o'clock", "a < b and c > d", "C:\\new\\table", "42"),
-    *("{curly} [square] (round)", '{"name": "query", "arguments": {"sql": "SELECT 1"}}', "null"),
-    *(
-        "<|im_end|>",
-        "[TOOL_CALLS]",
-        "<tool_call:abc>",
-        "</tool_call>",
-        "<think>hm</think>",
-        "{",
-        "\u273f",
-        "",
-        " a ",
-    ),
-    *("\u00c4nderung, \u6771\u4eac \U0001f3b5", "```", "first line\n\nthird line\n", "a, b, c"),
+PIECES = st.sampled_from(
+    [
+        *sorted({mark for each in FORMATS for mark in (*each.marks, *each.closes, *each.frame)}),
+        *(fixture.one for fixture in FIXTURES),
+        *("<think>", "</think>", "<|im_end|>", "</s>", "```json\n", '"""', "it's", "SELECT '"),
+        *("C:\\new", "null", "42", "<tool_call:abc>", "\u2028", *"'\"\\\n{}[]()`,:= é"),
+    ]
 )
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+VALUES = st.lists(PIECES | TEXTS, max_size=4).map("".join)
+ANY = st.sampled_from(FIXTURES)
+in_any_format = given(fixture=ANY, value=VALUES)
 
 
-def assert_is_read_whole_or_is_an_error(fixture, value):
+def has_no_escapes(fixture):
+    """Whether a format writes bare text, where one line break at either end is layout."""
+    return BY_NAME[fixture.format].arguments in ("tags", "braces")
+
+
+def is_meant(call, fixture, value):
+    inner = value.removeprefix("\n").removesuffix("\n") if has_no_escapes(fixture) else value
+    return call.name == "describe" and call.arguments in (
+        {"table_name": value},
+        {"table_name": inner},
+    )
+
+
+@settings(max_examples=200)
+@in_any_format
+def test_whatever_a_value_holds_its_call_is_read_whole_or_is_an_error(fixture, value):
     found = parse_calls(fixture.with_value(value), TOOLS)
-    if BY_NAME[fixture.format].arguments == "tags":  # bare text escapes nothing
-        found = [call for call in found if call.error is None] or None
-    meant = [("describe", {"table_name": value}, None, ())]
-    assert found is None or [(c.name, c.arguments, c.error, c.repairs) for c in found] == meant
+    assert found, "silently nothing"
+    done = [call for call in found if call.error is None]
+    if done or not has_no_escapes(fixture):
+        (call,) = done
+        assert is_meant(call, fixture, value)
+        assert call.repairs == ()
 
 
-@by_format
-def test_whatever_a_value_holds_the_call_is_read_whole_or_is_an_error(entry):
-    for fixture in fixtures_of(entry):
-        for value in HOSTILE:
-            assert_is_read_whole_or_is_an_error(fixture, value)
+@settings(max_examples=200)
+@in_any_format
+def test_a_message_cut_off_at_any_place_is_its_call_or_nothing_or_an_error(fixture, value):
+    assume(not any(tag in value for tag in ("</think>", "[/THINK]")))  # this ends a thought
+    if has_no_escapes(fixture):
+        assume(not any(sign in value for sign in "<>[]"))  # cut there, it says a shorter value
+    draw = random.Random(value)
+    text = draw.choice(("", "I look.\n", "<think>Hm.</think>\n")) + fixture.with_value(value)
+    for call in parse_calls(text[: draw.randint(0, len(text))], TOOLS):
+        assert call.error or is_meant(call, fixture, value)
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=30)
+@settings(max_examples=200)
+@in_any_format
+def test_a_call_inside_a_thought_is_never_run(fixture, value):
+    own = BY_NAME[fixture.format].thinking or ("<think>", "</think>")
+    marks = ("think", "THINK", *own)
+    assume(not any(mark in value for mark in marks))
+    text = fixture.with_value(value)
+    for opening, closing in {own, ("<think>", "</think>")}:
+        for thought in (f"{opening}{text}{closing}\nI do not know.", f"{opening}\nSo:\n{text}"):
+            assert all(call.error for call in parse_calls(thought, TOOLS)), thought
+    lone = f"Hm.\n{without_last_tokens(text)}\n</think>\nDone."
+    assert all(call.error for call in parse_calls(lone, TOOLS))
+
+
+SURROGATES = st.text(st.characters(categories=["Cs"]) | st.sampled_from("aé\n"), max_size=4)
+
+
+@settings(max_examples=150)
+@given(fixture=ANY, name=SURROGATES, value=SURROGATES)
+@example(fixture=FIXTURES[0], name="", value="\ud83d")
+def test_half_a_surrogate_pair_anywhere_stops_nothing(fixture, name, value):
+    text = fixture.with_value(value).replace("describe", f"describe{name}", 1)
+    for parsing in ("lenient", "strict"):
+        for call in parse_calls(value + text, TOOLS, parsing=parsing):
+            assert f"{call.error} {render_call(call)}".encode()
 
 
 @pytest.mark.nightly
-@by_format
-@settings(max_examples=60)
-@given(value=TEXTS | st.sampled_from(HOSTILE), data=st.data())
-def test_a_message_with_any_value_is_read_whole_and_half_of_it_is_never_run(entry, value, data):
-    fixture = data.draw(st.sampled_from(fixtures_of(entry)))
-    assert_is_read_whole_or_is_an_error(fixture, value)
-    if entry.arguments == "tags":
-        assume(not any(sign in value for sign in "<>[]"))  # cut there, it says a shorter value
-    text = fixture.with_value(value)
-    half = text[: data.draw(st.integers(0, len(text)))]
-    done = [(c.name, c.arguments) for c in parse_calls(half, TOOLS) if c.error is None]
-    assert done in ([], [("describe", {"table_name": value})])
+@pytest.mark.parametrize(
+    "law",
+    [
+        test_whatever_a_value_holds_its_call_is_read_whole_or_is_an_error,
+        test_a_message_cut_off_at_any_place_is_its_call_or_nothing_or_an_error,
+        test_a_call_inside_a_thought_is_never_run,
+    ],
+)
+def test_the_laws_hold_in_thousands_of_examples(law):
+    settings(max_examples=5_000)(in_any_format(law.hypothesis.inner_test))()
 
 
 def test_two_thousand_messages_without_a_call_give_none():
     draw = random.Random("toolgym-no-calls")
     texts = list(messages_without_calls(draw, 2000))
     assert [text for text in texts if parse_calls(text[1], TOOLS)] == []
-
-
-def test_hunyuans_marks_may_carry_a_word_of_the_tokenizer():
-    text = fixtures_of(BY_NAME["hunyuan-3"])[0].two
-    marks = ("tool_calls", "tool_call", "tool_sep", "arg_key", "arg_value")
-    for mark in marks:
-        text = text.replace(f"<{mark}>", f"<{mark}:opensource>")
-        text = text.replace(f"</{mark}>", f"</{mark}:opensource>")
-    assert read(text) == TWO
-
-
-def test_a_tag_with_a_word_of_the_tokenizer_inside_an_argument_stays_as_it_is():
-    for sql in ("SELECT '<tool_call:abc>'", "SELECT '<think:abc>' || '</tool_call:abc>'"):
-        for fixture in FIXTURES:
-            if "query" in fixture.two and BY_NAME[fixture.format].arguments == "JSON":
-                text = fixture.two.replace(json.dumps(TWO[1][1]["sql"]), json.dumps(sql))
-                assert read(text) == [ONE[0], ("query", {**TWO[1][1], "sql": sql})], text
 
 
 def test_the_recipient_of_a_channel_may_stand_in_the_role():
@@ -179,13 +184,6 @@ def test_the_recipient_of_a_channel_may_stand_in_the_role():
         assert read(f"{head} {call}") == ONE
     assert read("<|channel|>final<|message|>It is done.<|return|>") == []
     assert read("<|channel|>commentary<|message|>I will look.<|end|>") == []
-
-
-def test_a_call_that_is_cut_off_behind_a_recipient_in_the_role_is_an_error():
-    call = ' to=functions.describe<|channel|>commentary json<|message|>{"table_name": "singer"}'
-    for end in range(call.index("{") + 1, call.rindex('"')):
-        (found,) = parse_calls(call[:end], TOOLS)
-        assert found.error.code == "truncated_call", call[:end]
 
 
 def test_a_misspelt_name_on_the_first_line_is_the_tool_that_it_is_near():

@@ -32,10 +32,10 @@ def check(actions, tools):
     return accepted
 
 
-@pytest.mark.parametrize(("seed", "tools"), [(0, TOOLS), (1, TYPED)], ids=["sql", "typed"])
-def test_no_action_breaks_the_parser(seed, tools):
-    accepted = check(random_actions(seed, 800, tools), tools)
-    assert accepted > 50  # else the fuzzer had become pure noise
+@pytest.mark.parametrize("tools", [TOOLS, TYPED], ids=["sql", "typed"])
+@pytest.mark.parametrize("n", [800, pytest.param(20_000, marks=pytest.mark.nightly)])
+def test_no_action_breaks_the_parser(n, tools):
+    assert check(random_actions(n, n, tools), tools) > n / 16  # else the fuzzer had become noise
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(60, marks=pytest.mark.nightly)])
@@ -44,9 +44,3 @@ def test_no_damaged_message_of_any_format_breaks_the_parser(rounds):
     messages = [text for each in FIXTURES for text, _ in each.messages().values()]
     actions = [mutated(draw, text) for text in messages * rounds]
     assert check(actions, SINGER_TOOLS) > len(actions) / 10
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("seed", "tools"), [(2, TOOLS), (3, TYPED)], ids=["sql", "typed"])
-def test_no_action_of_twenty_thousand_breaks_the_parser(seed, tools):
-    assert check(random_actions(seed, 20_000, tools), tools) > 2000

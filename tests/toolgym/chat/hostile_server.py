@@ -1,11 +1,11 @@
 """A server on the loopback that sends given bytes, however wrong, and afterwards answers well."""
 
-import asyncio
 import json
 import socket
 import struct
-import threading
 from typing import NamedTuple
+
+from tests.chat_server import LoopbackServer
 
 
 class Pause(NamedTuple):
@@ -38,7 +38,7 @@ def http(body, *headers, status="200 OK"):
     return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
 
 
-class HostileServer:
+class HostileServer(LoopbackServer):
     """Sends `steps` in answer to the first request, or as soon as a connection is there.
 
     Args:
@@ -48,78 +48,33 @@ class HostileServer:
     """
 
     def __init__(self, *steps, unasked=False, times=1):
+        super().__init__()
         self.steps, self.unasked, self.times = steps, unasked, times
         self.asked = 0
         self.heads = []
-        self._ready = threading.Event()
 
-    def __enter__(self):
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._thread.start()
-        assert self._ready.wait(120)
-        return self
-
-    def __exit__(self, *_):
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(120)
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.port}/v1"
-
-    async def _serve(self):
-        self._loop, self._stop, self._tasks = asyncio.get_running_loop(), asyncio.Event(), set()
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=1 << 24)
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _connected(self, reader, writer):
-        self._tasks.add(task := asyncio.current_task())
-        try:
-            await self._talk(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass
-        finally:
-            self._tasks.discard(task)
-            writer.transport.abort()
-
-    async def _talk(self, reader, writer):
+    def talk(self, connection):
         if self.unasked and self.asked < self.times:
             self.asked += 1
-            await self._send(self.steps, reader, writer)
-        while not writer.is_closing():
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
-            await reader.readexactly(int(length or 0))
-            self.heads.append(head)
+            self.send(self.steps, connection)
+        while request := connection.request_of_client():
+            self.heads.append(request[0])
             self.asked += 1
             hostile = not self.unasked and self.asked <= self.times
-            await self._send(self.steps if hostile else [http(completion())], reader, writer)
+            self.send(self.steps if hostile else [http(completion())], connection)
 
-    async def _send(self, steps, reader, writer):
+    def send(self, steps, connection):
         for step in steps:
-            if callable(step):
-                step = step()
+            step = step() if callable(step) else step
             if isinstance(step, bytes):
-                writer.write(step)
-                await writer.drain()
+                connection.wfile.write(step)
             elif isinstance(step, Pause):
-                await asyncio.sleep(step.seconds)
+                self.stopped.wait(step.seconds)
             elif isinstance(step, Endless):
-                while not reader.at_eof():
-                    writer.write(step.data)
-                    await writer.drain()
-                    await asyncio.sleep(step.pause)
-            elif step == RESET:
-                linger = struct.pack("ii", 1, 0)
-                writer.get_extra_info("socket").setsockopt(
-                    socket.SOL_SOCKET, socket.SO_LINGER, linger
-                )
-                writer.transport.abort()
+                while not self.stopped.wait(step.pause):
+                    connection.wfile.write(step.data)
             else:
-                writer.close()
+                if step == RESET:
+                    linger = struct.pack("ii", 1, 0)
+                    connection.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                raise ConnectionError(step)

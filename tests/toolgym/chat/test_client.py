@@ -1,6 +1,5 @@
 """The chat client against a server on the loopback that fails as servers fail."""
 
-import json
 import logging
 import pickle
 import sqlite3
@@ -16,8 +15,7 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
 from tests.chat_server import ScriptedServer
-from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
-from toolgym.chat.reply import read_reply
+from toolgym.chat import Chat, ChatClient, ChatFault, ChatSettings
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 KEY = "sk-very-secret-0123456789"
@@ -72,17 +70,11 @@ LASTING = {
 
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_is_tried_again_and_told_if_it_stays(name):
-    limit = 2.0 if name == "slow" else 120.0  # the server rests for longer than this one
-    with served([name, None]) as server:
-        client = client_of(server, timeout=limit)
+    with served([name, None, name, name]) as server:
+        # The server rests for longer than the limit; other faults need no limit.
+        client = client_of(server, retries=1, timeout=0.2 if name == "slow" else 120.0)
         assert client.complete(chat()).text == "seed 1"
-        client.close()
-
-    assert client.totals.faults == 0
-    assert len(server.requests) == 2
-
-    with served(lambda number, asked: name) as server:
-        client = client_of(server, retries=1, timeout=0.05 if name == "slow" else 120.0)
+        assert client.totals.faults == 0
         with pytest.raises(ChatFault, match=r"chat server http://127\.0\.0\.1") as caught:
             client.complete(chat())
         client.close()
@@ -90,7 +82,7 @@ def test_a_fault_that_passes_is_tried_again_and_told_if_it_stays(name):
     assert caught.value.code == PASSING[name]
     assert isinstance(caught.value, EnvironmentFault)
     assert caught.value.hint
-    assert len(server.requests) == 2
+    assert len(server.requests) == 4
     assert client.totals.faults == 1
 
 
@@ -106,18 +98,6 @@ def test_a_fault_that_cannot_pass_is_told_at_once(name):
     assert len(server.requests) == 1
 
 
-def test_nobody_listening_is_a_fault():
-    with served() as server:
-        pass
-    client = client_of(server, retries=0)
-
-    with pytest.raises(ChatFault, match="Is the server running") as caught:
-        client.complete(chat())
-    client.close()
-
-    assert caught.value.code == "unreachable"
-
-
 def test_usage_that_cannot_be_is_estimated_and_a_reply_that_was_cut_off_says_so():
     with served(["wrong usage", "no usage", "length", "too long"]) as server:
         client = client_of(server)
@@ -130,17 +110,6 @@ def test_usage_that_cannot_be_is_estimated_and_a_reply_that_was_cut_off_says_so(
     assert client.totals.estimated >= 2
     assert cut.cut
     assert (none.text, none.cut) == ("", True)
-
-
-def test_every_code_of_a_fault_says_what_to_do():
-    assert set(PASSING.values()) | set(LASTING.values()) == set(CHAT_FAULTS)
-    assert all(CHAT_FAULTS.values())
-
-
-def test_a_fault_survives_a_pickle():
-    fault = pickle.loads(pickle.dumps(ChatFault("gone.", "timeout")))
-
-    assert (str(fault), fault.code) == (f"gone. {CHAT_FAULTS['timeout']}", "timeout")
 
 
 def test_the_deadline_ends_all_tries_together():
@@ -175,39 +144,6 @@ def test_a_fault_beside_others_takes_nothing_from_them():
     assert [isinstance(reply, ChatFault) for reply in replies] == [False, False, True, False]
 
 
-def test_many_threads_may_wait_at_once():
-    with served() as server:
-        client = client_of(server)
-        said = {}
-        threads = [
-            threading.Thread(target=lambda n=n: said.update({n: client.complete(chat(n)).text}))
-            for n in range(8)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        client.close()
-
-    assert said == {n: f"seed {n}" for n in range(8)}
-
-
-def test_a_client_that_is_closed_lets_no_thread_wait():
-    release = threading.Event()
-    with served(answer=lambda asked: "late" if release.wait(60) else "") as server:
-        client = client_of(server, concurrency=2, retries=0)
-        with ThreadPoolExecutor(1) as pool:
-            waiting = pool.submit(client.complete_all, [chat()] * 6)
-            while not server.requests:
-                time.sleep(0.001)
-            client.close()
-            found = [fault.code for fault in waiting.result(60)]
-        release.set()
-        assert found == ["unreachable"] * 6
-        assert client.complete(chat()).text == "late"
-        client.close()
-
-
 def test_a_client_goes_through_a_pickle():
     with served() as server:
         client = client_of(server)
@@ -237,26 +173,15 @@ def test_a_client_goes_through_a_fork():
 # Usage and cost -----------------------------------------------------------------------------------
 
 
-def test_dollars_are_tokens_times_the_price_table_and_unknown_without_a_price():
-    with served() as server:
-        client, unpriced = client_of(server, prices={"m": (2.0, 10.0)}), client_of(server)
-        reply = client.complete(chat())
-        unpriced.complete(chat())
-        total = client.totals
-        client.close()
-        unpriced.close()
-
-    assert total.dollars == pytest.approx((reply.tokens_in * 2 + reply.tokens_out * 10) / 1e6)
-    assert unpriced.totals.dollars is None
-
-
 # The cache ----------------------------------------------------------------------------------------
 
 
 def test_a_remembered_reply_costs_nothing_and_asks_nobody(tmp_path):
-    with served() as server:
+    with served(["404"]) as server:
         options = {"cache": tmp_path / "replies.sqlite", "prices": {"m": (1.0, 1.0)}}
         first = client_of(server, **options)
+        with pytest.raises(ChatFault, match="404"):
+            first.complete(chat())
         paid = first.complete(chat())
         first.close()
         second = client_of(server, **options)
@@ -264,20 +189,11 @@ def test_a_remembered_reply_costs_nothing_and_asks_nobody(tmp_path):
         other = second.complete(chat(seed=2))
         second.close()
 
-    assert len(server.requests) == 2
+    assert len(server.requests) == 3
     assert (free.text, free.tokens_in, free.cached) == (paid.text, paid.tokens_in, True)
     assert second.totals.dollars == first.totals.dollars > 0  # of the other reply
     assert not other.cached
     assert second.totals.cached == 1
-
-
-def test_a_fault_is_not_remembered(tmp_path):
-    with served(["404"]) as server:
-        client = client_of(server, cache=tmp_path / "replies.sqlite")
-        with pytest.raises(ChatFault, match="404"):
-            client.complete(chat())
-        assert client.complete(chat()).text == "seed 1"
-        client.close()
 
 
 @pytest.mark.integration
@@ -335,13 +251,10 @@ def test_a_cache_that_stops_working_costs_no_reply(tmp_path):
 
 def test_the_key_is_sent_and_is_found_nowhere_else(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
-    seen = []
-
-    def answer(asked):
-        return f"You sent {KEY}, did you not?"
-
-    with served(lambda number, asked: ["401", "400", None][number], answer) as server:
+    faults, answer = ["401", "400"], f"You sent {KEY}, did you not?"
+    with served(faults, lambda asked: answer) as server:
         client = client_of(server, cache=tmp_path / "replies.sqlite")
+        seen = []
         for seed in range(2):
             with pytest.raises(ChatFault, match="status 40") as caught:
                 client.complete(chat(seed))
@@ -349,38 +262,33 @@ def test_the_key_is_sent_and_is_found_nowhere_else(tmp_path, caplog):
             while error is not None:
                 seen.append(repr(error) + str(error) + str(vars(error)))
                 error = error.__cause__ or error.__context__
-        seen.append(repr(client.complete(chat(2))))
-        seen += [repr(client), repr(client.settings), str(client.totals), caplog.text]
+        reply = client.complete(chat(2))
+        seen += [repr(reply), repr(client), repr(client.settings), caplog.text]
         seen.append(str(pickle.dumps(client)))
         client.close()
 
     assert server.keys == {KEY}
     assert caplog.records, "the libraries log something, or this shows nothing"
-    stored = [file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*")]
-    assert stored
-    for text in [*seen, *stored]:
-        assert KEY not in text
-        assert "very-secret" not in text
+    seen += [file.read_bytes().decode("latin-1") for file in tmp_path.rglob("*")]
+    assert not any("very-secret" in text for text in seen)
 
 
-@pytest.mark.parametrize("url", ["http://me:pass@host/v1", "http://host/v1?api_key=x"])
-def test_a_key_in_the_url_is_refused_and_not_repeated(url):
-    with pytest.raises(ConfigurationError, match="environment") as caught:
-        ChatSettings(model="m", base_url=url)
-
-    assert "pass" not in str(caught.value).replace("password", "")
-
-
-def test_a_key_in_place_of_the_variables_name_is_refused_and_not_repeated():
-    with pytest.raises(ConfigurationError, match="not the key itself") as caught:
-        ChatSettings(model="m", api_key_env=KEY)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"base_url": f"http://me:{KEY}@host/v1"},
+        {"base_url": f"http://host/v1?api_key={KEY}"},
+        {"api_key_env": KEY},
+    ],
+)
+def test_a_key_in_a_setting_is_refused_and_not_repeated(wrong):
+    with pytest.raises(ConfigurationError, match=r"environment|never the key") as caught:
+        ChatSettings(model="m", **wrong)
 
     assert KEY not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "key", ["sk-\u201cvery-secret\u201d", "sk-very\n-secret", "sk-\udcffvery-secret"]
-)
+@pytest.mark.parametrize("key", ["sk-\u201cvery-secret\u201d", "sk-very\n-secret"])
 def test_a_key_that_no_header_can_hold_is_told_by_its_variable_and_not_repeated(key, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", key)
     with served() as server:
@@ -397,10 +305,9 @@ def test_a_key_that_no_header_can_hold_is_told_by_its_variable_and_not_repeated(
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"model": ""}, {"concurrency": 0}, {"retries": -1}, {"timeout": 0}, {"max_tokens": 0},
-        {"temperature": -1}, {"base_url": "localhost:8000"}, {"prices": {"m": (1.0,)}},
-        {"base_url": f"http://{'a' * 64}.org/v1"}, {"base_url": "http://a..b/v1"},
-        {"base_url": "http://a\0b/v1"}, {"base_url": "http://host/\ud800"},
+        {"model": ""}, {"concurrency": 0}, {"timeout": 0}, {"prices": {"m": (1.0,)}},
+        {"base_url": "localhost:8000"}, {"base_url": "http://a..b/v1"},
+        {"base_url": "http://host/\ud800"},
     ],
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused(wrong):
@@ -411,13 +318,17 @@ def test_settings_that_cannot_be_are_refused(wrong):
 # Reading ------------------------------------------------------------------------------------------
 
 
-def test_a_reply_in_parts_and_calls_without_ids_are_read():
-    parts = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
-    calls = [{"function": {"name": "look", "arguments": {"at": 1}}}, "nonsense"]
-    message = {"content": parts, "tool_calls": calls}
-
-    reply = read_reply(json.dumps({"choices": [{"message": message}]}), {})
-
-    assert reply.text == "ab"
-    assert [call["function"]["arguments"] for call in reply.tool_calls] == ['{"at": 1}']
-    assert reply.estimated
+def test_a_client_that_is_closed_lets_no_thread_wait():
+    release = threading.Event()
+    with served(answer=lambda asked: "late" if release.wait(60) else "") as server:
+        client = client_of(server, concurrency=2, retries=0)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(client.complete_all, [chat()] * 6)
+            while not server.requests:
+                time.sleep(0.001)
+            client.close()
+            found = [fault.code for fault in waiting.result(60)]
+        release.set()
+        assert found == ["unreachable"] * 6
+        assert client.complete(chat()).text == "late"
+        client.close()

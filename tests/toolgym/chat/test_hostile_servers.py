@@ -1,19 +1,18 @@
 """The chat client against servers that send what no server should (`hostile_answers.HOSTILE`)."""
 
 import json
-import random
 import subprocess
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 pytest.importorskip("openai", reason="needs the extra `openai`")
 
 from tests.toolgym.chat.hostile_answers import HOSTILE, error
-from tests.toolgym.chat.hostile_server import CLOSE, Endless, HostileServer, Pause, completion, http
-from toolgym.chat import CHAT_FAULTS, Chat, ChatClient, ChatFault, ChatSettings
+from tests.toolgym.chat.hostile_server import Endless, HostileServer, completion, http
+from toolgym.chat import Chat, ChatClient, ChatFault, ChatSettings
 from toolgym.chat.reply import NotAReply, read_error, read_reply
 
 CHAT = Chat([{"role": "user", "content": "hi"}], seed=1)
@@ -61,25 +60,7 @@ def test_whatever_a_server_sends_is_a_reply_or_a_fault_and_the_next_request_is_s
     assert served
 
 
-def test_an_answer_that_fails_takes_nothing_from_the_requests_beside_it():
-    broken = [each for each in HOSTILE if each.outcome == "unreachable" and not each.unasked]
-    steps = iter(broken)
-
-    class Alternating(HostileServer):
-        async def _send(self, _, reader, writer):
-            bad = self.asked % 2 == 0 and self.asked // 2 <= len(broken)
-            sent = next(steps).steps if bad else [http(completion())]
-            await super()._send(sent, reader, writer)
-
-    with Alternating(times=0) as server:
-        client = client_of(server, retries=8, concurrency=8)
-        replies = client.complete_all([CHAT] * 2 * len(broken))
-        client.close()
-
-    assert [getattr(reply, "text", reply) for reply in replies] == ["fine"] * len(replies)
-
-
-@pytest.mark.parametrize("after", ["3601", "1e308", "99999999999999999999"])
+@pytest.mark.parametrize("after", ["3601", "1e308"])
 def test_a_server_cannot_silence_a_client_for_hours(after):
     with HostileServer(error("429 X", f"Retry-After: {after}")) as server:
         client = client_of(server, retries=5)
@@ -89,10 +70,9 @@ def test_a_server_cannot_silence_a_client_for_hours(after):
     assert server.asked == 1
 
 
-@pytest.mark.parametrize("address", ["/elsewhere", "http://127.0.0.1:{port}/elsewhere"])
-def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
+def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named():
     with HostileServer(times=0) as other:
-        moved = error("307 X", "Location: " + address.format(port=other.port))
+        moved = error("307 X", f"Location: http://127.0.0.1:{other.port}/elsewhere")
         with HostileServer(moved) as server:
             client = client_of(server)
             with pytest.raises(ChatFault, match="give the base URL of the server that replies"):
@@ -100,16 +80,6 @@ def test_a_prompt_goes_nowhere_but_to_the_server_that_the_user_named(address):
             client.close()
 
     assert (server.asked, other.asked) == (1, 0)
-
-
-def test_a_plain_server_where_an_encrypted_one_was_named_is_a_fault():
-    with HostileServer(error("400 X"), CLOSE, unasked=True) as server:
-        client = client_of(server, base_url=server.url.replace("http", "HTTPS"))
-        with pytest.raises(ChatFault, match="SSL") as caught:
-            client.complete(CHAT)
-        client.close()
-
-    assert caught.value.code == "unreachable"
 
 
 def test_a_server_is_asked_not_to_pack_and_gets_no_cookie_back():
@@ -184,6 +154,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(JSON_VALUES, st.sampled_from(["whole", "choice", "message", "call"]))
 def test_any_json_is_a_reply_that_can_be_written_down_or_is_told_to_be_none(value, place):
     message = {"tool_calls": [value]} if place == "call" else value
@@ -197,25 +168,3 @@ def test_any_json_is_a_reply_that_can_be_written_down_or_is_told_to_be_none(valu
         assert json.dumps([reply.text, reply.tool_calls], ensure_ascii=False).encode()
         assert reply.finish.encode() is not None
     assert all(part.encode() is not None for part in read_error(json.dumps(whole)))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("seed", range(2))
-def test_an_answer_with_bytes_changed_at_random_is_a_reply_or_a_fault(seed):
-    healthy = [
-        b"".join(each.steps) for each in HOSTILE
-        if each.outcome == "=fine" and all(isinstance(step, bytes) for step in each.steps)
-    ]  # fmt: skip
-    draw = random.Random(seed)
-    for _ in range(20):
-        answer = bytearray(draw.choice(healthy))
-        for _ in range(draw.randint(1, 6)):
-            at = draw.randrange(len(answer))
-            answer[at : at + draw.randint(0, 3)] = draw.randbytes(draw.randint(0, 3))
-        with HostileServer(bytes(answer), draw.choice([CLOSE, Pause(0.0)])) as server:
-            client = client_of(server, timeout=0.3)
-            outcomes = [asked(client) for _ in range(3)]
-            client.close()
-
-        assert all(each.startswith("=") or each in CHAT_FAULTS for each in outcomes), answer
-        assert outcomes[-1] == "=fine", answer

@@ -79,19 +79,13 @@ def test_every_example_of_the_core_works_as_printed(leaves, tmp_path, monkeypatc
         assert done.returncode == 0, line + done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("words", ["eval", "tasks check"])
-def test_a_misspelt_option_is_answered_with_the_nearest_and_status_2(leaves, words):
-    options = {each for each in options_of(leaves[words]) if each.startswith("--")}
-    option = max({*options, "--help"}, key=len)
-    wrong = option.replace(option[4], "", 1)
-
-    done = run_here(*words.split(), wrong)
+def test_a_misspelt_option_is_answered_with_the_nearest_and_status_2():
+    done = run_here("tasks", "check", "--shwo", "1")
 
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"toolgym: no such option: {wrong}; did you mean ")
-    assert option in done.stderr
-    assert done.stderr.endswith(f"? See toolgym {words} --help.\n")
-    assert done.stderr.count("\n") == 1
+    assert done.stderr == (
+        "toolgym: no such option: --shwo; did you mean --show? See toolgym tasks check --help.\n"
+    )
 
 
 # What `--json` prints.
@@ -152,6 +146,8 @@ RUNS = {
     "models list": "models list",
 }
 """A command line for each that needs no PyTorch; the page calls them by these names."""
+PAGES = ("compare", "doctor", "eval", "stats", "tasks show")
+"""Those whose page for people is made, too."""
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -165,30 +161,9 @@ def test_json_is_one_document_with_the_keys_of_the_page(name, place, monkeypatch
     value = json.loads(done.stdout, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     entry = value[0] if isinstance(value, list) else value
     assert always <= entry.keys() <= always | perhaps
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        pytest.param(
-            *("train --show-settings", f"train {EXPLORE} --show-settings"),
-            marks=pytest.mark.integration,
-        ),
-    ],
-)
-def test_json_of_what_needs_the_extra_has_the_keys_of_the_page(name, line):
-    pytest.importorskip("torch", reason="needs the extra `train`")
-    always, perhaps = DOCUMENTED[name]
-
-    done = run_here(*line.split(), "--json")
-
-    assert done.returncode == 0, done.stderr
-    value = json.loads(done.stdout)
-    entry = value[0] if isinstance(value, list) else value
-    if name == "train --show-settings":
-        entry = entry["seed"]
-    assert always <= entry.keys() <= always | perhaps
+    if name in PAGES:
+        page = run_here(*RUNS[name].split())
+        assert (page.returncode, len(page.stdout) > 40) == (0, True), page.stderr
 
 
 def test_the_exit_statuses_are_those_of_the_page():

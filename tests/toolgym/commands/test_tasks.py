@@ -39,16 +39,6 @@ def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
     ]
 
 
-def test_json_is_one_object_on_stdout_and_nothing_else(folder):
-    done = run_here("tasks", "check", str(folder), "--json")
-    report = json.loads(done.stdout)
-
-    assert (report["tasks"], report["playable"], report["items"]) == (4, 2, 1)
-    assert report["codes"] == {"missing_key": 1, "empty_gold": 1}
-    assert report["duplicates"] == [["dev-00000", "dev-00002"]]
-    assert done.stderr == ""
-
-
 @pytest.mark.parametrize("words", ["check", "stats", "check --json", "stats --json"])
 def test_a_set_of_which_nothing_can_be_played_is_a_failure_with_the_first_reasons(folder, words):
     entry = {"db_id": "shop", "question": "?", "query": "SELECT name FROM fruit WHERE 0"}
@@ -68,15 +58,6 @@ def test_a_set_of_which_nothing_can_be_played_is_a_failure_with_the_first_reason
     assert "its gold SQL finds no rows." in reasons
 
 
-def test_every_id_of_the_report_can_be_shown(folder):
-    (folder / "train.json").write_text((folder / "dev.json").read_text())
-    report = json.loads(run_here("tasks", "check", str(folder), "--json").stdout)
-
-    assert report["splits"] == {"train": 4, "dev": 4}
-    for task_id in (report["refused"][0]["task_id"], report["duplicates"][0][0]):
-        assert run_here("tasks", "show", str(folder), task_id).returncode == 0
-
-
 def test_a_line_of_a_file_that_lacks_its_sql_can_be_shown(tmp_path):
     file = tmp_path / "questions.jsonl"
     file.write_text('{"question": "How many?", "db_id": "shop"}\n')
@@ -94,9 +75,3 @@ def test_a_file_without_a_table_gets_one_line(tmp_path):
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "it has no table with rows" in done.stderr
-
-
-def test_a_long_list_is_cut_and_says_how_to_see_the_rest(folder):
-    done = run_here("tasks", "check", str(folder), "--show", "1")
-
-    assert "  ... (1 more; --show N, or --json for all)" in done.stdout.splitlines()

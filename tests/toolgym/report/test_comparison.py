@@ -33,24 +33,6 @@ def test_runs_share_each_plot_and_its_legend(page: Page) -> None:
     assert entropy["description"].count("in 60 steps.") == 2
 
 
-def test_what_sets_runs_apart_is_in_a_table_of_its_own(page: Page) -> None:
-    told = page.text[page.text.index("Settings that differ") : page.text.index("Learning curves")]
-    assert told.split() == [
-        *("Settings", "that", "differ", "setting", "1.", "explore", "2.", "control"),
-        *("control", "null", "shuffled-rewards", "seed", "0", "1"),
-    ]
-
-
-def test_many_runs_are_drawn_without_bands_and_thin_curves(tmp_path: Path) -> None:
-    runs = [synthetic_run(tmp_path / str(n), steps=20, played=1) for n in range(4)]
-    crowded, few = (
-        Page(write_report(each, tmp_path / "page.html")).plots["Reward"]["layer"]
-        for each in (runs, runs[:2])
-    )
-    assert [layer["mark"]["type"] for layer in crowded] == ["line", "rule"]
-    assert [layer["mark"]["type"] for layer in few] == ["area", "line", "line", "rule"]
-
-
 def evaluated(folder: Path, trainer: str, seed: int, before: float, after: float) -> Run:
     run = Run.create(folder / f"{trainer}-{seed}", {"settings": {"trainer": trainer, "seed": seed}})
     run.write_summary({"before": {"accuracy": before}, "after": {"accuracy": after}})
@@ -77,18 +59,3 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
         ("30.0 %", "5.2 to 54.8 %"),
     ]
     assert "runs that differ in their seed only" in Page(write_report(runs)).text
-
-
-def test_two_seeds_have_a_mean_without_an_interval(tmp_path: Path) -> None:
-    runs = [evaluated(tmp_path, "trl", seed, 0.1, 0.4 + seed / 10) for seed in (1, 2)]
-    (row,) = tables.seeds_together(views(runs, 0))
-    assert row.cells[1] == ("55.0\xa0%", "")
-
-
-def test_runs_of_one_name_are_told_apart_and_the_page_is_next_to_the_first(tmp_path: Path) -> None:
-    runs = [synthetic_run(tmp_path / parent / "run", steps=2, played=2) for parent in ("a", "b")]
-
-    file = write_report(runs)
-
-    assert file == tmp_path / "a" / "report.html"
-    assert {"1. run", "2. run"} < set(Page(file).source.replace("<", ">").split(">"))

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.toolgym.report.synthetic_run import Page, episode, synthetic_run
-from toolgym.errors import ConfigurationError
 from toolgym.report import transcripts, write_report
 from toolgym.report.view import views
 from toolgym.runs.run import Run
@@ -33,14 +32,6 @@ def page(run: Run) -> Page:
     return Page(write_report(run))
 
 
-def test_the_first_lines_say_what_was_trained_on_what(page: Page) -> None:
-    assert (
-        "sqlgym/Explore-v0: explore environment sqlgym/Explore-v0 data set tiny"
-        " model the tiny model (1.1 M parameters) trainer trl time 0:06:42" in page.text
-    )
-    assert "it learnt no new skill" in page.text
-
-
 def test_the_table_holds_both_evaluations(run: Run, page: Page) -> None:
     for when in ("before", "after"):
         figures = run.summary[when]
@@ -50,58 +41,17 @@ def test_the_table_holds_both_evaluations(run: Run, page: Page) -> None:
         assert row in page.text
 
 
-def test_each_metric_that_changed_has_a_plot(page: Page) -> None:
-    assert list(page.plots) == [
-        *("Accuracy", "Reward", "Reward max", "Dead groups", "Zero variance groups"),
-        *("Answered", "Validity", "Repairs per call", "Tool failures", "Completion length"),
-        *("Drawn groups", "Dropped groups", "Sampling rounds", "Gradient norm", "Entropy"),
-        *("KL divergence", "Ratio", "Clip low", "Clip high", "Guard severity"),
-        *("Skipped updates", "Roll backs", "Learning rate scale", "Rollout seconds"),
-        *("Update seconds", "Loss"),
-    ]
-    for constant in ("surplus groups 0, masked groups 0", "learning rate 0.001, clip dual 0 %"):
-        assert f"Constant in all steps: {constant}." in page.text
-    assert "KL divergence KL divergence of the policy from the reference" in page.text
-    assert page.plots["KL divergence"]["layer"][0]["encoding"]["y"]["title"] == "nats"
-
-
-def test_a_step_is_drawn_as_it_was_logged(run: Run, page: Page) -> None:
-    logged = {record["step"]: record["entropy"] for record in run.metrics("grpo")}
-    rows = page.plots["Entropy"]["data"]["values"]
-    assert {row["step"]: row["value"] for row in rows} == pytest.approx(logged, rel=1e-4)
-
-
-def test_a_share_is_drawn_in_percent_and_its_plot_described_in_words(run: Run, page: Page) -> None:
-    plot = page.plots["Answered"]
-    first, *_, last = (100 * record["answered"] for record in run.metrics("grpo"))
-    assert [plot["data"]["values"][place]["value"] for place in (0, -1)] == pytest.approx(
-        [first, last], rel=1e-4
-    )
-    assert re.fullmatch(r"answered: [\d.]+ % to [\d.]+ % in 60 steps\.", plot["description"])
-
-
 def test_a_long_run_is_drawn_with_few_points(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", {})
-    lines = [json.dumps({"phase": "grpo", "step": n, "reward": n}) for n in range(1, 10_001)]
+    lines = [json.dumps({"phase": "grpo", "step": n, "reward": n}) for n in range(1, 1_001)]
     (run.path / "metrics.jsonl").write_text("\n".join(lines) + "\n")
 
     page = Page(write_report(run))
 
     rows = page.plots["Reward"]["data"]["values"]
     assert len(rows) == 250
-    assert rows[-1] == {"series": "reward", "step": 10_000, "value": 9980.5}
-    assert "Each point is the mean of 40 steps." in page.text
-
-
-@pytest.mark.parametrize("value", [None, "text", 1e300, float("nan"), [1], True])
-def test_what_is_no_number_is_a_gap(tmp_path: Path, value: Any) -> None:
-    run = Run.create(tmp_path / "run", {})
-    for step, kl in ((1, 0.5), (2, value), (3, 0.25), (10**400, 0.1)):
-        run.log_metrics({"phase": "grpo", "step": step, "kl": kl})
-
-    rows = Page(write_report(run)).plots["KL divergence"]["data"]["values"]
-
-    assert [(row["step"], row["value"]) for row in rows] == [(1, 0.5), (2, None), (3, 0.25)]
+    assert rows[-1] == {"series": "reward", "step": 1_000, "value": 998.5}
+    assert "Each point is the mean of 4 steps." in page.text
 
 
 def test_the_page_is_whole_and_loads_nothing(page: Page) -> None:
@@ -176,8 +126,8 @@ def test_transcripts_show_calls_errors_repairs_and_reward_parts(page: Page) -> N
 
 
 def test_nothing_that_a_model_or_a_database_wrote_becomes_markup(tmp_path: Path) -> None:
-    config = {HOSTILE: HOSTILE, "env_id": HOSTILE, "model": HOSTILE, "control": HOSTILE}
-    run = Run.create(tmp_path / "<b>run", {**config, "reproducibility": {HOSTILE: [HOSTILE]}})
+    named = dict.fromkeys((HOSTILE, "env_id", "model", "control"), HOSTILE)
+    run = Run.create(tmp_path / "<b>run", {**named, "reproducibility": {HOSTILE: [HOSTILE]}})
     run.log_metrics({"phase": "grpo", "step": 1, "reward": 1.0, "entropy": HOSTILE})
     for phase in ("before", "after"):
         records = [episode(number, phase, number > 0, HOSTILE) for number in range(3)]
@@ -186,7 +136,7 @@ def test_nothing_that_a_model_or_a_database_wrote_becomes_markup(tmp_path: Path)
             record["turns"][1]["repairs"] = record["turns"][1]["errors"] = [HOSTILE]
             record["reward_parts"] = {HOSTILE: 1.0}
         run.log_rollouts(records)
-    figures = {"accuracy": 0.5, "interval": HOSTILE, "episodes": HOSTILE, "validity": HOSTILE}
+    figures = dict.fromkeys(("interval", "episodes", "validity"), HOSTILE) | {"accuracy": 0.5}
     evaluated = {"name": HOSTILE, "before": figures, "after": figures}
     run.write_summary({"gain": HOSTILE, "evaluations": [evaluated], "diagnosis": HOSTILE})
     finding = dict.fromkeys(("check", "level", "reason", "advice"), HOSTILE)
@@ -323,84 +273,22 @@ def test_what_a_run_lacks_is_said_in_words(
     assert [each for each in words if each not in text] == []
 
 
-def test_a_run_that_a_process_is_writing_says_how_far_it_is(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "run", {})
-    run.log_metrics({"phase": "grpo", "step": 3, "reward": 0.5})
-
-    with run.held():
-        text = Page(write_report(run)).text
-
-    assert "Still running: at GRPO step 3." in text
-
-
-def preflighted(folder: Path, verdict: str) -> Run:
-    run = Run.create(folder, {"env_id": "sqlgym/Explore-v0"})
-    findings = [
-        {"check": "validity", "level": verdict, "reason": "Few calls.", "advice": "Warm up."},
-        {"check": "room", "level": "warn", "reason": "Little room.", "advice": "Allow more."},
-    ]
-    report = {"verdict": verdict, "findings": findings, "figures": {}}
-    (run.path / "preflight.json").write_text(json.dumps(report))
-    run.log_metrics({"phase": "warmup", "step": 1, "loss": 1.0})
-    run.write_summary({"status": "stopped", "diagnosis": "preflight says no-go: Few calls."})
-    return run
-
-
 def test_a_run_that_preflight_refused_says_so_and_why(tmp_path: Path) -> None:
-    run = preflighted(tmp_path / "run", "no-go")
+    run = Run.create(tmp_path / "run", {"env_id": "sqlgym/Explore-v0"})
+    finding = {"check": "validity", "level": "no-go", "reason": "Few calls.", "advice": "Warm up."}
+    (run.path / "preflight.json").write_text(
+        json.dumps({"verdict": "no-go", "findings": [finding], "figures": {}})
+    )
+    run.write_summary({"status": "stopped", "diagnosis": "preflight says no-go: Few calls."})
 
     refused = Page(write_report(run)).text
     run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.5})  # as with --no-preflight
     insisted = Page(write_report(run)).text
 
     assert "Refused by the preflight check: GRPO did not start. Reasons validity" in refused
-    assert "Few calls. Warm up. room (warning): Little room. Allow more." in refused
-    assert "trained" not in refused
+    assert "Few calls. Warm up." in refused
     assert "Refused" not in insisted
     assert "Preflight warnings validity : Few calls. Warm up." in insisted
-
-
-def test_the_warnings_of_the_preflight_check_are_on_the_page(tmp_path: Path) -> None:
-    text = Page(write_report(preflighted(tmp_path / "run", "go"))).text
-    assert "Preflight warnings validity : Few calls. Warm up. room : Little room." in text
-
-
-def test_a_report_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="needs at least one run"):
-        write_report([])
-
-
-def played(folder: Path, before: list[bool], after: list[bool]) -> Run:
-    run = Run.create(folder, {})
-    for phase, right in (("before", before), ("after", after)):
-        run.log_rollouts(episode(n, phase, was) for n, was in enumerate(right))
-    return run
-
-
-def test_tasks_are_in_order_and_of_the_kinds_that_the_filter_chooses(tmp_path: Path) -> None:
-    run = played(tmp_path / "run", [True, False, False], [True, True, False])
-
-    found = transcripts.transcripts(views([run], 2))
-
-    assert [task.task_id[-1] for task in found.tasks] == ["0", "1"]
-    assert found.played == 3
-    assert found.tasks[0].kinds == {"correct", "tool error"}
-    assert {"wrong before, correct after", "no answer", "correct"} & found.tasks[1].kinds == {
-        *("wrong before, correct after", "correct")
-    }
-    assert "correct before, wrong after" not in found.kinds
-
-
-def test_a_page_of_several_runs_shows_what_each_did_last(tmp_path: Path) -> None:
-    runs = [
-        played(tmp_path / "one", [False, True], [True, True]),
-        played(tmp_path / "two", [], [True]),
-    ]
-
-    first, second = transcripts.transcripts(views(runs, 10)).tasks
-
-    assert [each.title for each in first.episodes] == ["1. one, after", "2. two, after"]
-    assert [each.title for each in second.episodes] == ["1. one, after"]
 
 
 def test_a_page_has_room_for_few_long_episodes_and_cuts_long_texts(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Two evaluations on the same tasks: what is counted, how sure it is, and what is refused."""
 
 import itertools
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolgym import ConfigurationError
-from toolgym.cli import main
 from toolgym.intervals import sign_test
 from toolgym.records import EpisodeRecord
 from toolgym.runs.paired import compare_folders, paired
@@ -58,37 +56,6 @@ def test_the_difference_is_that_of_the_shares_and_lies_in_its_interval(
     )
     order.shuffle(second)
     assert paired(first, second) == found
-
-
-@settings(max_examples=60)
-@given(PAIRS)
-def test_the_other_way_round_everything_is_mirrored(pairs: list[tuple[bool, bool]]) -> None:
-    first, second = (singles(side) for side in zip(*pairs, strict=True))
-    there, back = paired(first, second), paired(second, first)
-
-    ends = (there.difference.low, there.difference.high, there.difference.value)
-    assert ends == pytest.approx(
-        (-back.difference.high, -back.difference.low, -back.difference.value)
-    )
-    assert (there.gained, there.lost, there.chance) == (back.lost, back.gained, back.chance)
-
-
-@settings(max_examples=30)
-@given(st.lists(st.booleans(), min_size=1, max_size=30))
-def test_an_evaluation_does_not_differ_from_itself(outcomes: list[bool]) -> None:
-    found = paired(singles(outcomes), singles(outcomes))
-
-    assert (found.difference.value, found.chance, found.unpaired) == (0.0, 1.0, 0)
-    assert found.difference.low <= 0 <= found.difference.high
-
-
-def test_ten_gained_of_a_hundred_are_more_than_chance() -> None:
-    first = singles([True] * 40 + [False] * 60)
-    second = singles([True] * 40 + [True] * 10 + [False] * 50)
-    found = paired(first, second)
-
-    assert found.difference.low > 0
-    assert found.chance == sign_test(10, 0) < 0.01
 
 
 @given(st.integers(0, 9), st.integers(0, 9))
@@ -166,26 +133,3 @@ def test_a_run_with_a_damaged_summary_is_compared_by_its_episodes(
     run.write_summary({"status": "complete", "evaluations": listed})
     (found,) = compare_folders(run.path, run.path)
     assert found.result.gained == ("t0",)
-
-
-def test_compare_reads_what_eval_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    env, own = "sqlgym/Explore-v0", ["--dataset", "tiny", "--n", "6"]
-    kept = [tmp_path / "random.jsonl", tmp_path / "expert"]
-    for policy, out in zip(("random", "expert"), kept, strict=True):
-        with pytest.raises(SystemExit, match=r"^0$"):
-            main(["eval", env, "--policy", policy, *own, "--out", str(out)])
-    capsys.readouterr()
-
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(["compare", *map(str, kept), "--json"])
-    told = json.loads(capsys.readouterr().out)
-    (found,) = told["comparisons"]
-    assert (found["env_id"], found["tasks"], found["second"]) == (env, 6, 1.0)
-    assert found["unpaired"] == 0
-    assert found["interval"][0] <= found["difference"] <= found["interval"][1]
-    with pytest.raises(SystemExit, match=r"^0$"):
-        main(["compare", *map(str, kept)])
-    out = capsys.readouterr().out
-    assert "difference (95 % interval)" in out
-    assert "not recorded in the file" in out
-    assert "policy expert, dataset tiny, split dev" in out

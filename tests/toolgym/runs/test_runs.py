@@ -1,6 +1,5 @@
 """A run folder keeps what was written to it, through a kill at any moment."""
 
-import json
 import math
 import os
 import signal
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 
 from toolgym.errors import ConfigurationError
 from toolgym.runs import files
-from toolgym.runs.run import Run, reproducibility
+from toolgym.runs.run import Run
 
 TEXTS = st.text(st.characters(codec=None))  # half surrogate pairs and control characters too
 VALUES = st.recursive(
@@ -59,73 +58,25 @@ def test_a_name_that_is_taken_gets_a_counter_and_nothing_is_overwritten(tmp_path
     assert (tmp_path / "run-2").read_text() == "somebody's file"
 
 
-def test_an_empty_folder_is_used_and_the_current_one_has_a_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-
-    assert Run.create(".", {}).name == "here"
-    assert Run.create(".", {}).name == "here-2"
-
-
-def test_a_run_below_a_file_is_refused_with_the_place(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(ConfigurationError, match=r"run folder .*file.*run cannot be created"):
-        Run.create(tmp_path / "file" / "run", {})
-
-
-def test_a_config_that_json_cannot_hold_is_refused_and_leaves_no_folder(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"config\.grpo\.loss is of type function"):
-        Run.create(tmp_path / "run", {"grpo": {"loss": lambda: None}})
-
-    assert not (tmp_path / "run").exists()
-
-
 def test_opening_what_is_no_run_folder_names_what_is_missing(tmp_path: Path) -> None:
-    Run.create(tmp_path / "second", {})
     Run.create(tmp_path / "first", {})
-    (tmp_path / "empty").mkdir()
     (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{")
 
-    with pytest.raises(ConfigurationError, match=r"There is no run folder .*nowhere"):
-        Run.open(tmp_path / "nowhere")
-    with pytest.raises(ConfigurationError, match=r"config\.json is missing. It contains .*first"):
-        Run.open(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"config\.json is missing. Run folders"):
-        Run.open(tmp_path / "empty")
-    for text, problem in (("{", "is not JSON"), ("[]", "must contain one JSON object")):
-        (tmp_path / "broken" / "config.json").write_text(text)
-        with pytest.raises(ConfigurationError, match=f"config.json {problem}"):
-            Run.open(tmp_path / "broken")
-
-
-def test_metrics_come_back_in_order_and_by_phase(run: Run) -> None:
-    records = [{"phase": "warmup", "step": 1, "loss": 2.5}, grpo(1, reward=0.1), grpo(2, kl=0)]
-    for record in records:
-        run.log_metrics(record)
-
-    assert Run.open(run.path).metrics() == records
-    assert run.metrics("grpo") == records[1:]
-    assert run.notes == []
-
-
-def test_a_number_that_does_not_exist_is_null_under_its_key(run: Run) -> None:
-    run.log_metrics(grpo(1, kl=math.nan, loss=math.inf, reward=np.float64("nan"), n=np.int64(3)))
-
-    assert run.metrics() == [grpo(1, kl=None, loss=None, reward=None, n=3)]
-    assert "NaN" not in (run.path / "metrics.jsonl").read_text()
+    for place, problem in (
+        ("nowhere", r"There is no run folder .*nowhere"),
+        ("", r"config\.json is missing. It contains .*first"),
+        ("broken", r"config.json is not JSON"),
+    ):
+        with pytest.raises(ConfigurationError, match=problem):
+            Run.open(tmp_path / place)
 
 
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
         ({"step": 1}, "`phase` must be one of warmup, grpo, .*, not None"),
-        ({"phase": "GRPO", "step": 1}, "`phase` must be one of warmup, grpo, .*, not 'GRPO'"),
-        ({"phase": "grpo"}, "must be a whole number from 1, not None"),
         ({"phase": "grpo", "step": 0}, "`step` must be a whole number from 1, not 0"),
-        ({"phase": "grpo", "step": 1.0}, "`step` must be a whole number from 1, not 1.0"),
         ({"phase": "grpo", "step": True}, "`step` must be a whole number from 1, not True"),
         ({"phase": "grpo", "step": 1, "x": {1, 2}}, r"metrics\.x is of type set"),
     ],
@@ -211,16 +162,6 @@ def test_a_resumed_run_cuts_what_came_after_its_checkpoint_and_nothing_else(run:
     assert list(run.rollouts()) == [before, grpo(1)]
 
 
-def test_a_damaged_file_is_left_as_it_is_by_a_cut(run: Run) -> None:
-    (run.path / "metrics.jsonl").write_text("oops\n")
-
-    with pytest.raises(ConfigurationError, match="Line 1 of"):
-        run.cut_metrics("grpo", after_step=2)
-
-    assert (run.path / "metrics.jsonl").read_text() == "oops\n"
-    assert sorted(os.listdir(run.path)) == ["config.json", "metrics.jsonl"]
-
-
 def test_the_summary_says_whether_a_run_is_complete(run: Run) -> None:
     run.write_summary({"status": "interrupted", "seconds": 12.5})
     assert not Run.open(run.path).is_complete
@@ -230,17 +171,6 @@ def test_the_summary_says_whether_a_run_is_complete(run: Run) -> None:
     assert run.is_complete
     assert Run.open(run.path).summary == {"status": "complete", "after": {"accuracy": None}}
     assert sorted(os.listdir(run.path)) == ["config.json", "summary.json"]
-
-
-def test_the_reproducibility_record_names_installed_packages_only(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("toolgym.runs.run.RECORDED_PACKAGES", ("pydantic", "no-such-package"))
-    record = reproducibility()
-
-    assert list(record["packages"]) == ["pydantic"]
-    assert record["python"] == sys.version.split()[0]
-    assert json.loads(json.dumps(record)) == record
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a process is killed by a signal")
