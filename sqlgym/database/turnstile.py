@@ -42,8 +42,7 @@ class Turnstile:
         """Begin with no thread inside, as in the child of a fork."""
         self._turn = threading.Lock()
         self._line = threading.Lock()  # held by the first in the line
-        self._bell = threading.Lock()  # released to wake the first in the line
-        self._bell.acquire()
+        self._bell = threading.Event()  # set to wake the first in the line
         self._rung_at = 0.0
         self._turns = 0
         self._own = threading.local()  # the turn of each thread; thread numbers are reused
@@ -77,17 +76,15 @@ class Turnstile:
         now = time.monotonic()
         if now - self._rung_at > SLICE:
             self._rung_at = now
-            try:
-                self._bell.release()
-            except RuntimeError:  # it is rung already
-                return
+            self._bell.set()
 
     def _wait(self) -> threading.Lock:
         """Stand in the line until the turn is free, or one turn has taken all of the patience."""
         with self._line:
             turns, until = self._turns, time.monotonic() + PATIENCE
             while not self._turn.acquire(blocking=False):
-                self._bell.acquire(timeout=NAP)
+                self._bell.wait(NAP)
+                self._bell.clear()
                 if self._turns != turns:
                     turns, until = self._turns, time.monotonic() + PATIENCE
                 elif time.monotonic() > until:

@@ -57,7 +57,7 @@ CASES = {
     "compare nowhere nowhere": "There is no run folder nowhere. Run folders",
     "play": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "play sqlgym/Explore-v0 --task-id a --seed 1": "--task-id and --seed both choose the task",
-    "play sqlgym/Explore-v0 --task-id nowhere": "there is no task 'nowhere' in bundled (train), which",
+    "play sqlgym/Explore-v0 --task-id nowhere": "there is no task 'nowhere' in bundled (train)",
     "report": "missing argument 'RUN'.",
     "report nowhere": "There is no run folder nowhere. Run folders",
     "report empty": "empty is not a run folder: config.json is missing. Run",
