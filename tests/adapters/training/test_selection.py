@@ -80,7 +80,7 @@ def weights(run: Run, name: str) -> str:
 
 
 def without_clock(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    seconds = {key for key, metric in METRICS.items() if not metric.source != "clock"}
+    seconds = {key for key, metric in METRICS.items() if metric.source == "clock"}
     return [{k: v for k, v in line.items() if k not in seconds} for line in lines]
 
 
