@@ -143,7 +143,7 @@ class EpisodeRecord:
     def of(
         cls, episode: Episode, env_id: str, seed: int = 0, number: int | None = None
     ) -> EpisodeRecord:
-        """Close the episode and record it."""
+        """Close an episode and return its record."""
         score, ledger = episode.finish(), episode.ledger
         return cls(
             env_id=env_id,
@@ -163,7 +163,7 @@ class EpisodeRecord:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record with everything JSON can hold; what is nan becomes null."""
+        """Return the record as plain data for JSON; nan becomes None."""
         known = {k: v for k, v in vars(self).items() if k != "mistake" or v is not None}
         plain: dict[str, Any] = json.loads(json.dumps(known), parse_constant=lambda _: None)
         return plain
@@ -200,7 +200,7 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 
 def calls_text(calls: Iterable[ToolCall]) -> str:
-    """The action of a turn that was given as calls and not as text: one call a line, as JSON."""
+    """Return the text that records an action given as calls: one JSON object per line."""
     return "\n".join(json.dumps(call.to_json()) for call in calls)
 
 

@@ -151,7 +151,7 @@ def _advance(playing: _Playing, action: Any) -> _Playing:
 
 
 def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_Playing]:
-    """One step of each; at the same time where a step waits for a server."""
+    """Take one step in each episode, in threads if the tools of an environment wait for servers."""
     pairs = list(zip(playing, actions, strict=True))
     if len(playing) > 1 and any(each.situation.env.waits for each in playing):
         with ThreadPoolExecutor(len(playing), "toolgym-step") as threads:
@@ -189,7 +189,7 @@ class _Player:
         return as_policy(self._arguments[1])
 
     def play(self, tries: Sequence[Try]) -> _Batch:
-        """The records of a batch, in order."""
+        """Play a batch of tries; the records have the order of the tries."""
         with self._lock:  # the `map` of a pool of threads calls this from several
             env, _, seed, env_kwargs = self._arguments
             usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)

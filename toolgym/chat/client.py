@@ -192,7 +192,7 @@ class _Server:
         self.loop.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread; does not wait for it."""
+        """Close the connections and end the thread, without waiting for it."""
         asyncio.run_coroutine_threadsafe(self._end(), self.loop)
 
     async def _end(self) -> None:

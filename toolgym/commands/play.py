@@ -149,7 +149,7 @@ def expert_calls(
 
 
 def _next_call(expert: list[dict[str, Any]], env: ToolEnv[Any]) -> str:
-    """The first call of the expert that the player has not made."""
+    """Return a hint with the first call of the expert that the player has not made."""
     made = [call.to_json() for turn in env.episode.turns for call in turn.calls]
     for call in expert:
         if call not in made:

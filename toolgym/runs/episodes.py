@@ -103,6 +103,6 @@ def rollouts_of(
 
 
 def _episode_line(record: Record) -> Record:
-    """A line of a file of episodes, which is checked to be one."""
+    """Check that a line is an episode, and return it."""
     EpisodeRecord.from_json(record)
     return record
