@@ -131,7 +131,7 @@ def test_the_next_command_that_is_printed_runs_as_it_is(small_run):
     words = shlex.split(done.stdout.splitlines()[-1].partition(": toolgym ")[2])
     again = run_here(*words)
     assert again.returncode == 0, again.stderr
-    assert re.search(r"^dataset +tiny", again.stdout, re.M)
+    assert re.search(r"^data set +tiny", again.stdout, re.M)
 
 
 @pytest.mark.integration
