@@ -90,7 +90,7 @@ def test_the_command_plays_to_the_end_and_keeps_everything(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["-T", "env_id=sqlgym/Exlore-v0"], "Did you mean: `Explore`?"),
+        (["-T", "env_id=sqlgym/Exlore-v0"], "Did you mean sqlgym/Explore-v0?"),
         (["-T", f"env_id={EXPLORE}", "-T", "split=exam"], "bundled has no split 'exam'"),
         (["-T", f"env_id={EXPLORE}", "-T", "tools=none"], 'tools is "native" or "text"'),
     ],
