@@ -172,7 +172,7 @@ class LoopbackServer:
 
 
 class ScriptedServer(LoopbackServer):
-    """Answers as it is told; requests on one connection are answered one after the other.
+    """Server with scripted answers; the requests of one connection are answered in their order.
 
     Args:
         answer: From a request to the words of the reply, or to a whole message with `tool_calls`.

@@ -337,9 +337,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """
         episode = self.episode
         before, steps_before = episode.ledger.score(), episode.steps_left
-        recorded = action
-        if isinstance(action, str) and not (type(action) is str and action.isascii()):
-            recorded = encodable(str.__str__(action))
+        recorded = encodable(str.__str__(action)) if isinstance(action, str) else action
         made = calls
         if not calls:
             words = recorded if isinstance(recorded, str) else type(action).__name__
@@ -466,8 +464,6 @@ def _fingerprint(call: ToolCall) -> Hashable:
 
 def safe_text(text: str) -> str:
     """Return the text with control tokens of chat templates escaped and surrogates replaced."""
-    if text.isascii() and "<" not in text and "[" not in text:  # true of most results
-        return text
     return escape_control_tokens(encodable(text))
 
 

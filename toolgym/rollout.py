@@ -181,7 +181,7 @@ class _Player:
     ) -> None:
         self._arguments = (env, policy, seed, dict(env_kwargs))
         self.envs = [_make(env, env_kwargs)]
-        self.tell: Callable[[int], None] | None = None
+        self.on_progress: Callable[[int], None] | None = None
         self._lock = threading.Lock()
 
     @lazy
@@ -210,8 +210,8 @@ class _Player:
                 opened.append(_Playing(member, Situation(inner, observation, own), inner.episode))
             playing = opened
             while playing:
-                if self.tell is not None:
-                    self.tell(len(opened) - len(playing))
+                if self.on_progress is not None:
+                    self.on_progress(len(opened) - len(playing))
                 moved = _advance_all(playing, self.policy.act([each.situation for each in playing]))
                 playing = [each for each in moved if not each.episode.over]
             env_id = _id_of(opened[0].situation.env)
@@ -315,7 +315,7 @@ def evaluate(
     records: list[EpisodeRecord] = []
     usage: dict[str, Any] = {}
     if progress is not None:
-        player.tell = lambda ended: progress(len(records) + ended, len(tries))
+        player.on_progress = lambda ended: progress(len(records) + ended, len(tries))
     for played in map(player.play, batches):
         for name, used in played.usage.items():
             before = usage.get(name, 0)

@@ -79,7 +79,7 @@ class Turnstile:
             self._bell.set()
 
     def _wait(self) -> threading.Lock:
-        """Stand in the line until the turn is free, or one turn has taken all of the patience."""
+        """Wait in line until the turn is free, or until one turn has taken `PATIENCE` seconds."""
         with self._line:
             turns, until = self._turns, time.monotonic() + PATIENCE
             while not self._turn.acquire(blocking=False):

@@ -60,7 +60,7 @@ _MIDNIGHT = re.compile(r"[0:.]*")
 
 
 class Number(NamedTuple):
-    """A number as a text writes it: its value, its number of decimals, and the text beside it."""
+    """A number in a text: its value, its number of decimals, and the rest of the text."""
 
     value: Decimal
     decimals: int
@@ -135,7 +135,7 @@ def is_date(text: str) -> bool:
 
 
 def read_number(text: str) -> Number | None:
-    """Read a text that is one number, perhaps with words beside it; None for any other text.
+    """Read a text with one number, which words may precede or follow; None for any other text.
 
     >>> read_number("1,234.50 km"), read_number("2014-05-03")
     (Number(value=Decimal('1234.50'), decimals=2, unit='km'), None)

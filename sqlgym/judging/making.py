@@ -37,7 +37,7 @@ from toolgym.errors import EnvironmentFault
 from toolgym.workers import usable_cores
 
 _COUNT: Final = "count"
-"""File beside the instances that says how many there are."""
+"""Name of the file in the folder of the instances that holds their number."""
 INSTANCES: Final = 16
 """Number of instances that are made of a database."""
 GOLDS: Final = 400

@@ -245,7 +245,7 @@ def _how(temperature: float) -> str:
 def _verdict(
     greedy: Mapping[str, Any], sampled: Mapping[str, Any] | None, settings: TrainSettings
 ) -> list[str]:
-    """What kind of change it was; empty if it was within chance."""
+    """Return sentences on the kind of change; none if the change was within chance."""
     decisive = sampled or greedy
     said = []
     if settings.control is not None:

@@ -1,4 +1,4 @@
-"""What a tool shows can be answered, also where the data holds control tokens of chat templates."""
+"""Values that a tool shows can be submitted as answers, even if they hold control tokens."""
 
 import sqlite3
 

@@ -12,7 +12,7 @@ from toolgym.commands import doctor
 
 
 def examined(path: Path | None = None, **more: str) -> dict[str, Any]:
-    """What `toolgym doctor --json` says, in this process."""
+    """Return the report of `toolgym doctor --json`, which runs in this process."""
     done = run_here("doctor", "--json", path=path, **more)
     report: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == (0 if report["ok"] else 1)
