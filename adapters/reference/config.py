@@ -56,7 +56,7 @@ class ReferenceConfig(BaseModel):
     advantage_limit: float | None = Field(5.0, gt=0)
     """Advantages are clipped at plus and minus this; null: no clipping. One right answer among many
     wrong ones otherwise dominates the update."""
-    loss: LossConfig = LossConfig()
+    loss: LossConfig = Field(default_factory=lambda: LossConfig.model_validate({}))
     """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or the fields of `LossConfig`,
     such as {"name": "gspo", "beta": 0.01}."""
     updates_per_batch: int = Field(1, ge=1)

@@ -528,7 +528,7 @@ class ReferenceTrainer:
             for part, texts in self._passes(samples):
                 values, _ = token_log_probs(model, texts, temperature=self._config.temperature)
                 lengths = [len(samples[place].old) for place in part]
-                found |= zip(part, values.split(lengths), strict=True)
+                found |= zip(part, torch.split(values, lengths), strict=True)
         return [found[place] for place in range(len(samples))]
 
     def gradient(
@@ -568,7 +568,7 @@ class ReferenceTrainer:
                 reference=None if reference is None else torch.cat([reference[p] for p in part]),
                 entropy=entropy,
             )
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             for name, value in {"loss": loss.detach(), **metrics}.items():
                 sums[name] = sums.get(name, 0.0) + value
         self._processes.add_up(self._optimizer.gradients)
@@ -578,7 +578,7 @@ class ReferenceTrainer:
     def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
         """The places and texts of the samples of each forward pass."""
         texts = [sample.text for sample in samples]
-        for part in passes(texts, self._config.tokens_per_pass):
+        for part in passes(texts, self._config.tokens_per_pass, self._model):
             yield part, [texts[place] for place in part]
 
     def learning_rate(self) -> float:
