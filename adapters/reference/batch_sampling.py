@@ -20,9 +20,10 @@ from adapters.reference.config import ReferenceConfig
 from adapters.reference.distributed import Processes
 from adapters.reference.generation import Player
 from adapters.reference.rollout import Ending, Request, Rollout
-from adapters.training.algorithms.dynamic_sampling import DynamicSampling, TaskStream
+from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from toolgym.episode import Outcome
+from toolgym.tasks import Task, TaskSet
 
 _Group = list[Rollout]
 
@@ -48,7 +49,7 @@ class BatchSampler:
 
     Args:
         player: The generator of rollouts.
-        task_ids: The tasks to draw from.
+        tasks: The tasks to draw from; those that cannot be played are passed over.
         config: Sizes, seed, sampling.
         processes: Each plays its share of the groups.
     """
@@ -56,25 +57,19 @@ class BatchSampler:
     def __init__(
         self,
         player: Player,
-        task_ids: Sequence[str],
+        tasks: TaskSet[Task],
         config: ReferenceConfig,
         processes: Processes,
     ) -> None:
-        self._player, self._ids, self._config = player, list(task_ids), config
+        self._player, self._tasks, self._config = player, tasks, config
         self._processes = processes
         self._groups_per_batch = processes.share_of(config.prompts)
-        self._tasks, refills = (
-            TaskStream(
-                len(self._ids),
-                seed=config.seed,
-                name=name,
-                process=processes.rank,
-                processes=processes.size,
-            )
-            for name in ("tasks", "refill")
-        )
-        self._sampling = (
-            DynamicSampling(config.sampling, refills) if config.sampling is not None else None
+        self._stream = TaskStream(
+            len(tasks),
+            seed=config.seed,
+            process=processes.rank,
+            processes=processes.size,
+            is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
         )
 
     def sample(self, step: int) -> PlayedBatch:
@@ -83,38 +78,39 @@ class BatchSampler:
         Args:
             step: The first step that learns from it; it names the random numbers.
         """
-        initial = self._play(step, self._tasks.take(self._groups_per_batch), 0)
-        if self._sampling is None:
-            return self._batch_of(initial, [], initial, {})
-        filling = self._sampling.begin(self._groups_per_batch)
-        live, dead_groups, sampled, new = list[_Group](), list[_Group](), list[_Group](), initial
-        while new:
-            choice = filling.offer([self._outcomes(group) for group in new])
-            live += [new[place] for place in choice.keep]
-            dead_groups += [new[place] for place in choice.spare]
-            sampled += new
-            more = self._sampling.refill(
-                filling.next_draw(self._processes.gather([tuple(filling.tally)]))
-            )
-            new = self._play(step, more, len(sampled)) if more else []
-        self._sampling.note(
-            self._processes.gather([[r.outcome for r in group] for group in sampled])
-        )
-        metrics = self._processes.sum_of(filling.metrics())
-        metrics["sampling_rounds"] /= self._processes.size  # which all draw equally often
-        return self._batch_of(live, dead_groups[: filling.missing], sampled, metrics)
+        played = 0
 
-    def _play(self, step: int, tasks: Sequence[int], played_before: int) -> list[_Group]:
-        """One group for each task, after the groups of the step that were `played_before`."""
+        def draw(count: int) -> list[_Group]:
+            nonlocal played
+            groups = self._play(step, count, played)
+            played += count
+            return groups
+
+        if self._config.sampling is None:
+            groups = draw(self._groups_per_batch)
+            return self._batch_of(groups, [], groups, {})
+        filled = fill(
+            self._groups_per_batch,
+            self._config.sampling,
+            draw,
+            self._outcomes,
+            lambda tally: self._processes.gather([tally]),
+        )
+        metrics = self._processes.sum_of(filled.metrics)
+        metrics["sampling_rounds"] /= self._processes.size  # which all draw equally often
+        return self._batch_of(filled.live, filled.dead, filled.drawn, metrics)
+
+    def _play(self, step: int, count: int, played_before: int) -> list[_Group]:
+        """`count` groups, after the groups of the step that were `played_before`."""
         size, seed = self._config.group_size, self._config.seed
         numbers = [
             self._processes.size * place + self._processes.rank
-            for place in range(played_before, played_before + len(tasks))
+            for place in range(played_before, played_before + count)
         ]
         played = self._player.play(
             [
-                Request(self._ids[task], group, f"{seed}-{step}-{group}-{member}")
-                for group, task in zip(numbers, tasks, strict=True)
+                Request(self._tasks[task].id, group, f"{seed}-{step}-{group}-{member}")
+                for group, task in zip(numbers, self._stream.take(count), strict=True)
                 for member in range(size)
             ]
         )
@@ -149,8 +145,7 @@ class BatchSampler:
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint, as JSON can hold it."""
-        sampling = self._sampling.state_dict() if self._sampling is not None else None
-        return {"tasks": self._tasks.state_dict(), "sampling": sampling}
+        return self._stream.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state of `state_dict`.
@@ -158,9 +153,7 @@ class BatchSampler:
         Raises:
             ConfigurationError: It is the state of other tasks or of another seed.
         """
-        self._tasks.load_state_dict(state["tasks"])
-        if self._sampling is not None and state["sampling"] is not None:
-            self._sampling.load_state_dict(state["sampling"])
+        self._stream.load_state_dict(state)
 
 
 def figures_of(rollout: Rollout) -> Figures:

@@ -99,7 +99,8 @@ class ReferenceTrainer:
         self._processes = Processes()
         make_ready(self._processes.place(model), config)
         player = Player(model, tokenizer, env_id, env_kwargs, play_settings(config))
-        tasks = _check_and_list_tasks(player, tokenizer, config)
+        tasks = player.env.tasks
+        _check(player, tokenizer, config)
         self._adapter = None if adapter is None else Adapter(model, adapter, config.seed)
         self._processes.align(parameter.data for parameter in model.parameters())
         self._batch_sampler = BatchSampler(player, tasks, config, self._processes)
@@ -286,15 +287,12 @@ def play_settings(config: ReferenceConfig) -> PlaySettings:
     )
 
 
-def _check_and_list_tasks(
-    player: Player, tokenizer: PreTrainedTokenizerBase, config: ReferenceConfig
-) -> list[str]:
-    """The tasks to draw from, after checks of the model and its chat template."""
-    ids = list(playable_tasks(player.env.tasks, None, config.seed).ids)
-    player.env.reset(options={"task_id": ids[0]})
+def _check(player: Player, tokenizer: PreTrainedTokenizerBase, config: ReferenceConfig) -> None:
+    """Check that a task can be played, the model, and its chat template."""
+    first = playable_tasks(player.env.tasks, 1, config.seed)[0]
+    player.env.reset(options={"task_id": first.id})
     check_model(player.model)
     check_template(player.model, tokenizer, player.env)
-    return ids
 
 
 def _setup(
