@@ -22,11 +22,10 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import reference_options
-from adapters.reference.decoder import check_model
-from adapters.reference.distributed import Processes
+from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.evaluation import BatchPlay
-from adapters.reference.trainer import ReferenceTrainer
+from adapters.reference.processes import Processes
+from adapters.reference.train import ReferenceTrainer
 from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.low_rank import Adapter
@@ -54,12 +53,16 @@ from toolgym.commands import (
 from toolgym.commands.progress import Bars
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.generation import check_model
+from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
 from toolgym.report.page import FILE
 from toolgym.runs.dashboards import reported
 from toolgym.runs.run import METRICS, ROLLOUTS, Run
 
 RUNS: Final = Path("runs")
+SHOWN: Final = 4
+"""Episodes of a batch whose transcripts are kept."""
 
 
 @contextmanager
@@ -422,11 +425,32 @@ def _of_the_reference(
     check_template(model, tokenizer, env)
 
 
+def reference_options(settings: TrainSettings) -> ReferenceConfig:
+    """The config of the reference trainer that the settings of a run mean.
+
+    Raises:
+        ConfigurationError: A value is unknown or out of range.
+    """
+    options: dict[str, Any] = {
+        "steps": max(1, settings.steps),  # without steps the trainer is not called
+        "seed": settings.seed,
+        "group_size": settings.group_size,
+        "prompts": settings.prompts,
+        "temperature": settings.temperature,
+        "max_completion_length": settings.max_completion_length,
+        "learning_rate": settings.learning_rate,
+        "save_every": settings.save_every,
+        "control": settings.control,
+        "dtype": settings.dtype,
+    }
+    return reference_config(options | settings.trainer_options)
+
+
 def train_with_reference(job: phases.Grpo) -> None:
     """Train the job's model in place, up to the last step of its settings.
 
-    The trainer goes on from its own last checkpoint; metrics and transcripts of steps after that
-    checkpoint are cut off first, since those steps are done again.
+    The trainer resumes from its own last checkpoint; metrics and transcripts of steps after that
+    checkpoint are cut off first, since those steps are made again.
 
     Raises:
         ConfigurationError: The trainer cannot train with these settings.
@@ -435,24 +459,31 @@ def train_with_reference(job: phases.Grpo) -> None:
     """
     settings, run = job.settings, job.run
     config = reference_options(settings)
-    done = max(Checkpoints(run.checkpoints, config.keep).steps(), default=0)
-    job.cut_off_after(done)
-    processes = Processes()
+    job.cut_off_after(max(Checkpoints(run.checkpoints, config.keep).steps(), default=0))
 
-    def is_enough(step: int, trained: Adapter | None) -> bool:
-        return bool(settings.eval_every) and any(processes.gather([job.is_enough(step, trained)]))
+    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
+        job.tell_metrics(step, metrics)
+        job.tell_rollouts(step, [episode.to_json() for episode in episodes[:SHOWN]])
 
-    ReferenceTrainer(
+    def evaluate(step: int, adapter: Adapter | None) -> dict[str, float] | None:
+        return None if job.is_enough(step, adapter) else job.held_out_figures(step)
+
+    trainer = ReferenceTrainer(
         job.model,
         job.tokenizer,
         settings.env_id,
         run.checkpoints,
         config,
         env_kwargs=settings.training_kwargs,
-        on_metrics=job.tell_metrics,
-        on_rollouts=job.tell_rollouts,
-        is_enough=is_enough,
+        lora=adapter_config(settings),
+        on_step=on_step,
+        evaluate=evaluate,
         on_save=lambda folder: note_origin(folder, settings),
-        kept=lambda: job.kept,
-        adapter=adapter_config(settings),
-    ).train()
+    )
+    trainer.train()
+    if trainer.adapter is not None:
+        if job.kept is not None:
+            trainer.adapter.load(job.kept)
+        trainer.adapter.merge()
+    else:
+        job.load_kept()

@@ -72,6 +72,33 @@ class Adapter:
         with self._inside.disable_adapter():
             yield self.model
 
+    @contextmanager
+    def merged(self) -> Iterator[PreTrainedModel]:
+        """A context in which the model's own weights hold the adapter too, for faster rollouts.
+
+        The weights are changed in place, so that what refers to their memory stays valid, and are
+        restored exactly afterwards; adapter and gradients are untouched. Takes a copy of the
+        adapted weights for as long.
+        """
+        from peft.tuners.tuners_utils import BaseTunerLayer
+
+        layers = [module for module in self.model.modules() if isinstance(module, BaseTunerLayer)]
+        originals = {
+            weight: weight.detach().clone()
+            for layer in layers
+            for weight in layer.get_base_layer().parameters()
+        }
+        try:
+            with torch.no_grad():
+                for layer in layers:
+                    layer.merge()
+            yield self.model
+        finally:
+            for layer in layers:
+                layer.merged_adapters.clear()
+            for weight, original in originals.items():
+                weight.data.copy_(original)
+
     def save_pretrained(self, folder: Path) -> None:
         """Write the adapter, and nothing of the model, into a folder."""
         self._inside.save_pretrained(str(folder), save_embedding_layers=False)

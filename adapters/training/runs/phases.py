@@ -108,6 +108,12 @@ class Grpo:
             step, self.model, self.tokenizer, saved
         )
 
+    def held_out_figures(self, step: int) -> dict[str, float]:
+        """The metrics of the evaluation that was made after a step; empty where there was none."""
+        history = self.held_out.history if self.held_out is not None else []
+        found = next((each for each in history if each["step"] == step), {})
+        return {name: value for name, value in found.items() if name.startswith("held_out_")}
+
     @property
     def is_over(self) -> bool:
         """Whether what was evaluated so far has ended the training."""

@@ -1,16 +1,15 @@
 """Data parallelism: processes that train one model, each on whole groups of rollouts.
 
-`torchrun` or `accelerate launch` starts them; where neither did, there is one, and nothing here
-does anything. Every process holds the whole model. They exchange three things: what rollouts
-earned, since advantages are compared over all of them; gradients, which are added up; and numbers.
-As tasks are dealt in turns and random numbers are named, any number of processes plays the same
-rollouts.
+`torchrun` or `accelerate launch` starts them. Every process holds the whole model. They exchange
+rewards, since advantages are estimated over all rollouts, gradients, which are summed, and metrics.
+Tasks are dealt in turns and random numbers are named, so any number of processes plays the same
+rollouts. In a single process nothing here does anything.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import torch
@@ -18,7 +17,6 @@ from accelerate import PartialState
 from accelerate.utils import gather_object
 from torch import Tensor, nn
 
-from adapters.training.models.weight_updates import Trained
 from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -72,16 +70,14 @@ class Processes:
                 summed[name] = summed.get(name, 0.0) + number
         return summed
 
-    def add_up(self, trained: Sequence[Trained]) -> None:
-        """All-reduce the gradients in place by sum; a missing gradient counts as zeros."""
-        if self.size == 1:
-            return
-        if not any(self.gather([any(each.grad is not None for each in trained)])):
-            return
-        for each in trained:
-            if each.grad is None:
-                each.grad = torch.zeros_like(each.parameter, dtype=each.wide)
-            torch.distributed.all_reduce(each.grad)
+    def add_up(self, gradients: Callable[[], Sequence[Tensor]]) -> None:
+        """Sum the gradients of all processes in place.
+
+        Args:
+            gradients: Gives the gradients of this process; not called in a single process.
+        """
+        for gradient in gradients() if self.size > 1 else ():
+            torch.distributed.all_reduce(gradient)
 
     def place(self, model: M) -> M:
         """Move a model to this process' own device: all processes often load it onto one GPU."""

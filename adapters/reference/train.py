@@ -1,0 +1,666 @@
+"""GRPO on a tool environment: the whole training loop in one file.
+
+    Player.play                             group_size rollouts of each task, all of them together
+    ReferenceTrainer.sample                 replaces groups whose rollouts all had one outcome
+                    .advantages             compares each reward with those of its group
+                    .reference_log_probs    for the KL penalty
+                    .gradient               of the loss over the sampled tokens
+                    .train                  guards look at the step's metrics before the weights
+                                            move; then AdamW, or no update, or a roll back
+
+The loss and the estimator of advantages are chosen by name (`adapters.reference.losses`,
+`adapters.training.algorithms.advantages`). Four other things are calls into named modules: tokens
+of chats (`chat`), generation (`toolgym.generation`), several processes (`processes`) and folders
+of checkpoints (`checkpoint`).
+
+A rollout is one list of tokens that is never rendered or encoded again:
+
+    prompt            | tokens
+    system, question  | turn, result, turn, result, ..., turn
+                      | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
+
+Left out, since other trainers do it better: generation on other devices than training (TRL with
+vLLM), sharded weights (every process holds the whole model), a value model, rollouts that continue
+while the weights move, models that see images.
+
+    torchrun --nproc_per_node 2 -m adapters.reference.train --help
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from adapters.reference.chat import ChatFormat, check_template
+from adapters.reference.checkpoint import Checkpoints
+from adapters.reference.config import ReferenceConfig
+from adapters.reference.losses import Pass, Totals, policy_loss
+from adapters.reference.processes import Processes
+from adapters.training.algorithms.advantages import advantages
+from adapters.training.algorithms.dynamic_sampling import TaskStream
+from adapters.training.algorithms.groups import is_dead
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.training.guards.config import Action
+from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
+from adapters.training.guards.guards import Guards, no_snapshot_message, rollback_message
+from adapters.training.models.low_rank import Adapter
+from adapters.training.models.master_weights import MasterAdamW
+from adapters.training.models.ready import make_ready
+from adapters.training.models.token_log_probs import passes, token_log_probs
+from adapters.training.models.tokenized_examples import Example, context_length
+from adapters.training.runs.progress import peak_memory
+from toolgym import registration
+from toolgym.env import ToolEnv
+from toolgym.errors import EnvironmentFault
+from toolgym.generation import Engine, Generation, check_model
+from toolgym.messages import Message, turn_messages
+from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.runs.metrics import recorded
+from toolgym.tasks import seed_of
+
+_logger = logging.getLogger(__name__)
+
+
+# Play ---------------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Rollout:
+    """One rollout: what is asked for, and once it is played what came of it.
+
+    Attributes:
+        task_id: A task of the environment.
+        group: Rollouts with the same number are compared with each other.
+        stream: With the task the name of its random numbers.
+        tokens: Prompt, tokens, mask and log-probabilities at sampling.
+        unfinished: It ran out of tokens before the episode was over.
+        cut: It ran out of tokens inside a turn.
+        fault: What failed in the environment; empty where nothing did.
+        episode: The transcript; None where no episode began.
+        reward: The score of the episode; nan where a fault left it unscored.
+        turn_rewards: What each turn added to the score; they sum to the reward.
+    """
+
+    task_id: str
+    group: int
+    stream: str
+    env: Any = None
+    tokens: Generation = field(default_factory=lambda: Generation([], "", 0))
+    unfinished: bool = False
+    cut: bool = False
+    fault: str = ""
+    episode: EpisodeRecord | None = None
+    reward: float = math.nan
+    turn_rewards: list[float] = field(default_factory=list)
+
+
+class Player:
+    """Plays episodes of an environment with a model.
+
+    Args:
+        slots: Rollouts in the KV cache at the same time.
+        workers: Threads that run the tools of different rollouts.
+
+    Raises:
+        ConfigurationError: There is no such environment, or the chat template cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        env_id: str,
+        env_kwargs: Mapping[str, Any] | None = None,
+        *,
+        slots: int = 64,
+        workers: int = 8,
+    ) -> None:
+        self.model, self._tokenizer = model, tokenizer
+        self._make = partial(registration.make, env_id, **(env_kwargs or {}))
+        self._env_id, self._envs = env_id, [self._make()]
+        self._chat = ChatFormat(model, tokenizer, self.env)
+        self._engine = Engine(model, stop=self._chat.stop, slots=slots)
+        self._threads = ThreadPoolExecutor(workers)
+
+    @property
+    def env(self) -> ToolEnv[Any]:
+        """One of its environments."""
+        return self._envs[0]
+
+    def check(self, task_id: str) -> int:
+        """Check model and chat template, and return the number of tokens of a task's prompt.
+
+        Raises:
+            ConfigurationError: They cannot be used; the message says why and what to do.
+        """
+        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        check_model(self.model)
+        check_template(self.model, self._tokenizer, self.env)
+        return len(self._chat.prompts([self.env])[0])
+
+    def play(
+        self,
+        rollouts: Sequence[Rollout],
+        *,
+        max_tokens: int,
+        temperature: float = 1.0,
+        turn_tokens: int | None = None,
+    ) -> None:
+        """Play the rollouts, all of them together.
+
+        Args:
+            max_tokens: Most tokens of a rollout after its prompt, tool results included.
+            temperature: 0 takes the likeliest tokens.
+            turn_tokens: Most tokens of a turn; a longer turn is cut there and played as it is.
+        """
+        while len(self._envs) < len(rollouts):
+            self._envs.append(self._make())
+        for rollout, env in zip(rollouts, self._envs, strict=False):
+            rollout.env = env
+        list(self._threads.map(_reset, rollouts))
+        started = [rollout for rollout in rollouts if not rollout.fault]
+        tasks = {rollout.task_id: rollout.env for rollout in reversed(started)}
+        prompts = dict(zip(tasks, self._chat.prompts(list(tasks.values())), strict=True))
+        playing: dict[int, Rollout] = {}
+        for rollout in started:
+            prompt = prompts[rollout.task_id]
+            room = min(max_tokens, context_length(self.model) - len(prompt))
+            rollout.tokens = Generation(prompt, f"{rollout.stream}-{rollout.task_id}", room)
+            rollout.unfinished = room < 1
+            if room >= 1:
+                playing[id(rollout.tokens)] = rollout
+
+        def reply(ended: list[Generation]) -> list[list[int] | None]:
+            """Step the environments of rollouts whose turn is over; the tokens of the results."""
+            turns = [playing[id(each)] for each in ended]
+            answers = list(self._threads.map(self._step, turns))
+            results = iter(self._chat.following([answer for answer in answers if answer]))
+            return [
+                self._continue(turn, next(results)) if answer else None
+                for turn, answer in zip(turns, answers, strict=True)
+            ]
+
+        was_training = self.model.training
+        self.model.train(False)
+        self._engine.generate(
+            [rollout.tokens for rollout in playing.values()],
+            reply,
+            temperature=temperature,
+            turn_tokens=turn_tokens,
+        )
+        self.model.train(was_training)
+        for rollout in started:
+            episode = rollout.episode = EpisodeRecord.of(rollout.env.episode, self._env_id)
+            rollout.reward = episode.score
+            earned = [turn["reward"] for turn in episode.turns]
+            earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
+            if earned:  # what closing the episode changed belongs to the last turn
+                earned[-1] += episode.score - math.fsum(earned)
+            rollout.turn_rewards = earned
+
+    def _step(self, rollout: Rollout) -> list[Message]:
+        """Give a turn to the environment; the messages that answer it, none after the last turn."""
+        tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
+        turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
+        try:
+            rollout.env.step(turn)
+        except EnvironmentFault as fault:
+            rollout.fault = str(fault)
+            return []
+        episode = rollout.env.episode
+        return [] if episode.over else turn_messages(episode.turns[-1])[1:]
+
+    def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
+        """The tokens between a turn and the next; None if no room is left for them."""
+        tokens, most = rollout.tokens.tokens, rollout.tokens.max_tokens
+        if result[:1] == tokens[-1:]:
+            result = result[1:]  # the turn stopped with the opening of the next message
+        if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
+            rollout.cut = len(tokens) >= most
+            result = [*self._chat.end_of_turn, *result]
+        rollout.unfinished = len(tokens) + len(result) >= most
+        return None if rollout.unfinished else result
+
+
+def _reset(rollout: Rollout) -> None:
+    try:
+        seed = seed_of(rollout.task_id)
+        rollout.env.reset(seed=seed, options={"task_id": rollout.task_id})
+    except EnvironmentFault as fault:
+        rollout.fault = str(fault)
+
+
+def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
+    """Play each task once, greedily, and return the figures."""
+    rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
+    player.play(rollouts, max_tokens=max_tokens, temperature=0)
+    return Evaluation(tuple(each.episode for each in rollouts if each.episode is not None))
+
+
+# Train --------------------------------------------------------------------------------------------
+
+
+class Sample(NamedTuple):
+    """A rollout that is learned from; m tokens of it were sampled.
+
+    Attributes:
+        text: Prompt and completion, and which of the tokens are in the loss.
+        old: [m] float, log-probabilities at sampling.
+        advantages: [m] float.
+    """
+
+    text: Example
+    old: Tensor
+    advantages: Tensor
+
+
+OnStep = Callable[[int, dict[str, float], list[EpisodeRecord]], None]
+Evaluate = Callable[[int, Adapter | None], Mapping[str, float] | None]
+
+
+class ReferenceTrainer:
+    """Trains a model with GRPO, in place.
+
+    Args:
+        model: The policy, on the device to train on; each of several processes moves it to its own.
+        tokenizer: With a chat template that renders tools.
+        env_id: A registered `ToolEnv`.
+        folder: Checkpoints; training resumes from the last one.
+        config: The settings.
+        env_kwargs: For the environment.
+        lora: A `LoraConfig` of peft: an adapter is trained instead of all weights. It stays in the
+            model, as `adapter`; `adapter.merge()` adds it to the weights.
+        on_step: Called after each step with its number, its metrics (`toolgym.runs.metrics`) and
+            the episodes of its batch; none for further updates from the same batch.
+        evaluate: Called before each batch and at the end, with the number of steps made and the
+            adapter. It returns the metrics of an evaluation, which the guards see, an empty mapping
+            where none is due, or None to end the training. Only process 0 calls it.
+        on_save: Called with the folder of a checkpoint before it is complete, to add files.
+
+    Raises:
+        ConfigurationError: The environment, the model or its chat template cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        env_id: str,
+        folder: Path,
+        config: ReferenceConfig,
+        *,
+        env_kwargs: Mapping[str, Any] | None = None,
+        lora: Any = None,
+        on_step: OnStep = lambda step, metrics, episodes: None,
+        evaluate: Evaluate = lambda step, adapter: {},
+        on_save: Callable[[Path], None] = lambda folder: None,
+    ) -> None:
+        self.step = 0
+        self._config, self._model, self._tokenizer = config, model, tokenizer
+        self._on_step, self._evaluate = on_step, evaluate
+        self._processes = Processes()
+        make_ready(self._processes.place(model), config.dtype, config.gradient_checkpointing)
+        self.player = Player(
+            model, tokenizer, env_id, env_kwargs, slots=config.at_once, workers=config.workers
+        )
+        tasks = self.player.env.tasks
+        self._task_ids = tasks.ids
+        self._tasks = TaskStream(
+            len(tasks),
+            seed=config.seed,
+            process=self._processes.rank,
+            processes=self._processes.size,
+        )
+        self.player.check(tasks.first_playable(1).ids[0])
+        self.adapter = None if lora is None else Adapter(model, lora, config.seed)
+        self._processes.align(parameter.data for parameter in model.parameters())
+        self._reference = None
+        if config.loss.beta and self.adapter is None:
+            self._reference = copy.deepcopy(model).requires_grad_(False).train(False)
+        self._optimizer = MasterAdamW(
+            (each for each in model.parameters() if each.requires_grad),
+            betas=config.betas,
+            weight_decay=config.weight_decay,
+        )
+        self._guards, self._faults = Guards(config.guards), FaultLimit(config.steps)
+        self._checkpoints = Checkpoints(folder, config.keep, on_save)
+
+    def train(self) -> None:
+        """Train up to the last step, from the last checkpoint if there is one.
+
+        Raises:
+            TrainingStopped: The guards ended the run; the text says why and what to change.
+            EnvironmentFault: The environment keeps failing.
+            ConfigurationError: The checkpoint is of another model, other tasks or another seed.
+        """
+        config, saved = self._config, self._checkpoint_steps()
+        if saved:
+            self._resume(saved[-1])
+        else:
+            self._save()
+        last_saved = self.step
+        while (held_out := self._held_out()) is not None and self.step < config.steps:
+            began = time.perf_counter()
+            learned, played, metrics = self.sample()
+            episodes = [each.episode for each in played if each.episode is not None]
+            metrics |= held_out
+            metrics["rollout_seconds"] = time.perf_counter() - began
+            samples = self.advantages(learned)
+            reference = self.reference_log_probs(samples)
+            for update in range(min(config.updates_per_batch, config.steps - self.step)):
+                began = time.perf_counter()
+                self.step += 1
+                metrics |= self.gradient(samples, reference)
+                if update:  # the ratio is no longer that of a fresh batch
+                    metrics.pop("mismatch", None)
+                norm, broken = self._optimizer.norm()
+                metrics["grad_norm"] = float(norm)
+                metrics["nonfinite_gradients"] = float(broken)
+                metrics["nonfinite_weights"] = float(self._optimizer.nonfinite_weights())
+                decision = self._guards.observe(self.step, metrics)
+                rate = self.learning_rate() * decision.learning_rate_scale
+                if decision.update:
+                    self._optimizer.step(rate, norm, config.max_grad_norm)
+                else:
+                    self._optimizer.discard()
+                metrics["learning_rate"] = rate
+                metrics["update_seconds"] = time.perf_counter() - began
+                metrics["peak_memory"] = peak_memory(self._model.device)
+                if self._processes.is_main:
+                    for line in decision.log_lines:
+                        _logger.warning("%s", line)
+                    self._on_step(self.step, recorded(metrics | self._guards.metrics()), episodes)
+                if decision.action is Action.STOP:
+                    raise TrainingStopped(self.step, decision.diagnosis)
+                if decision.action is Action.ROLL_BACK:
+                    self._roll_back(decision.reasons)
+                    break
+                metrics, episodes = {}, []
+            if self.step - last_saved >= config.save_every:
+                self._save()
+                last_saved = self.step
+        if last_saved < self.step:
+            self._save()
+        self._optimizer.close()
+
+    def sample(self) -> tuple[list[Rollout], list[Rollout], dict[str, float]]:
+        """Play the rollouts of a batch; with dynamic sampling until enough groups are live.
+
+        A group is live if its rollouts differ in outcome. Which groups are kept depends only on
+        that and on their order, so the kept ones are an unbiased sample of live groups. Yu et al.
+        2025 (DAPO), arXiv:2503.14476, section 3.2.
+
+        Returns:
+            The rollouts to learn from and all that were played, both of this process; and the
+            metrics of the rollouts that all processes played.
+        """
+        config, processes = self._config, self._processes
+        places = processes.share_of(config.prompts)
+        most = math.floor(places * (config.max_draws or 1))
+        live: list[list[Rollout]] = []
+        played: list[list[Rollout]] = []
+        wanted, rounds = places, 0
+        while wanted:
+            groups = self._play_groups(self._tasks.take(wanted), len(played))
+            played, rounds = played + groups, rounds + 1
+            live += [group for group in groups if self._teaches(group)]
+            counts = processes.gather([(places - len(live), len(live), len(played))])
+            missing, found, drawn = (list(each) for each in zip(*counts, strict=True))
+            # The processes draw equally often: as many as the emptiest should need at the share of
+            # live groups so far, and never more than a full batch, which is known to fit.
+            share = (sum(found) + 1) / (sum(drawn) + 2)
+            expected = math.ceil(max(0, *missing) / share)
+            wanted = min(expected, places, most - max(drawn)) if config.max_draws else 0
+        kept = live[:places]
+        everything = [rollout for group in played for rollout in group]
+        rows = [(_figures(each), each.reward, each.group) for each in everything]
+        metrics = batch_metrics(*zip(*processes.gather(rows), strict=True))
+        if config.max_draws:
+            metrics |= processes.sum_of(
+                {
+                    "drawn_groups": len(played),
+                    "dropped_groups": len(played) - len(live),
+                    "surplus_groups": len(live) - len(kept),
+                    "masked_groups": places - len(kept),
+                    "sampling_rounds": rounds / processes.size,
+                }
+            )
+        faults = processes.gather([each.fault for each in everything])
+        latest = next((fault for fault in reversed(faults) if fault), "")
+        self._faults.note(self.step + 1, len(faults), sum(map(bool, faults)), latest)
+        return [rollout for group in kept for rollout in group], everything, metrics
+
+    def _play_groups(self, tasks: Sequence[int], before: int) -> list[list[Rollout]]:
+        """Play one group for each task, after the groups of the step that were played before."""
+        config, processes, step = self._config, self._processes, self.step + 1
+        numbers = [processes.size * (before + n) + processes.rank for n in range(len(tasks))]
+        rollouts = [
+            Rollout(self._task_ids[task], group, f"{config.seed}-{step}-{group}-{member}")
+            for group, task in zip(numbers, tasks, strict=True)
+            for member in range(config.group_size)
+        ]
+        most, temperature = config.max_completion_length, config.temperature
+        with self.adapter.merged() if self.adapter is not None else nullcontext():
+            self.player.play(rollouts, max_tokens=most, temperature=temperature)
+        if config.control is not None:  # every scored rollout gets the reward of another
+            scored = [each for each in rollouts if math.isfinite(each.reward)]
+            rewards = [each.reward for each in scored]
+            random.Random(f"toolgym-control-{config.seed}-{step}-{before}").shuffle(rewards)
+            for each, reward in zip(scored, rewards, strict=True):
+                each.reward = reward
+        size = config.group_size
+        return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
+
+    def _teaches(self, group: Sequence[Rollout]) -> bool:
+        """Whether a group has something to learn from: different outcomes, if that is asked for."""
+        if not any(map(self._is_in_loss, group)):
+            return False
+        outcomes = [
+            _figures(each).outcome if math.isfinite(each.reward) else None for each in group
+        ]
+        return self._config.max_draws is None or not is_dead(outcomes)
+
+    def _is_in_loss(self, rollout: Rollout) -> bool:
+        may_learn = self._config.learn_from_unfinished or not rollout.unfinished
+        return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
+
+    def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
+        """Estimate advantages over the rollouts of all processes; the samples of this process.
+
+        A rollout that alone is left out of the loss, since it ran out of tokens, is still one that
+        the others of its group are compared with.
+        """
+        processes = self._processes
+        own = [(each.reward, each.group, each.turn_rewards) for each in rollouts]
+        everyone = processes.gather(own)
+        if not everyone:
+            return []
+        rewards, groups, turns = zip(*everyone, strict=True)
+        rows = [torch.tensor(row, dtype=torch.float64) for row in turns]
+        values = advantages(  # [N], or [N, S] for turns
+            self._config.advantages,
+            torch.tensor(rewards, dtype=torch.float64),  # [N]
+            torch.tensor(groups),  # [N]
+            turn_rewards=pad_sequence(rows, batch_first=True),  # [N, S]
+            taken=pad_sequence([torch.ones_like(row) for row in rows], batch_first=True).bool(),
+            limit=self._config.advantage_limit,
+        )
+        first = sum(processes.gather([len(own)])[: processes.rank])
+        samples = []
+        for rollout, value in zip(rollouts, values[first:], strict=False):
+            if not self._is_in_loss(rollout):
+                continue
+            tokens = rollout.tokens
+            lengths = torch.tensor([end - start for start, end in tokens.turns])
+            of_turns = value.expand(len(lengths)) if value.dim() == 0 else value[: len(lengths)]
+            learn = (*[False] * len(tokens.prompt), *map(bool, tokens.mask))
+            text = Example((*tokens.prompt, *tokens.tokens), learn)
+            old = torch.tensor(tokens.log_probs)[torch.tensor(tokens.mask).bool()]
+            samples.append(Sample(text, old, of_turns.float().repeat_interleave(lengths)))
+        return samples
+
+    @torch.no_grad()
+    def reference_log_probs(self, samples: Sequence[Sample]) -> list[Tensor] | None:
+        """Log-probabilities of each sample's tokens under the reference, [m] each.
+
+        The reference is the model as it was before training: a copy of it, or the model without
+        its adapter.
+        """
+        if not self._config.loss.beta:
+            return None
+        adapter, found = self.adapter, dict[int, Tensor]()
+        with nullcontext(self._reference) if adapter is None else adapter.active() as model:
+            for part, texts in self._passes(samples):
+                values, _ = token_log_probs(model, texts, temperature=self._config.temperature)
+                lengths = [len(samples[place].old) for place in part]
+                found |= zip(part, values.split(lengths), strict=True)
+        return [found[place] for place in range(len(samples))]
+
+    def gradient(
+        self, samples: Sequence[Sample], reference: Sequence[Tensor] | None
+    ) -> dict[str, float]:
+        """Compute the gradient of the loss over the samples of all processes.
+
+        Returns:
+            The metrics of the loss.
+        """
+        config, device = self._config, self._model.device
+        counts = self._processes.sum_of(
+            {"rollouts": len(samples), "tokens": sum(len(each.old) for each in samples)}
+        )
+        totals = Totals(counts["rollouts"], counts["tokens"], config.max_completion_length)
+        self._model.train(config.gradient_checkpointing)
+        sums: dict[str, Tensor] = {}
+        for part, texts in self._passes(samples):
+            log_probs, entropy = token_log_probs(  # [M], [M]
+                self._model,
+                texts,
+                temperature=config.temperature,
+                entropy=config.loss.entropy_bonus > 0,
+            )
+            rows = [samples[place] for place in part]
+            lengths = torch.tensor([len(each.old) for each in rows])
+            batch = Pass(
+                log_probs,
+                torch.cat([each.old for each in rows]).to(device),
+                torch.cat([each.advantages for each in rows]).to(device),
+                torch.arange(len(rows)).repeat_interleave(lengths).to(device),
+            )
+            loss, metrics = policy_loss(
+                batch,
+                config.loss,
+                totals,
+                reference=None if reference is None else torch.cat([reference[p] for p in part]),
+                entropy=entropy,
+            )
+            loss.backward()
+            for name, value in {"loss": loss.detach(), **metrics}.items():
+                sums[name] = sums.get(name, 0.0) + value
+        self._processes.add_up(self._optimizer.gradients)
+        summed = self._processes.sum_of({name: float(value) for name, value in sums.items()})
+        return {**summed, "learnt_tokens": totals.tokens}
+
+    def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
+        """The places and texts of the samples of each forward pass."""
+        texts = [sample.text for sample in samples]
+        for part in passes(texts, self._config.tokens_per_pass):
+            yield part, [texts[place] for place in part]
+
+    def learning_rate(self) -> float:
+        """The scheduled learning rate of the next update; skipped updates do not count."""
+        config, step = self._config, self._optimizer.updates + 1
+        rise = min(1.0, step / (config.lr_warmup_steps + 1))
+        after = step - config.lr_warmup_steps - 1
+        done = max(0.0, after / max(config.steps - config.lr_warmup_steps, 1))
+        fall = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
+        return config.learning_rate * rise * fall[config.lr_decay]
+
+    def _held_out(self) -> Mapping[str, float] | None:
+        """The metrics of an evaluation on held-out tasks, the same on all processes."""
+        own = [self._evaluate(self.step, self.adapter)] if self._processes.is_main else []
+        return self._processes.gather(own)[0]
+
+    # Checkpoints ----------------------------------------------------------------------------------
+
+    def _roll_back(self, reasons: Sequence[str]) -> None:
+        """Restore weights, optimizer and schedule of the last healthy checkpoint.
+
+        Steps and tasks go on, and rollouts are sampled by the number of their step, so the batch
+        that led here is not sampled again.
+
+        Raises:
+            TrainingStopped: There is no healthy checkpoint.
+        """
+        step = self._guards.choose_snapshot(self._checkpoint_steps())
+        if step is None:
+            cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
+            raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
+        self._load(step)
+        if self._processes.is_main:
+            _logger.warning("%s", rollback_message(self.step, step))
+
+    def _save(self) -> None:
+        state = {
+            "updates": self._optimizer.updates,
+            "tasks": self._tasks.state_dict(),
+            "guards": self._guards.state_dict(),
+            "faults": self._faults.state_dict(),
+        }
+        if self._processes.is_main:
+            self._checkpoints.save(
+                self.step,
+                self.adapter or self._model,
+                self._tokenizer,
+                self._optimizer.state_dict(),
+                state,
+                self._guards.healthy_steps,
+            )
+        self._processes.wait()
+
+    def _load(self, step: int) -> dict[str, Any]:
+        """Load weights and optimizer of a checkpoint, and return the rest of its state."""
+        tensors, state = self._checkpoints.load(step, self.adapter or self._model)
+        self._optimizer.load_state_dict(tensors, state["updates"])
+        return state
+
+    def _resume(self, step: int) -> None:
+        state = self._load(step)
+        self._tasks.load_state_dict(state["tasks"])
+        self._guards.load_state_dict(state["guards"])
+        self._faults.load_state_dict(state["faults"])
+        self.step = step
+
+    def _checkpoint_steps(self) -> list[int]:
+        """The steps with a checkpoint, as process 0 sees them."""
+        return self._processes.gather([self._checkpoints.steps()])[0]
+
+
+def _figures(rollout: Rollout) -> Figures:
+    """The counts of a rollout that batch metrics are computed from."""
+    return Figures.of(
+        rollout.episode,
+        written=sum(rollout.tokens.mask),
+        clipped=rollout.cut,
+        unfinished=rollout.unfinished,
+    )
+
+
+if __name__ == "__main__":
+    from adapters.reference.command import main
+
+    main()

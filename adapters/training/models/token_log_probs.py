@@ -1,0 +1,217 @@
+"""Log-probabilities of the tokens that a model learns, and how texts are divided into passes.
+
+Both imitation and reinforcement learning call the model here. Texts of a pass are padded on the
+right, which causal attention never looks at, so no mask is needed. The vocabulary head is applied
+only at positions that predict a learned token (half of a transcript is prompt and tool results),
+and to a limited number of positions at a time: with more of them it is computed again in the
+backward pass, so the logits are never all in memory.
+
+On CUDA widths and numbers of rows are rounded up to a few sizes, cuDNN's attention is switched off
+(it builds a plan for every new shape, which takes tens of milliseconds), and nothing here waits for
+the device.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+from transformers import PreTrainedModel
+
+from adapters.training.models.tokenized_examples import Example
+
+LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
+"""Logits that are in memory together, by type of device: 64 and 256 MiB in float32."""
+_PASS_COST: Final = {"cpu": 128, "cuda": 2048}
+"""Tokens that take as long as a pass takes beyond its tokens; measured on the tiny model for CPUs,
+and for CUDA about 15 ms of kernel launches."""
+
+OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
+"""From logits [P, V] and target tokens [P] to tensors [P]."""
+
+
+def passes(
+    texts: Sequence[Example], tokens: int | None = None, model: PreTrainedModel | None = None
+) -> list[list[int]]:
+    """Divide texts into forward passes of like length, so that they take the least time together.
+
+    Args:
+        texts: Those without a learned token are left out.
+        tokens: Most tokens of a pass, padding included, unless a single text has more; None: any.
+        model: The model that will read them; its device decides how much a pass costs.
+
+    Returns:
+        The places in `texts` of each pass, the shortest texts first.
+    """
+    cost = _PASS_COST.get(model.device.type if model is not None else "cpu", 128)
+    lengths = [len(text.ids) for text in texts]
+    order = [place for place, text in enumerate(texts) if True in text.learn[1:]]
+    order.sort(key=lambda place: lengths[place])
+    # best[n]: what the n shortest cost, and where their last pass begins.
+    best = [(0, 0)]
+    for end in range(1, len(order) + 1):
+        width = lengths[order[end - 1]]
+        first = 0 if tokens is None else min(end - 1, max(0, end - tokens // width))
+        best.append(min((best[i][0] + (end - i) * width + cost, i) for i in range(first, end)))
+    cuts = [len(order)]
+    while cuts[-1]:
+        cuts.append(best[cuts[-1]][1])
+    return [order[start:end] for end, start in itertools.pairwise(cuts)][::-1]
+
+
+def token_log_probs(
+    model: PreTrainedModel,
+    texts: Sequence[Example],
+    *,
+    temperature: float = 1.0,
+    entropy: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of all learned tokens of some texts, computed in one forward pass.
+
+    Args:
+        model: A causal language model.
+        texts: Token ids, and which of them are learned; that of a first token is ignored.
+        temperature: The logits are divided by it.
+        entropy: Whether entropies have a gradient.
+
+    Returns:
+        Log-probabilities [M], and entropies [M] in nats of the distributions that they are from,
+        both float32 (float64 for a model in float64), in order of texts and then of positions.
+    """
+    compute = partial(_log_probs_and_entropies, temperature=temperature, entropy=entropy)
+    log_probs, entropies = at_learned_tokens(model, texts, compute)
+    return log_probs, entropies
+
+
+def at_learned_tokens(
+    model: PreTrainedModel, texts: Sequence[Example], compute: OfLogits
+) -> tuple[Tensor, ...]:
+    """Compute numbers from the logits that predict the learned tokens of some texts.
+
+    Args:
+        compute: Called with some neighboring tokens at a time, and again in the backward pass where
+            there are more of them than `LOGITS_AT_ONCE`.
+
+    Returns:
+        The results of `compute`, concatenated, in order of texts and then of positions.
+    """
+    device = model.device
+    if device.type == "cuda":
+        torch.backends.cuda.enable_cudnn_sdp(False)
+    ids, places = _padded(texts, round_up=device.type == "cuda")
+    targets = _moved(ids.roll(-1, dims=1).flatten()[places], device)
+    ids, places = _moved(ids, device), _moved(places, device)
+    body = _body(model)
+    if body is None:
+        logits = model(input_ids=ids, use_cache=False).logits
+        return compute(logits.flatten(0, 1).index_select(0, places), targets)
+    output = body(input_ids=ids, use_cache=False)
+    hidden = output[0].flatten(0, 1).index_select(0, places)
+
+    def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
+        with _replaced(body, type(output)(last_hidden_state=states[None])):
+            logits = model(input_ids=tokens[None], use_cache=False).logits[0]
+        return compute(logits, tokens)
+
+    most = LOGITS_AT_ONCE.get(device.type, LOGITS_AT_ONCE["cpu"])
+    rows = max(1, most // model.config.get_text_config().vocab_size)
+    if len(targets) <= rows:
+        return head(hidden, targets)
+    pieces = [
+        checkpoint(head, *piece, use_reentrant=False, preserve_rng_state=False)
+        for piece in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
+    ]
+    return tuple(torch.cat(results) for results in zip(*pieces, strict=True))
+
+
+def _log_probs_and_entropies(
+    logits: Tensor, targets: Tensor, temperature: float, entropy: bool
+) -> tuple[Tensor, Tensor]:
+    scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature
+    log_softmax = torch.log_softmax(scaled, dim=1)
+    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
+        entropies = -(log_softmax.exp() * log_softmax).sum(dim=1)
+    return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
+
+
+def _padded(texts: Sequence[Example], round_up: bool) -> tuple[Tensor, Tensor]:
+    """Token ids [B, L], padded on the right, and the flat places that predict learned tokens."""
+    rows, width = len(texts), max(len(text.ids) for text in texts)
+    if round_up:
+        rows, width = _rounded_up(rows), _rounded_up(width)
+    ids = torch.zeros(rows, width, dtype=torch.long)
+    predicts = torch.zeros(rows, width, dtype=torch.bool)
+    for row, text in enumerate(texts):
+        ids[row, : len(text.ids)] = torch.tensor(text.ids)
+        predicts[row, : len(text.ids) - 1] = torch.tensor(text.learn[1:])
+    return ids, predicts.flatten().nonzero().squeeze(1)
+
+
+def _rounded_up(size: int) -> int:
+    """The next number with at most four significant bits, so 12.5 % more at most.
+
+    >>> [_rounded_up(size) for size in (7, 16, 17, 570, 600)]
+    [7, 16, 18, 576, 640]
+    """
+    step = 1 << max(0, size.bit_length() - 4)
+    return -(-size // step) * step
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy a tensor to a device without waiting for it."""
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+# What a model does to its logits after its last layer (a scale, a softcap) belongs to its head. So
+# the head is the model's own `forward`, with given hidden states in place of its body.
+
+
+@contextmanager
+def _replaced(body: Any, output: Any) -> Iterator[None]:
+    """Let a model's body return an output without computing."""
+
+    def forward(*_: Any, **__: Any) -> Any:
+        if output is None:
+            raise _Called
+        return output
+
+    body.forward = forward
+    try:
+        yield
+    finally:
+        del body.forward
+
+
+class _Called(Exception):
+    """A model has called its body."""
+
+
+_bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
+
+
+def _body(model: PreTrainedModel) -> Any:
+    """The part of a model that computes hidden states, if `forward` calls one; else None."""
+    if model not in _bodies:
+        _bodies[model] = next(filter(partial(_calls, model), _candidates(model)), None)
+    return _bodies[model]
+
+
+def _candidates(model: Any) -> list[Any]:
+    found = (model.base_model, model.get_decoder())
+    return [body for body in found if body is not None and body is not model]
+
+
+def _calls(model: PreTrainedModel, body: Any) -> bool:
+    with _replaced(body, None), suppress(_Called):
+        model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
+        return False
+    return True
