@@ -1,0 +1,308 @@
+"""A causal language model over a KV cache with one slot for each sequence.
+
+Nothing here knows an architecture. The one call is `model(input_ids, attention_mask, position_ids,
+past_key_values)`, with a mask that is written out in full, (rows, 1, queries, columns). The keys and
+values of a sequence's token at position p stand in column p of its slot, so that sequences of
+different length need no padding and a step writes in place. A query sees the columns up to its own
+position; later columns hold what earlier passes left, and are overwritten before they are seen.
+
+Whether a model keeps to this is measured: `check_model` compares with plain forward passes. A model
+with recurrent layers or with a mask of its own is refused there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+from transformers.cache_utils import Cache, CacheLayerMixin
+
+from toolgym.errors import ConfigurationError
+from toolgym.generation.precision import in_float32
+
+_GROWTH: Final = 64  # columns are added by at least so many
+
+
+@dataclass
+class _Window:
+    """The slots and columns of the next forward pass, shared by all layers.
+
+    Attributes:
+        slots: Slots of the cache.
+        least: Columns that are allocated at least.
+        first: The first slot of the pass.
+        columns: The column of each new token, (rows, tokens).
+        width: The number of columns that the model reads.
+    """
+
+    slots: int
+    least: int
+    first: int
+    columns: Tensor
+    width: int
+
+
+class _SlotLayer(CacheLayerMixin):
+    """Keys and values of one layer, each (slots, heads, columns, size of a head)."""
+
+    is_sliding = False
+    keys: Tensor
+    values: Tensor
+
+    def __init__(self, window: _Window) -> None:
+        super().__init__()
+        self._window = window
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Allocate no columns yet; `update` does."""
+        self.keys, self.values = (
+            new.new_zeros(self._window.slots, new.shape[1], 0, new.shape[3])
+            for new in (key_states, value_states)
+        )
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Write the new tokens, (rows, heads, tokens, size), and return all columns of their rows."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        window = self._window
+        if self.keys.shape[2] <= window.width:
+            self.keys, self.values = self._widened(self.keys), self._widened(self.values)
+        rows = torch.arange(len(key_states), device=key_states.device)[:, None] + window.first
+        self.keys[rows, :, window.columns] = key_states.transpose(1, 2)
+        self.values[rows, :, window.columns] = value_states.transpose(1, 2)
+        read = slice(window.first, window.first + len(key_states))
+        return self.keys[read, :, : window.width], self.values[read, :, : window.width]
+
+    def get_seq_length(self) -> int:
+        """Columns before the new tokens; rows differ, so this is the widest."""
+        return self._window.width - self._window.columns.shape[1]
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """Width and offset of the mask."""
+        return self._window.width, 0
+
+    def get_max_length(self) -> int:
+        """No limit."""
+        return -1
+
+    def _widened(self, old: Tensor) -> Tensor:
+        """More columns, one of them behind all that are read, for tokens that only pad a pass."""
+        columns = max(self._window.width + 1, old.shape[2] * 5 // 4, self._window.least)
+        columns = -(-columns // _GROWTH) * _GROWTH
+        # Zeros, since masked columns still take part in a sum, and nan times 0 is nan.
+        wider = old.new_zeros(*old.shape[:2], columns, old.shape[3])
+        wider[:, :, : old.shape[2]] = old
+        return wider
+
+
+class SlotCache(Cache):
+    """The KV cache of a batch of sequences, for `model(past_key_values=...)`.
+
+    Args:
+        slots: Most sequences.
+        columns: Tokens of a slot from the beginning on; more are added where they are needed.
+        device: The device of the model.
+    """
+
+    def __init__(self, slots: int, columns: int, device: torch.device) -> None:
+        window = _Window(slots, columns, 0, torch.zeros(0, 0, dtype=torch.long, device=device), 0)
+        # The layers hold the window and not `self`: a cycle would keep the memory after use.
+        self.window = window
+        super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))
+
+    def arrange(self, sources: Sequence[int], columns: int) -> None:
+        """Let slot i have the first columns that slot `sources[i]` had."""
+        moved = [slot for slot, source in enumerate(sources) if slot != source]
+        if not moved:
+            return
+        device = self.window.columns.device
+        to = torch.tensor(moved, device=device)
+        chosen = torch.tensor([sources[slot] for slot in moved], device=device)
+        for cached in self.tensors():
+            cached[to, :, :columns] = cached[chosen, :, :columns]
+
+    def tensors(self) -> Iterator[Tensor]:
+        """Keys and values of every layer."""
+        for layer in self.layers:
+            if isinstance(layer, _SlotLayer):
+                yield from (layer.keys, layer.values)
+
+
+class Decoder:
+    """A model that reads new tokens into the slots of a `SlotCache`.
+
+    Args:
+        model: A causal language model, in evaluation mode.
+        slots: Most sequences.
+        columns: Tokens of a slot from the beginning on.
+    """
+
+    def __init__(self, model: PreTrainedModel, slots: int, columns: int = 0) -> None:
+        self.cache = SlotCache(slots, columns, model.device)
+        self.model = model
+        config = model.config.get_text_config()
+        self._has_additive_mask = model.config._attn_implementation != "sdpa"
+        self._window: int | None = getattr(config, "sliding_window", None)
+        self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
+        # The kernels of CUDA copy a mask whose rows are not aligned.
+        self._multiple = 64 if model.device.type == "cuda" else 1
+
+    def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
+        """Append tokens to the slots from `first` on, in one forward pass.
+
+        Args:
+            texts: The new tokens of each slot, at least one each.
+            starts: The number of tokens that each slot holds already.
+
+        Returns:
+            Logits after the last column of the pass, (rows, vocabulary): those of a row are its own
+            only if no row has more new tokens.
+        """
+        device = self.model.device
+        length = max(map(len, texts))
+        ends = [start + len(ids) for start, ids in zip(starts, texts, strict=True)]
+        width = -(-max(ends) // self._multiple) * self._multiple
+        padded = [list(ids) + [ids[-1]] * (length - len(ids)) for ids in texts]
+        columns = torch.tensor(starts, device=device)[:, None] + torch.arange(length, device=device)
+        # What pads a row is written behind all rows' ends, with the position of the row's last token.
+        return self.logits(
+            first,
+            torch.tensor(padded, device=device),
+            columns.clamp(max=max(ends)),
+            columns.clamp(max=torch.tensor(ends, device=device)[:, None] - 1),
+            width,
+        )
+
+    def logits(
+        self, first: int, tokens: Tensor, columns: Tensor, positions: Tensor, width: int
+    ) -> Tensor:
+        """One forward pass over the slots from `first` on; it depends on no value of a tensor.
+
+        Args:
+            tokens: (rows, tokens), as `columns` and `positions`.
+            width: Columns that the model reads.
+
+        Returns:
+            Logits after the last token, (rows, vocabulary).
+        """
+        window = self.cache.window
+        window.first, window.columns, window.width = first, columns, width
+        logits: Tensor = self.model(
+            input_ids=tokens,
+            attention_mask=self._mask(columns, width),
+            position_ids=positions,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        ).logits
+        return logits[:, -1]
+
+    def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
+        """The attention mask, (rows, 1, queries, width); by kind of layer where kinds differ."""
+        own = columns[:, None, :, None]
+        every = torch.arange(width, device=columns.device)
+        visible = every <= own
+        if self._window is None:
+            return self._mask_for_model(visible)
+        near = self._mask_for_model(visible & (every > own - self._window))
+        if not self._kinds:
+            return near
+        return {
+            kind: near if kind == "sliding_attention" else self._mask_for_model(visible)
+            for kind in self._kinds
+        }
+
+    def _mask_for_model(self, visible: Tensor) -> Tensor:
+        """The mask in the form of this model's attention: boolean, or additive."""
+        if not self._has_additive_mask:
+            return visible
+        dtype = self.model.dtype
+        hidden = torch.full_like(visible, torch.finfo(dtype).min, dtype=dtype)
+        return hidden.masked_fill(visible, 0.0)
+
+
+def context_length(model: PreTrainedModel) -> int:
+    """Tokens that the model has positions for, and reads all in one way.
+
+    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies where a text outgrows their
+    original length; the keys of a cache are then those of another model.
+    """
+    config = model.config.get_text_config()
+    longest = int(getattr(config, "max_position_embeddings", None) or 2**31)
+    rope = getattr(config, "rope_parameters", None) or {}
+    for part in (rope, *rope.values()):  # of the whole model, or by kind of layer
+        if isinstance(part, dict) and part.get("rope_type") == "longrope":
+            longest = min(longest, int(part.get("original_max_position_embeddings") or longest))
+    return longest
+
+
+_TOLERANCE: Final = 1e-2  # rounding makes 1e-5 of it; positions off by one, the least mistake, 2e-2
+_KINDS: Final = {"full_attention", "sliding_attention"}
+
+
+def check_model(model: PreTrainedModel) -> None:
+    """Check that a model computes the same logits with a `SlotCache` as without a cache.
+
+    Raises:
+        ConfigurationError: It does not, or cannot be called so.
+    """
+    if not isinstance(model, PreTrainedModel):
+        raise ConfigurationError(
+            f"generation takes a transformers model, and this is a {type(model).__name__}: take a"
+            " LoRA model's merge_and_unload(); to train one, hand over a LoraConfig as `adapter`."
+        )
+    kinds = getattr(model.config.get_text_config(), "layer_types", None) or []
+    unknown = sorted(set(kinds) - _KINDS)
+    if unknown:
+        raise _refusal(model, f"it has layers of the kind {', '.join(unknown)}")
+    was_training = model.training
+    model.train(False)
+    try:
+        error = _cached_error(model)
+        if math.isfinite(error):
+            with in_float32(model):
+                error = _cached_error(model)
+    except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as problem:
+        raise _refusal(model, f"{type(problem).__name__}: {problem}") from problem
+    finally:
+        model.train(was_training)
+    if not error <= _TOLERANCE:
+        raise _refusal(model, f"its logits differ by {error:.2g} of their spread")
+
+
+@torch.inference_mode()
+def _cached_error(model: PreTrainedModel) -> float:
+    """The largest difference to plain forward passes, in standard deviations of the logits."""
+    vocabulary = model.config.get_text_config().vocab_size
+    generator = torch.Generator().manual_seed(0)
+    one, two, three = (
+        torch.randint(vocabulary, (n,), generator=generator).tolist() for n in (23, 31, 17)
+    )
+    decoder = Decoder(model, 3)
+    decoder.feed(0, [one[:9], two[:14], three[:3]], (0, 0, 0))  # prompts
+    decoder.cache.arrange((1, 0, 2), 14)
+    decoder.feed(0, [[two[14]], [one[9]]], (14, 9))  # a sampled token
+    decoder.feed(0, [two[15:22], one[10:15], three[3:16]], (15, 10, 3))  # results of tools
+    cached = decoder.feed(0, [[two[22]], [one[15]], [three[16]]], (22, 15, 16))
+    plain = [
+        model(input_ids=torch.tensor([text], device=model.device)).logits[0, -1]
+        for text in (two[:23], one[:16], three[:17])
+    ]
+    uncached = torch.stack(plain)
+    return float(((cached - uncached).abs().max() / uncached.std()).float())
+
+
+def _refusal(model: PreTrainedModel, what: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{type(model).__name__} does not compute with our KV cache what it computes without"
+        f" ({what}). Load it with attn_implementation='sdpa' or 'eager'; if that does not help, its"
+        " layers keep another memory than keys and values: to train it, use --trainer trl."
+    )

@@ -1,0 +1,410 @@
+"""The generation engine: token sequences in, sampled turns and appended answers out.
+
+All sequences of a call advance together, each in a slot of one KV cache.
+
+    admit      waiting sequences take free slots; each distinct prompt is read once and copied
+    decode     the active sequences get a token each, or on CUDA several before the host looks
+    reply      turns that are over are answered, and the answers are read; ended ones free a slot
+
+A sequence whose turn is over waits for its reply. Replies are asked for where no sequence is active
+or at least half of them wait, so that answers, which take a pass of their own, are read together.
+
+On CUDA shapes are rounded up: rows and columns are the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on,
+in a cache of fixed size, so that a step of each shape can be recorded (`toolgym.generation.steps`).
+On a CPU a step computes exactly the rows and columns that there are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from transformers import PreTrainedModel
+
+from toolgym.generation.decoder import Decoder, context_length
+from toolgym.generation.sampling import uniform_numbers
+from toolgym.generation.steps import Row, Steps
+
+TOKENS_READ: Final = 16_384
+"""Tokens of prompts or answers in one pass; each takes some 20 bytes for every hidden unit."""
+_COMMON: Final = 128  # tokens from which on the beginning of different prompts is read once
+_STEPS: Final = 8  # between two looks at the tokens, on CUDA
+_NARROWEST: Final = 128  # columns, on CUDA
+_SHARE: Final = 0.4  # of the free memory of a GPU that a cache may take
+_log: Final = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Generation:
+    """A token sequence in generation; `Engine.generate` extends its lists.
+
+    Attributes:
+        prompt: Its first tokens.
+        stream: The name of its random numbers: the n-th of `tokens` is drawn with the n-th uniform
+            number of that stream, whatever the batch.
+        max_tokens: Most tokens in `tokens`, appended ones included.
+        tokens: The tokens after the prompt: sampled turns and appended answers.
+        mask: 1 where a token was sampled, 0 where it was appended.
+        log_probs: Log-probabilities at sampling, under the tempered distribution; 0.0 where a token
+            was appended or temperature is 0.
+        turns: Begin and end of each sampled turn in `tokens`.
+    """
+
+    prompt: list[int]
+    stream: str
+    max_tokens: int
+    tokens: list[int] = field(default_factory=list)
+    mask: list[int] = field(default_factory=list)
+    log_probs: list[float] = field(default_factory=list)
+    turns: list[tuple[int, int]] = field(default_factory=list)
+
+
+Reply = Callable[[list[Generation]], list[list[int] | None]]
+"""Answers generations whose turn is over: None ends one, tokens are appended to it."""
+
+
+class _Sequence:
+    """A generation in a slot.
+
+    Attributes:
+        limit: Most tokens after the prompt.
+        begin: Where its current turn begins in `tokens`.
+        unread: Tokens that are not in the cache; the last one is read by the next step.
+        active: Whether its turn goes on.
+    """
+
+    def __init__(self, generation: Generation, limit: int, uniforms: Tensor) -> None:
+        self.generation, self.limit = generation, limit
+        self.begin, self.active = 0, True
+        self.unread = generation.prompt[-1:]
+        self._uniforms = uniforms  # of all its tokens, and some behind them
+
+    @property
+    def cached(self) -> int:
+        """Tokens in the cache."""
+        length = len(self.generation.prompt) + len(self.generation.tokens)
+        return length - len(self.unread)
+
+    def room(self, turn_tokens: int | None) -> int:
+        """Tokens that its turn may still get."""
+        length = len(self.generation.tokens)
+        left = self.limit - length
+        return left if turn_tokens is None else min(left, self.begin + turn_tokens - length)
+
+    def row(self, turn_tokens: int | None, steps: int) -> Row:
+        """Its row for some steps."""
+        length = len(self.generation.tokens)
+        room = self.room(turn_tokens) if self.active else 0
+        uniforms = self._uniforms[length : length + steps + 1]
+        return Row(self.unread[-1], self.cached, room, uniforms)
+
+    def append(self, tokens: list[int], log_probs: list[float], sampled: int) -> None:
+        """Append tokens, sampled ones (1) or those of an answer (0)."""
+        self.generation.tokens += tokens
+        self.generation.mask += [sampled] * len(tokens)
+        self.generation.log_probs += log_probs
+        self.unread = tokens[-1:] if sampled else self.unread + tokens
+
+
+class Engine:
+    """Generates with one model.
+
+    Args:
+        model: A causal language model that `check_model` accepts.
+        stop: Tokens that end a turn; they are part of it.
+        slots: Most sequences in the KV cache. On CUDA there are fewer if the cache would take more
+            than two fifths of the free memory, and it is kept for the next call.
+    """
+
+    def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
+        self.model, self.stop, self.slots = model, frozenset(stop), slots
+        self._is_static: bool | None = None  # unknown before the first call
+        self._kept: _Batch | None = None
+
+    def generate(
+        self,
+        generations: Sequence[Generation],
+        reply: Reply | None = None,
+        *,
+        temperature: float = 1.0,
+        turn_tokens: int | None = None,
+    ) -> None:
+        """Generate until each generation is ended or full.
+
+        A turn ends with a token of `stop`, after `turn_tokens` tokens, or where the generation has
+        `max_tokens` or the model no further position. Then `reply` is called with the generations
+        whose turn is over; an answer must leave room for at least one token.
+
+        Args:
+            generations: Without tokens yet. One whose prompt leaves no room gets none, and no reply
+                is asked for it.
+            reply: None ends each generation after its first turn.
+            temperature: 0 takes the likeliest token.
+            turn_tokens: Most tokens of one turn.
+
+        Raises:
+            ValueError: A prompt is empty, or an answer leaves no room.
+        """
+        if not all(generation.prompt for generation in generations):
+            raise ValueError("a prompt needs at least one token.")
+        with _generating(self.model):
+            if self._is_static is None:
+                self._is_static = self.model.device.type == "cuda" and self._is_fast_path_right()
+            self._generate(generations, reply, temperature, turn_tokens)
+
+    def _generate(
+        self,
+        generations: Sequence[Generation],
+        reply: Reply | None,
+        temperature: float,
+        turn_tokens: int | None,
+    ) -> None:
+        context = context_length(self.model)
+        waiting = deque[_Sequence]()
+        for each in generations:
+            limit = min(each.max_tokens, context - len(each.prompt))
+            if limit > 0:
+                uniforms = torch.zeros(limit + _STEPS + 1, dtype=torch.float64)
+                if temperature:
+                    uniforms[:limit] = uniform_numbers(each.stream, limit)
+                waiting.append(_Sequence(each, limit, uniforms))
+        if not waiting:
+            return
+        batch = self._batch(waiting)
+        while True:
+            active = sum(each.active for each in batch.sequences)
+            if 2 * active <= len(batch.sequences):
+                batch.answer(reply)
+                batch.admit(waiting)
+            if not batch.sequences:
+                return
+            batch.decode(temperature, turn_tokens)
+
+    def _batch(self, waiting: Collection[_Sequence]) -> _Batch:
+        """An empty batch for these sequences; with a static cache that of the last call, if it can."""
+        slots = min(self.slots, len(waiting))
+        if not self._is_static:
+            return _Batch(self.model, self.stop, slots)
+        columns = _rounded(max(len(s.generation.prompt) + s.limit for s in waiting), _NARROWEST)
+        if self._kept is not None:
+            if self._kept.slots >= slots and self._kept.columns >= columns:
+                self._kept.sequences.clear()
+                return self._kept
+            slots, columns = max(slots, self._kept.slots), max(columns, self._kept.columns)
+            self._kept = None  # its memory is free before the next one takes some
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+            free, _ = torch.cuda.mem_get_info(self.model.device)
+            slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
+        self._kept = _Batch(self.model, self.stop, slots, columns)
+        return self._kept
+
+    def _column_bytes(self) -> int:
+        """Memory of one token in the cache, in bytes."""
+        decoder = Decoder(self.model, 1)
+        decoder.feed(0, [[0]], [0])
+        return sum(cached[0, :, 0].nbytes for cached in decoder.cache.tensors())
+
+    def _is_fast_path_right(self) -> bool:
+        """Whether the static cache, with CUDA graphs, gives the log-probabilities of plain passes.
+
+        Compared are two turns of a few sequences; the error may be three times that of the growing
+        cache, which is due to rounding.
+        """
+        vocabulary = self.model.config.get_text_config().vocab_size
+        draw = torch.Generator().manual_seed(0)
+        texts = [torch.randint(vocabulary, (n,), generator=draw).tolist() for n in (23, 9, 31, 23)]
+        texts[3] = texts[0]
+
+        def error(is_static: bool) -> float:
+            self._is_static = is_static
+            made = [Generation(list(t), f"check-{n}", 22) for n, t in enumerate(texts)]
+            tails = iter(texts)
+            self._generate(made, lambda over: [next(tails, None) and texts[1][:5] for _ in over], 1.0, 9)
+            return max(map(self._log_prob_error, made))
+
+        try:
+            slow, fast = error(False), error(True)
+            if fast <= 3 * slow + 1e-3:
+                return True
+            problem = f"its log-probabilities are off by {fast:.2g}, and {slow:.2g} without it"
+        except Exception as raised:  # whatever the driver says
+            problem = f"{type(raised).__name__}: {str(raised).strip().split(chr(10))[0]}"
+        self._kept = None
+        _log.warning("Generation goes without static cache and CUDA graphs: %s.", problem)
+        return False
+
+    def _log_prob_error(self, made: Generation) -> float:
+        """The mean difference of recorded log-probabilities to those of one plain forward pass."""
+        ids = torch.tensor([made.prompt + made.tokens], device=self.model.device)
+        table = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1].float().log_softmax(1)
+        plain = table.gather(1, ids[0, len(made.prompt) :, None]).squeeze(1).cpu()
+        mask = torch.tensor(made.mask, dtype=torch.bool)
+        return float((plain - torch.tensor(made.log_probs))[mask].abs().mean())
+
+
+class _Batch:
+    """The sequences in the slots of a decoder; sequence i has slot i.
+
+    Args:
+        slots: Most sequences.
+        columns: Most tokens of a sequence, for a cache of fixed size and steps of rounded shapes.
+            0: the cache grows, and a step computes no more rows and columns than there are.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, stop: Collection[int], slots: int, columns: int = 0
+    ) -> None:
+        self.slots, self.columns = slots, columns
+        self.sequences: list[_Sequence] = []
+        self._stop = stop
+        self._decoder = Decoder(model, slots, columns + 1 if columns else 0)
+        records = bool(columns) and model.device.type == "cuda"
+        most = _STEPS if columns else 1
+        self._steps = Steps(self._decoder, slots, most, sorted(stop), records=records)
+
+    def admit(self, waiting: deque[_Sequence]) -> None:
+        """Fill the free slots; every prompt that is in no slot yet is read once, without its end."""
+        first = len(self.sequences)
+        places = {tuple(s.generation.prompt): slot for slot, s in enumerate(self.sequences)}
+        copies = list[_Sequence]()
+        while waiting and len(self.sequences) + len(copies) < self.slots:
+            new = waiting.popleft()
+            if places.setdefault(tuple(new.generation.prompt), len(self.sequences)) == len(
+                self.sequences
+            ):
+                self.sequences.append(new)
+            else:
+                copies.append(new)
+        prompts = [s.generation.prompt for s in self.sequences[first:]]
+        if prompts:
+            start = self._read_common_beginning(first, prompts)
+            self._read(first, [p[start:-1] or p[start:] for p in prompts], [start] * len(prompts))
+        sources = [places[tuple(s.generation.prompt)] for s in copies]
+        self.sequences += copies
+        self._decoder.cache.arrange(
+            [*range(len(self.sequences) - len(copies)), *sources],
+            max((s.cached for s in copies), default=0),
+        )
+
+    def _read_common_beginning(self, first: int, prompts: Sequence[list[int]]) -> int:
+        """Read what all of some prompts begin with into their slots, once: its length."""
+        low, high = min(prompts), max(prompts)  # what lies between begins alike too
+        shortest = min(map(len, prompts)) - 1
+        common = next((n for n in range(shortest) if low[n] != high[n]), shortest)
+        if len(prompts) == 1 or common < _COMMON:
+            return 0
+        self._decoder.feed(first, [low[:common]], [0])
+        self._decoder.cache.arrange([*range(first), *[first] * len(prompts)], common)
+        return common
+
+    def _read(self, first: int, texts: Sequence[list[int]], starts: Sequence[int]) -> None:
+        """Read tokens into the slots from `first` on, in passes of bounded memory."""
+        rows = max(1, TOKENS_READ // max(map(len, texts)))
+        for place in range(0, len(texts), rows):
+            part = slice(place, place + rows)
+            self._decoder.feed(first + place, texts[part], starts[part])
+
+    def decode(self, temperature: float, turn_tokens: int | None) -> None:
+        """Sample a token for each active sequence, or several where steps are rounded."""
+        active = [place for place, s in enumerate(self.sequences) if s.active]
+        rows = self._rows(active[-1] + 1)
+        if self._rows(len(active)) < rows:
+            self._keep_first([s.active for s in self.sequences])
+            rows = self._rows(len(active))
+            active = list(range(len(active)))
+        going = [self.sequences[place] for place in active]
+        most = self._steps.most
+        steps = min(most, max(s.room(turn_tokens) for s in going))
+        width = max(s.cached for s in going) + steps
+        if self.columns:
+            width = min(_rounded(width, _NARROWEST), self.columns)
+        part = [s.row(turn_tokens, most) for s in self.sequences[:rows]]
+        part += [Row(0, 0, 0, torch.zeros(most + 1, dtype=torch.float64))] * (rows - len(part))
+        sampled = self._steps.run(part, steps, width, temperature)
+        for place in active:
+            sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
+            sequence.append(tokens, log_probs, 1)
+            if tokens[-1] in self._stop or sequence.room(turn_tokens) <= 0:
+                sequence.active = False
+                generation = sequence.generation
+                generation.turns.append((sequence.begin, len(generation.tokens)))
+
+    def _rows(self, count: int) -> int:
+        """Rows of a step for so many sequences."""
+        return min(_rounded(count), self.slots) if self.columns else count
+
+    def answer(self, reply: Reply | None) -> None:
+        """Ask for the replies to all turns that are over, drop what is ended, read the answers."""
+        self._keep_first([s.active for s in self.sequences])
+        first = sum(s.active for s in self.sequences)
+        over = self.sequences[first:]
+        if not over:
+            return
+        answers = reply([s.generation for s in over]) if reply else [None] * len(over)
+        for sequence, tokens in zip(over, answers, strict=True):
+            if tokens is not None:
+                if len(sequence.generation.tokens) + len(tokens) >= sequence.limit:
+                    raise ValueError(f"an answer of {len(tokens)} tokens leaves no room for a turn.")
+                sequence.append(tokens, [0.0] * len(tokens), 0)
+                sequence.begin, sequence.active = len(sequence.generation.tokens), True
+        self._keep_first([s.active for s in self.sequences])
+        self.sequences = [s for s in self.sequences if s.active]
+        answered = self.sequences[first:]
+        if answered:
+            starts = [s.cached for s in answered]
+            self._read(first, [s.unread[:-1] or s.unread for s in answered], starts)
+            for sequence in answered:
+                sequence.unread = sequence.unread[-1:]
+
+    def _keep_first(self, wanted: Sequence[bool]) -> None:
+        """Swap sequences so that the wanted ones have the first slots."""
+        count = sum(wanted)
+        order = list(range(len(wanted)))
+        holes = [place for place in range(count) if not wanted[place]]
+        others = [place for place in range(count, len(wanted)) if wanted[place]]
+        for hole, other in zip(holes, others, strict=True):
+            order[hole], order[other] = other, hole
+        if holes:
+            self._decoder.cache.arrange(order, max(s.cached for s in self.sequences))
+            self.sequences = [self.sequences[place] for place in order]
+
+
+def _rounded(count: int, least: int = 1) -> int:
+    """The next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
+
+    >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
+    [1, 2, 3, 6, 8, 12, 128]
+    """
+    power = 1 << (max(count, least) - 1).bit_length()
+    return power * 3 // 4 if max(count, least) <= power * 3 // 4 else power
+
+
+@contextmanager
+def _generating(model: PreTrainedModel) -> Iterator[None]:
+    """A context for generation: evaluation mode, no gradients, no attention of cuDNN.
+
+    cuDNN makes a plan for each new shape, in tens to hundreds of milliseconds.
+    """
+    was_training = model.training
+    model.train(False)
+    kernels: list[Any] = [
+        SDPBackend.FLASH_ATTENTION,
+        SDPBackend.EFFICIENT_ATTENTION,
+        SDPBackend.MATH,
+    ]
+    try:
+        with ExitStack() as contexts:
+            contexts.enter_context(torch.inference_mode())
+            if model.device.type == "cuda":
+                contexts.enter_context(sdpa_kernel(kernels))
+            yield
+    finally:
+        model.train(was_training)
