@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from adapters.training.algorithms.dynamic_sampling import SamplingConfig, Tally, TaskStream, fill
+from adapters.training.algorithms.dynamic_sampling import Tally, TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures
 from toolgym.errors import ConfigurationError
 
@@ -213,15 +213,13 @@ def single_batch(source: StepSource, inputs: Rows) -> StepBatch:
     return StepBatch(with_tool_mask(draw.batch), draw.own_rewards, [draw])
 
 
-def fill_step(
-    source: StepSource, inputs: Rows, config: SamplingConfig, refills: TaskStream
-) -> StepBatch:
+def fill_step(source: StepSource, inputs: Rows, max_draws: float, refills: TaskStream) -> StepBatch:
     """The batch of a step of live groups only, as far as they are found.
 
     Args:
         source: The functions to play groups with.
         inputs: The rows that TRL has drawn for this process.
-        config: The limit of what a step may draw.
+        max_draws: Most groups that it draws, as a multiple of those it learns from.
         refills: The tasks of further groups.
     """
     size, draws = source.group_size, list[PlayedBatch]()
@@ -232,7 +230,7 @@ def fill_step(
         draws.append(played)
         return [_Group(played, first, size) for first in range(0, played.size, size)]
 
-    filled = fill(len(inputs) // size, config, draw, _Group.outcomes, source.exchange)
+    filled = fill(len(inputs) // size, max_draws, draw, _Group.outcomes, source.exchange)
     live = [group.taken() for group in filled.live]
     live += [_mask_group(group.taken()) for group in filled.dead]
     batch = concatenate([group.batch for group in live], source.pad_token)

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from trl import GRPOConfig
 
 from adapters.training.algorithms import advantages
-from adapters.training.algorithms.dynamic_sampling import SamplingConfig, Tally, TaskStream
+from adapters.training.algorithms.dynamic_sampling import Tally, TaskStream
 from adapters.training.guards.config import Setup
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Guards
@@ -145,8 +145,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             self._pad_token(),
         )
         if self._refills is not None:
-            config = SamplingConfig(max_draws=self.args.max_draws)
-            step = fill_step(source, inputs, config, self._refills)
+            step = fill_step(source, inputs, self.args.max_draws, self._refills)
         else:
             step = single_batch(source, inputs)
         batch = self._with_advantages(step)

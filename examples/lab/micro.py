@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from adapters.reference.losses import loss_config, penalized_rewards, policy_loss
 from adapters.training.algorithms.advantages import advantages
-from adapters.training.algorithms.dynamic_sampling import SamplingConfig, TaskStream, fill
+from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.groups import dead_share, equal_rewards_share
 from adapters.training.guards import Guards
 from adapters.training.guards.config import Action, GuardConfig
@@ -413,7 +413,7 @@ class Trainer:
             return Rollouts.joined(self._draw_groups(prompts)), size * prompts
         filled = fill(
             prompts,
-            SamplingConfig(max_draws=self.settings.max_draws),
+            self.settings.max_draws,
             self._draw_groups,
             lambda group: [ending.outcome for ending in group.endings],
         )

@@ -21,24 +21,11 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from adapters.training.algorithms.groups import is_dead
 from toolgym.episode import Outcome
 from toolgym.errors import ConfigurationError
 
 G = TypeVar("G")
-
-
-class SamplingConfig(BaseModel):
-    """The settings of dynamic sampling."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    max_draws: float = Field(default=3.0, ge=1.0)
-    """Groups that a step may draw, as a multiple of those it learns from, the first draw included.
-    1 drops dead groups and draws no others. Three times is what a group of 8 needs at a success
-    rate of 5 %; where more is needed, other tasks are."""
 
 
 class TaskStream:
@@ -150,7 +137,7 @@ Tally = tuple[int, int, int]
 
 def fill(
     places: int,
-    config: SamplingConfig,
+    max_draws: float,
     draw: Callable[[int], Sequence[G]],
     outcomes: Callable[[G], Sequence[Outcome | None]],
     exchange: Callable[[Tally], Sequence[Sequence[int]]] = lambda tally: [tally],
@@ -159,6 +146,8 @@ def fill(
 
     Args:
         places: Groups that this process learns from in the step.
+        max_draws: Most groups that it draws, as a multiple of `places`. 1 replaces no dead group;
+            3 is enough for groups of 8 at a success rate of 5 %.
         draw: Plays a number of further groups; first as many as there are places.
         outcomes: The outcomes of a group's members; None is a member that does not count.
         exchange: Gathers the tallies of all processes, in the same order on each.
@@ -178,7 +167,7 @@ def fill(
             (dead if is_dead(outcomes(group)) else live).append(group)
         rounds += 1
         count = next_draw(
-            places, config, exchange((max(0, places - len(live)), len(live), len(drawn)))
+            places, max_draws, exchange((max(0, places - len(live)), len(live), len(drawn)))
         )
     kept = live[:places]
     metrics = {
@@ -191,7 +180,7 @@ def fill(
     return Filled(kept, dead[: places - len(kept)], drawn, metrics)
 
 
-def next_draw(places: int, config: SamplingConfig, tallies: Sequence[Sequence[int]]) -> int:
+def next_draw(places: int, max_draws: float, tallies: Sequence[Sequence[int]]) -> int:
     """The number of groups that every process draws next; 0 when the step is to begin.
 
     As many as the emptiest process needs at the share of live groups seen so far, but no more than
@@ -199,5 +188,5 @@ def next_draw(places: int, config: SamplingConfig, tallies: Sequence[Sequence[in
     """
     missing, live, drawn = zip(*tallies, strict=True)
     share = (sum(live) + 1) / (sum(drawn) + 2)  # never 0: a first draw may have been unlucky
-    left = math.floor(places * config.max_draws) - max(drawn)
+    left = math.floor(places * max_draws) - max(drawn)
     return max(0, min(math.ceil(max(missing) / share), places, left))

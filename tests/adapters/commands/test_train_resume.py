@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import typer
 
-torch = pytest.importorskip("torch", reason="needs the extra `train`")
+pytest.importorskip("torch", reason="needs the extra `train`")
+
+import torch
 
 from adapters.commands import train_run
 from adapters.commands.train import check_early

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.training.algorithms.dynamic_sampling import (
-    SamplingConfig,
     TaskStream,
     fill,
     next_draw,
@@ -35,7 +34,7 @@ def filled(draws, places, *, max_draws=1000.0, exchange=None):
         return [next(left) for _ in range(count)]
 
     more = {} if exchange is None else {"exchange": exchange}
-    return fill(places, SamplingConfig(max_draws=max_draws), draw, list, **more), asked
+    return fill(places, max_draws, draw, list, **more), asked
 
 
 # What is kept and what is drawn
@@ -65,9 +64,8 @@ def test_a_batch_of_dead_groups_only_ends_at_the_cap_with_every_place_masked():
 
 
 def test_more_is_drawn_where_fewer_groups_are_live():
-    config = SamplingConfig(max_draws=10)
-    assert next_draw(8, config, [(2, 6, 8)]) == 3
-    assert next_draw(8, config, [(6, 2, 8)]) == 8
+    assert next_draw(8, 10, [(2, 6, 8)]) == 3
+    assert next_draw(8, 10, [(6, 2, 8)]) == 8
 
 
 def test_a_step_without_a_whole_group_is_refused():
@@ -95,11 +93,11 @@ def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, pla
 @settings(max_examples=25)
 @given(st.lists(st.lists(st.booleans(), min_size=40, max_size=40), min_size=2, max_size=3))
 def test_all_processes_draw_equally_often_and_until_the_emptiest_is_full(fates):
-    config, drawn, count, places = SamplingConfig(max_draws=10), 0, 4, 4
+    drawn, count, places = 0, 4, 4
     while count:
         drawn += count
         live = [sum(fate[:drawn]) for fate in fates]
-        count = next_draw(places, config, [(max(0, places - n), n, drawn) for n in live])
+        count = next_draw(places, 10, [(max(0, places - n), n, drawn) for n in live])
     assert drawn <= 40
     assert drawn == 40 or min(live) >= places
 
@@ -153,7 +151,7 @@ def expected_step(groups, places: int, cap: float) -> tuple[Fraction, Gradient]:
             return taken
 
         try:
-            step = fill(places, SamplingConfig(max_draws=cap), draw, lambda group: group[1])
+            step = fill(places, cap, draw, lambda group: group[1])
         except LookupError as missing:
             for more in product(groups, repeat=missing.args[0]):
                 go_on([*drawn, *more], weight * prod(group[0] for group in more))
