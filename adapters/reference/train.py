@@ -58,6 +58,7 @@ from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Guards, no_snapshot_message, rollback_message
+from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
@@ -325,8 +326,9 @@ class ReferenceTrainer:
             seed=config.seed,
             process=self._processes.rank,
             processes=self._processes.size,
+            is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
         )
-        self.player.check(tasks.first_playable(1).ids[0])
+        self.player.check(playable_tasks(tasks, 1, config.seed).ids[0])
         self.adapter = None if lora is None else Adapter(model, lora, config.seed)
         self._processes.align(parameter.data for parameter in model.parameters())
         self._reference = None

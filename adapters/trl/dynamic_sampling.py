@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from adapters.training.algorithms.dynamic_sampling import DynamicSampling, Tally
+from adapters.training.algorithms.dynamic_sampling import Tally, TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures
 from toolgym.errors import ConfigurationError
 
@@ -213,57 +213,54 @@ def single_batch(source: StepSource, inputs: Rows) -> StepBatch:
     return StepBatch(with_tool_mask(draw.batch), draw.own_rewards, [draw])
 
 
-def fill_step(source: StepSource, inputs: Rows, sampling: DynamicSampling) -> StepBatch:
-    """The batch of a step of live groups only, as far as `sampling` finds them.
+def fill_step(source: StepSource, inputs: Rows, max_draws: float, refills: TaskStream) -> StepBatch:
+    """The batch of a step of live groups only, as far as they are found.
 
     Args:
         source: The functions to play groups with.
         inputs: The rows that TRL has drawn for this process.
-        sampling: Decides which groups to keep, by the outcomes of all processes.
+        max_draws: Most groups that it draws, as a multiple of those it learns from.
+        refills: The tasks of further groups.
     """
-    filling = sampling.begin(len(inputs) // source.group_size)
-    live, dead, draws = list[StepBatch](), list[StepBatch](), list[PlayedBatch]()
-    while inputs:
-        draw = source.draw(inputs)
-        check_text_only(draw.batch)
-        draws.append(draw)
-        sampling.note(_outcomes_by_group(draw.figures, source.group_size))
-        choice = filling.offer(_offered_outcomes(draw, source.group_size))
-        live += [_group(draw, place, source.group_size) for place in choice.keep]
-        dead += [_group(draw, place, source.group_size) for place in choice.spare]
-        count = filling.next_draw(source.exchange(filling.tally))
-        inputs = source.rows_of(sampling.refill(count)) if count else []
-    live += [_mask_group(group) for group in dead[: filling.missing]]
+    size, draws = source.group_size, list[PlayedBatch]()
+
+    def draw(count: int) -> list[_Group]:
+        played = source.draw(source.rows_of(refills.take(count)) if draws else inputs)
+        check_text_only(played.batch)
+        draws.append(played)
+        return [_Group(played, first, size) for first in range(0, played.size, size)]
+
+    filled = fill(len(inputs) // size, max_draws, draw, _Group.outcomes, source.exchange)
+    live = [group.taken() for group in filled.live]
+    live += [_mask_group(group.taken()) for group in filled.dead]
     batch = concatenate([group.batch for group in live], source.pad_token)
     rewards = [reward for group in live for reward in group.rewards]
-    return StepBatch(batch, rewards, draws, filling.metrics())
+    return StepBatch(batch, rewards, draws, filled.metrics)
 
 
-def _outcomes_by_group(figures: Sequence[Figures], size: int) -> list[list[Any]]:
-    """The outcomes of each group."""
-    starts = range(0, len(figures), size)
-    outcomes = [figure.outcome if figure.scored else None for figure in figures]
-    return [outcomes[start : start + size] for start in starts]
+class _Group(NamedTuple):
+    """A group as rows of a played batch, from `first` on."""
 
+    draw: PlayedBatch
+    first: int
+    size: int
 
-def _offered_outcomes(draw: PlayedBatch, size: int) -> list[list[Any]]:
-    """The outcomes of each group of this process; none where all of it is left out of the loss.
+    def outcomes(self) -> list[Any]:
+        """The outcomes of its members; None for all where the whole group is left out of the loss.
 
-    Such a group, of rollouts that ran out of tokens at different places, would take a place from
-    one that teaches something.
-    """
-    learnt = learnt_rows(with_tool_mask(draw.batch)).view(-1, size).any(dim=1)
-    groups = _outcomes_by_group(draw.own_figures, size)
-    return [
-        outcomes if teaches else [None] * size
-        for outcomes, teaches in zip(groups, learnt.tolist(), strict=True)
-    ]
+        Such a group, of rollouts that ran out of tokens at different places, would take a place
+        from one with a gradient.
+        """
+        rows = slice(self.first, self.first + self.size)
+        teaches = bool(learnt_rows(with_tool_mask(self.draw.batch))[rows].any())
+        figures = self.draw.own_figures[rows]
+        return [each.outcome if teaches and each.scored else None for each in figures]
 
-
-def _group(draw: PlayedBatch, place: int, size: int) -> StepBatch:
-    rows = range(place * size, (place + 1) * size)
-    batch = take_rows(with_tool_mask(draw.batch), rows)
-    return StepBatch(batch, [draw.own_rewards[row] for row in rows], [])
+    def taken(self) -> StepBatch:
+        """Its rows as a batch."""
+        rows = range(self.first, self.first + self.size)
+        batch = take_rows(with_tool_mask(self.draw.batch), rows)
+        return StepBatch(batch, [self.draw.own_rewards[row] for row in rows], [])
 
 
 def _mask_group(group: StepBatch) -> StepBatch:

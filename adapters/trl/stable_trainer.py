@@ -24,12 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainerCallba
 from trl import GRPOConfig
 
 from adapters.training.algorithms import advantages
-from adapters.training.algorithms.dynamic_sampling import (
-    DynamicSampling,
-    SamplingConfig,
-    Tally,
-    TaskStream,
-)
+from adapters.training.algorithms.dynamic_sampling import Tally, TaskStream
 from adapters.training.guards.config import Setup
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Guards
@@ -80,7 +75,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
                 " with the same arguments, or train with ToolGRPOTrainer."
             )
         super().__init__(model, args=args, **kwargs)
-        self._sampling = self._sampling_of(args) if args.dynamic_sampling else None
+        self._refills = self._refill_stream(args) if args.dynamic_sampling else None
         self._numbers = StepNumbers()
         self._pending = PendingMetrics(self._metrics_of)
         self._unlogged: list[dict[str, float]] = []
@@ -93,7 +88,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             self._discard_rollouts,
             self._is_between_batches,
             self._catch_up,
-            stateful={"sampling": self._sampling} if self._sampling is not None else {},
+            stateful={"refills": self._refills} if self._refills is not None else {},
             acts=not args.only_warns,
             snapshot_steps=args.snapshot_steps,
             snapshot_keep=args.snapshot_keep,
@@ -101,7 +96,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         )
         self.add_callback(self._guard_callback)
 
-    def _sampling_of(self, args: StableGRPOConfig) -> DynamicSampling:
+    def _refill_stream(self, args: StableGRPOConfig) -> TaskStream:
         columns = getattr(self.train_dataset, "column_names", None) or ()
         if not hasattr(self.train_dataset, "__len__") or not {"task_id", "seed"} & set(columns):
             raise ConfigurationError(
@@ -109,13 +104,13 @@ class StableGRPOTrainer(ToolGRPOTrainer):
                 " and a column `task_id` or `seed`: make it with training_dataset, or set"
                 " dynamic_sampling=False."
             )
-        stream = TaskStream(
+        return TaskStream(
             len(self.train_dataset),
             seed=args.seed,
+            name="refill",
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
         )
-        return DynamicSampling(SamplingConfig(max_draws=args.max_draws), stream)
 
     def _setup(self, args: StableGRPOConfig, environment: RolloutEnvironment) -> Setup:
         rollouts, env = args.steps_per_generation * args.num_iterations, environment._playing
@@ -149,8 +144,8 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             self.num_generations,
             self._pad_token(),
         )
-        if self._sampling is not None:
-            step = fill_step(source, inputs, self._sampling)
+        if self._refills is not None:
+            step = fill_step(source, inputs, self.args.max_draws, self._refills)
         else:
             step = single_batch(source, inputs)
         batch = self._with_advantages(step)

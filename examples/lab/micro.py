@@ -26,11 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from adapters.reference.losses import LossConfig, Pass, Totals, policy_loss
 from adapters.training.algorithms.advantages import advantages
-from adapters.training.algorithms.dynamic_sampling import (
-    DynamicSampling,
-    SamplingConfig,
-    TaskStream,
-)
+from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.groups import dead_share, equal_rewards_share
 from adapters.training.guards import Guards
 from adapters.training.guards.config import Action, GuardConfig
@@ -356,8 +352,6 @@ class Trainer:
             torch.Generator().manual_seed(1_000_003 * (seed + first)) for first in (1, 500_001)
         )
         self._tasks = TaskStream(len(settings.tasks), seed=seed, name="lab")
-        sampling = SamplingConfig(max_draws=settings.max_draws or 1)
-        self._sampling = DynamicSampling(sampling, self._tasks)
         self._guards = Guards(GuardConfig())
         self._steps, self._snapshots = 0, dict[int, Any]()
 
@@ -415,25 +409,22 @@ class Trainer:
     def _gather(self) -> tuple[Rollouts, int]:
         """The rollouts of a step, and how many of them, from the first, to learn from."""
         size, prompts = self.settings.group_size, self.settings.prompts
-        drawn = self._draw_groups(self._tasks.take(prompts))
         if self.settings.max_draws is None:
-            return drawn, size * prompts
-        filling, kept, spare = self._sampling.begin(prompts), list[Rollouts](), list[Rollouts]()
-        while True:
-            groups = drawn.groups(size)
-            choice = filling.offer([[end.outcome for end in group.endings] for group in groups])
-            kept += [groups[place] for place in choice.keep]
-            spare += [groups[place] for place in choice.spare]
-            count = filling.next_draw()
-            if not count:
-                return Rollouts.joined([*kept, *spare[: filling.missing]]), size * len(kept)
-            drawn = self._draw_groups(self._sampling.refill(count))
+            return Rollouts.joined(self._draw_groups(prompts)), size * prompts
+        filled = fill(
+            prompts,
+            self.settings.max_draws,
+            self._draw_groups,
+            lambda group: [ending.outcome for ending in group.endings],
+        )
+        return Rollouts.joined([*filled.live, *filled.dead]), size * len(filled.live)
 
-    def _draw_groups(self, places: Sequence[int]) -> Rollouts:
-        """One group for each of these places in the tasks of the settings."""
+    def _draw_groups(self, count: int) -> list[Rollouts]:
+        """Play one group for each of the next `count` tasks."""
         size = self.settings.group_size
-        self.played += size * len(places)
-        return self._play([self.settings.tasks[place] for place in places], size, self._draw)
+        self.played += size * count
+        tasks = [self.settings.tasks[place] for place in self._tasks.take(count)]
+        return self._play(tasks, size, self._draw).groups(size)
 
     def _play(self, tasks: Sequence[int], each: int, draw: torch.Generator) -> Rollouts:
         rows = [task for task in tasks for _ in range(each)]

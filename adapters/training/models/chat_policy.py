@@ -291,8 +291,9 @@ def load_model(
     for_training: bool = False,
     dtype: str = "float32",
     chat_template: str | ChatTemplate | None = None,
+    device: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model and tokenizer from a folder or the hub, on the accelerator if there is one.
+    """Model and tokenizer from a folder or the hub.
 
     Args:
         path_or_hub_id: Which; the name of a published model stands for its folder in the cache.
@@ -301,6 +302,7 @@ def load_model(
             the memory, for adapters.
         chat_template: In place of the tokenizer's own: `hermes`, `chatml`, or the path of a Jinja
             file (`adapters.training.models.chat_templates`); None keeps that.
+        device: Where to put the model; None: on the GPU if there is one, else on the CPU.
 
     Raises:
         ConfigurationError: There is no such model or template, or the model has none.
@@ -332,8 +334,8 @@ def load_model(
             ' --chat-template hermes (in Python chat_template="hermes"), which fits any model, or'
             " take a chat model (an -Instruct version)."
         )
-    device: Any = "cuda" if torch.cuda.is_available() else "cpu"
-    return model.to(device), tokenizer
+    target: Any = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    return model.to(target), tokenizer
 
 
 def _cannot_load(name: str, problem: Exception) -> str:

@@ -98,7 +98,7 @@ def prepare(
 
 
 def load_prepared(settings: TrainSettings, run: Run) -> Pair:
-    """The same where `prepare` has been called before.
+    """The same where `prepare` has been called before; the tiny model is on the CPU again.
 
     Raises:
         ConfigurationError: The model cannot be loaded.
@@ -106,7 +106,8 @@ def load_prepared(settings: TrainSettings, run: Run) -> Pair:
     folder = run.checkpoints / WARMUP
     if not folder.is_dir():
         return _loaded(settings, run)
-    return load_model(str(folder), for_training=True, dtype=settings.dtype)
+    device = "cpu" if settings.is_tiny else None
+    return load_model(str(folder), for_training=True, dtype=settings.dtype, device=device)
 
 
 def save(

@@ -21,7 +21,6 @@ from adapters.commands.train_options import (
 from adapters.commands.train_with_trl import check_settings, grpo_options, quiet_libraries
 from adapters.reference.config import reference_options
 from adapters.reference.losses import loss_config
-from adapters.training.algorithms.dynamic_sampling import SamplingConfig
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import (
     TrainSettings,
@@ -206,7 +205,7 @@ def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
     assert (one.epsilon, one.epsilon_high) == (loss.epsilon_low, loss.epsilon_high)
     assert (one.estimator, one.advantage_clip) == (other.advantages, other.advantage_limit)
     assert one.mask_truncated_completions is not other.learn_from_unfinished
-    assert other.sampling == SamplingConfig(max_draws=one.max_draws)
+    assert other.max_draws == one.max_draws
     assert one.guard_config() == other.guards
     assert (one.num_generations, one.generation_batch_size) == (other.group_size, other.rollouts)
     assert (one.adam_beta1, one.adam_beta2) == other.betas

@@ -8,11 +8,14 @@ import typer
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
+import torch
+
 from adapters.commands import train_run
 from adapters.commands.train import check_early
 from adapters.commands.train_with_trl import last_checkpoint, train_with_trl
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.runs import phases
+from adapters.training.runs.preparation import load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
 from adapters.training.runs.settings import resolve
 from tests.adapters.interrupting import Interrupt
@@ -52,6 +55,21 @@ def without_clock(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Metrics that two runs of the same settings agree on."""
     seconds = {key for key, metric in METRICS.items() if metric.source == "clock"}
     return [{k: v for k, v in line.items() if k not in seconds} for line in lines]
+
+
+@pytest.mark.integration
+def test_a_resumed_run_of_the_tiny_model_stays_on_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.create(tmp_path / "run", {"settings": SETTINGS.model_dump()})
+    settings = SETTINGS.model_copy(update={"sft_steps": 0})
+    first, _ = prepare(settings, run, NoProgress())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+
+    resumed, _ = load_prepared(settings, run)
+
+    assert {weights.device.type for weights in resumed.parameters()} == {"cpu"}
+    assert first.device == resumed.device
 
 
 @pytest.mark.nightly

@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, islice, product
 from math import factorial, prod
 
 import pytest
@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapters.training.algorithms.dynamic_sampling import (
-    DynamicSampling,
-    Filling,
-    SamplingConfig,
     TaskStream,
+    fill,
+    next_draw,
 )
 from adapters.training.algorithms.groups import is_dead
 from toolgym import ConfigurationError, Outcome
@@ -25,70 +24,66 @@ RIGHT, WRONG = Outcome(True, 10), Outcome(False, 0)
 LIVE, DEAD = [RIGHT, WRONG], [WRONG, WRONG]
 
 
-def sampling(size=50, seed=0, process=0, processes=1, **config):
-    stream = TaskStream(size, seed=seed, process=process, processes=processes)
-    return DynamicSampling(SamplingConfig(**config), stream)
+def filled(draws, places, *, max_draws=1000.0, exchange=None):
+    """Fill a step from groups that are given in the order in which they are drawn."""
+    left = iter(draws)
+    asked: list[int] = []
+
+    def draw(count):
+        asked.append(count)
+        return [next(left) for _ in range(count)]
+
+    more = {} if exchange is None else {"exchange": exchange}
+    return fill(places, max_draws, draw, list, **more), asked
 
 
 # What is kept and what is drawn
 
 
 def test_live_groups_are_kept_in_their_order_and_dead_ones_held_for_empty_places():
-    filling = sampling().begin(3)
-    assert filling.offer([DEAD, LIVE, DEAD]) == ([1], [0, 2])
-    assert filling.next_draw() > 0
-    assert filling.offer([LIVE, DEAD, LIVE, LIVE]) == ([0, 2], [])
-    assert filling.next_draw() == 0
-    assert filling.metrics() == {
-        "drawn_groups": 7.0,
-        "dropped_groups": 3.0,
-        "surplus_groups": 1.0,
+    groups = [[WRONG, Outcome(True, n)] if n in (1, 4, 6, 7) else [WRONG] * 2 for n in range(20)]
+    step, asked = filled(groups, 3)
+    assert asked[0] == 3
+    assert step.live == [groups[1], groups[4], groups[6]]
+    assert step.dead == []
+    assert step.drawn == groups[: sum(asked)]
+    assert step.metrics == {
+        "drawn_groups": float(sum(asked)),
+        "dropped_groups": float(sum(asked) - step.metrics["surplus_groups"] - 3),
+        "surplus_groups": float(sum(asked) > 7),
         "masked_groups": 0.0,
-        "sampling_rounds": 2.0,
+        "sampling_rounds": float(len(asked)),
     }
 
 
 def test_a_batch_of_dead_groups_only_ends_at_the_cap_with_every_place_masked():
-    filling = sampling(max_draws=2.5).begin(4)
-    drawn, count = 0, 4
-    while count:
-        filling.offer([DEAD] * count)
-        drawn += count
-        count = filling.next_draw()
-    assert drawn == 10
-    assert filling.missing == filling.metrics()["masked_groups"] == 4
+    step, asked = filled([DEAD] * 10, 4, max_draws=2.5)
+    assert sum(asked) == 10
+    assert (step.live, step.dead) == ([], [DEAD] * 4)
+    assert step.metrics["masked_groups"] == 4
 
 
 def test_more_is_drawn_where_fewer_groups_are_live():
-    rich, poor = Filling(8, 80), Filling(8, 80)
-    rich.offer([LIVE] * 6 + [DEAD] * 2)
-    poor.offer([LIVE] * 2 + [DEAD] * 6)
-    assert rich.next_draw() == 3
-    assert poor.next_draw() == 8
+    assert next_draw(8, 10, [(2, 6, 8)]) == 3
+    assert next_draw(8, 10, [(6, 2, 8)]) == 8
 
 
 def test_a_step_without_a_whole_group_is_refused():
     with pytest.raises(ConfigurationError, match="multiple of the group size"):
-        sampling().begin(0)
+        filled([], 0)
 
 
 @settings(max_examples=40)
-@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=9), min_size=1), st.integers(1, 6))
-def test_every_place_is_filled_or_has_a_spare_and_nothing_is_counted_twice(draws, places):
-    filling = Filling(places, 1000)
-    kept = spares = 0
-    for draw in draws:
-        keep, spare = filling.offer([LIVE if live else DEAD for live in draw])
-        assert all(draw[place] for place in keep)
-        assert not any(draw[place] for place in spare)
-        kept, spares = kept + len(keep), spares + len(spare)
-    numbers = filling.metrics()
+@given(st.lists(st.booleans(), min_size=60, max_size=60), st.integers(1, 6), st.integers(1, 9))
+def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, places, cap):
+    step, _ = filled([LIVE if live else DEAD for live in fates], places, max_draws=cap)
+    numbers = step.metrics
 
-    assert kept + filling.missing == places
-    assert numbers["drawn_groups"] == sum(map(len, draws))
-    assert numbers["dropped_groups"] + numbers["surplus_groups"] + kept == numbers["drawn_groups"]
-    if numbers["drawn_groups"] >= places:
-        assert spares >= filling.missing
+    assert len(step.live) + len(step.dead) == places
+    assert numbers["masked_groups"] == len(step.dead)
+    assert numbers["drawn_groups"] == len(step.drawn) <= cap * places
+    assert numbers["dropped_groups"] == step.drawn.count(DEAD)
+    assert numbers["surplus_groups"] == step.drawn.count(LIVE) - len(step.live)
     assert not numbers.keys() - METRICS.keys()
 
 
@@ -98,18 +93,13 @@ def test_every_place_is_filled_or_has_a_spare_and_nothing_is_counted_twice(draws
 @settings(max_examples=25)
 @given(st.lists(st.lists(st.booleans(), min_size=40, max_size=40), min_size=2, max_size=3))
 def test_all_processes_draw_equally_often_and_until_the_emptiest_is_full(fates):
-    fillings = [Filling(4, 40) for _ in fates]
-    count, drawn = 4, 0
+    drawn, count, places = 0, 4, 4
     while count:
-        for filling, fate in zip(fillings, fates, strict=True):
-            filling.offer([LIVE if live else DEAD for live in fate[drawn : drawn + count]])
         drawn += count
-        tallies = [filling.tally for filling in fillings]
-        counts = {filling.next_draw(tallies) for filling in fillings}
-        assert len(counts) == 1
-        count = counts.pop()
+        live = [sum(fate[:drawn]) for fate in fates]
+        count = next_draw(places, 10, [(max(0, places - n), n, drawn) for n in live])
     assert drawn <= 40
-    assert drawn == 40 or not any(filling.missing for filling in fillings)
+    assert drawn == 40 or min(live) >= places
 
 
 # Bias: a bandit with two tasks and three arms, all sums over all outcomes, in exact fractions
@@ -152,17 +142,22 @@ def expected_step(groups, places: int, cap: float) -> tuple[Fraction, Gradient]:
 
     def go_on(drawn, weight):
         nonlocal chance_kept, total
-        filling, kept, at = sampling(max_draws=cap).begin(places), [], 0
-        count = places
-        while at < len(drawn):
-            batch = drawn[at : at + count]
-            kept += [batch[i][2] for i in filling.offer([group[1] for group in batch]).keep]
-            at += count
-            count = filling.next_draw()
-        if count:
-            for more in product(groups, repeat=count):
+        left = iter(drawn)
+
+        def draw(count):
+            taken = list(islice(left, count))
+            if len(taken) < count:
+                raise LookupError(count)
+            return taken
+
+        try:
+            step = fill(places, cap, draw, lambda group: group[1])
+        except LookupError as missing:
+            for more in product(groups, repeat=missing.args[0]):
                 go_on([*drawn, *more], weight * prod(group[0] for group in more))
-        elif kept:
+            return
+        kept = [group[2] for group in step.live]
+        if kept:
             chance_kept += weight
             total = plus((Fraction(1), total), *((weight / len(kept), g) for g in kept))
 
@@ -222,7 +217,7 @@ def test_a_stream_has_each_task_once_before_any_twice_however_it_is_cut(size, se
 def test_equal_seeds_draw_equally_and_others_do_not():
     assert TaskStream(100, seed=3).take(40) == TaskStream(100, seed=3).take(40)
     assert TaskStream(100, seed=3).take(40) != TaskStream(100, seed=4).take(40)
-    assert TaskStream(100, seed=3).take(40) != TaskStream(100, seed=3, name="main").take(40)
+    assert TaskStream(100, seed=3).take(40) != TaskStream(100, seed=3, name="refill").take(40)
     assert TaskStream(40, seed=3).take(40) != TaskStream(40, seed=3).take(80)[40:]
 
 
@@ -241,35 +236,73 @@ def test_a_stream_of_nothing_or_for_nobody_is_refused(size, process, processes):
         TaskStream(size, seed=0, process=process, processes=processes)
 
 
+def test_a_task_is_checked_when_the_stream_reaches_it_and_refused_ones_are_passed_over():
+    checked: list[int] = []
+
+    def is_playable(position):
+        checked.append(position)
+        return position % 3 > 0
+
+    stream = TaskStream(17_000, seed=0, is_playable=is_playable)
+    taken = stream.take(8)
+    assert len(taken) == 8
+    assert taken == [position for position in checked if position % 3]
+    assert len(checked) < 60
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 4), st.sets(st.integers(0, 6), max_size=6), st.lists(st.integers(0, 5)))
+def test_processes_pass_over_the_same_tasks_and_share_the_others(processes, refused, counts):
+    def stream(**place):
+        return TaskStream(7, seed=1, is_playable=lambda task: task not in refused, **place)
+
+    streams = [stream(process=p, processes=processes) for p in range(processes)]
+    rows = [[task for count in counts for task in each.take(count)] for each in streams]
+    together = [task for turn in zip(*rows, strict=True) for task in turn]
+    assert together == stream().take(len(together))
+    assert not refused & set(together)
+    playable = 7 - len(refused)
+    for start in range(0, len(together) - playable + 1, playable):
+        assert len(set(together[start : start + playable])) == playable
+    assert len({str(each.state_dict()) for each in streams}) == 1
+
+
+def test_a_stream_without_a_playable_task_ends_after_one_round():
+    with pytest.raises(ConfigurationError, match="none of the 30 tasks"):
+        TaskStream(30, seed=0, is_playable=lambda task: False).take(1)
+
+
 # Resuming
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(0, 9), min_size=1, max_size=12), st.data())
-def test_refills_and_advice_go_on_from_a_checkpoint_as_if_nothing_had_happened(counts, data):
+@given(
+    st.lists(st.integers(0, 9), min_size=1, max_size=12),
+    st.sets(st.integers(0, 11), max_size=11),
+    st.data(),
+)
+def test_tasks_go_on_from_a_checkpoint_as_if_nothing_had_happened(counts, refused, data):
     cut = data.draw(st.integers(0, len(counts)))
-    unbroken, first, resumed = sampling(), sampling(), sampling()
-    expected = [unbroken.refill(count) for count in counts]
-    drawn = [first.refill(count) for count in counts[:cut]]
-    for one in (unbroken, first):
-        one.note([LIVE, DEAD, [RIGHT, None]])
+    unbroken, first, resumed = (
+        TaskStream(12, seed=0, is_playable=lambda task: task not in refused) for _ in range(3)
+    )
+    expected = [unbroken.take(count) for count in counts]
+    taken = [first.take(count) for count in counts[:cut]]
 
     resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
 
-    assert drawn + [resumed.refill(count) for count in counts[cut:]] == expected
-    assert resumed.advice() == unbroken.advice()
+    assert taken + [resumed.take(count) for count in counts[cut:]] == expected
 
 
 def test_a_checkpoint_is_taken_up_by_another_number_of_processes():
-    two = [sampling(process=p, processes=2) for p in range(2)]
-    before = [task for turn in zip(*(one.refill(4) for one in two), strict=True) for task in turn]
-    alone = sampling()
+    two = [TaskStream(50, seed=0, process=p, processes=2) for p in range(2)]
+    before = [task for turn in zip(*(one.take(4) for one in two), strict=True) for task in turn]
+    alone = TaskStream(50, seed=0)
     alone.load_state_dict(two[1].state_dict())
-    assert two[0].state_dict() == two[1].state_dict()
-    assert before + alone.refill(3) == sampling().refill(11)
+    assert before + alone.take(3) == TaskStream(50, seed=0).take(11)
 
 
-@pytest.mark.parametrize("other", [{"size": 49}, {"seed": 1}])
+@pytest.mark.parametrize("other", [{"size": 49, "seed": 0}, {"size": 50, "seed": 1}])
 def test_a_checkpoint_of_other_tasks_or_seed_is_refused(other):
     with pytest.raises(ConfigurationError, match="same tasks and seed"):
-        sampling().load_state_dict(sampling(**other).state_dict())
+        TaskStream(50, seed=0).load_state_dict(TaskStream(**other).state_dict())
