@@ -105,9 +105,7 @@ def appended(rollout: Rollout) -> list[int]:
 
 @pytest.mark.parametrize(
     "template",
-    sweep(
-        ["tiny", "qwen3_training", "qwen2_5", "qwen3_instruct_2507"], ["tiny", "qwen3_training"]
-    ),
+    sweep(["tiny", "qwen3_training", "qwen2_5", "qwen3_instruct_2507"], ["tiny", "qwen3_training"]),
 )
 def test_tokens_are_those_of_the_chat_and_the_mask_marks_what_was_sampled(
     template: str, play: Any, notes_tokenizer: Any, make_tokenizer: Any
