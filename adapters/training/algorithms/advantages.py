@@ -116,15 +116,16 @@ def turn_normalized(turn_rewards: Tensor, taken: Tensor, groups: Tensor) -> Tens
     ended earns 0.
 
     Args:
-        turn_rewards: [N, S] float; what the end of the episode changed belongs to the last turn.
+        turn_rewards: [N, S] float; what the end of the episode changed belongs to the last turn. A
+            rollout without a reward has a nan somewhere in its row.
         taken: [N, S] bool, the turns of each rollout.
         groups: [N] int.
 
     Returns:
         [N, S]; 0 where no turn was taken.
     """
+    unscored = ~turn_rewards.isfinite().all(1, keepdim=True)
     returns = torch.where(taken, turn_rewards, 0.0).flip(1).cumsum(1).flip(1)
-    unscored = ~returns[:, :1].isfinite()
     returns = torch.where(taken, returns, 0.0).masked_fill(unscored, torch.nan)
     columns = [leave_one_out(column, groups) for column in returns.unbind(1)]
     scored = taken & ~unscored
