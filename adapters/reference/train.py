@@ -120,7 +120,7 @@ class Player:
     """Plays episodes of an environment with a model.
 
     Args:
-        slots: Rollouts in the KV cache at the same time.
+        slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
         workers: Threads that run the tools of different rollouts.
 
     Raises:
@@ -134,13 +134,14 @@ class Player:
         env_id: str,
         env_kwargs: Mapping[str, Any] | None = None,
         *,
-        slots: int = 64,
+        slots: int | None = None,
         workers: int = 8,
     ) -> None:
         self.model, self._tokenizer = model, tokenizer
         self._make = partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
         self._chat = ChatFormat(model, tokenizer, self.env)
+        slots = slots or (256 if model.device.type == "cuda" else 64)
         self._engine = Engine(model, stop=self._chat.stop, slots=slots)
         self._threads = ThreadPoolExecutor(workers)
 
