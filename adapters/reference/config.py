@@ -46,8 +46,9 @@ class ReferenceConfig(BaseModel):
     learn_from_unfinished: bool = False
     """Whether rollouts that ran out of tokens are in the loss. Their reward says that they did not
     answer, when they were not allowed to."""
-    at_once: int = Field(64, ge=1)
-    """Rollouts in the KV cache at the same time."""
+    at_once: int | None = Field(None, ge=1)
+    """Most rollouts in the KV cache at the same time. Default: 64; on CUDA up to 256, as many as
+    fit into two fifths of the free memory."""
     workers: int = Field(8, ge=1)
     """Threads that run the tools of different rollouts."""
 
