@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.processes import Processes
 from adapters.reference.train import Player, ReferenceTrainer, evaluate
@@ -19,6 +20,7 @@ from adapters.training.models.low_rank import Adapter, lora_config
 from toolgym.commands import say
 from toolgym.errors import ToolgymError
 from toolgym.records import EpisodeRecord
+from toolgym.runs.files import append_lines, read_lines
 
 _SHOWN = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
 
@@ -99,13 +101,19 @@ def _train(given: argparse.Namespace, config: ReferenceConfig) -> None:
         say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
         return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
 
+    file = given.out / "metrics.jsonl"
+
     def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
-        with (given.out / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"step": step, **metrics}) + "\n")
+        append_lines(file, [{"step": step, **metrics}])
         shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in _SHOWN if name in metrics)
         say(f"step {step} of {config.steps}: {shown}")
 
     given.out.mkdir(parents=True, exist_ok=True)
+    if Processes().is_main:  # steps after the last checkpoint are made again
+        saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
+        lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
+        file.unlink(missing_ok=True)
+        append_lines(file, lines)
     trainer = ReferenceTrainer(
         model,
         tokenizer,
