@@ -58,7 +58,8 @@ def decide(trainer: Any, step: int, action: Action, update: bool = False, **give
 
 
 def test_a_step_reports_its_metrics_and_its_episodes(make: Any) -> None:
-    trainer = make(steps=3, loss={"name": "dapo", "beta": 0.1}, learn_from_unfinished=True)
+    loss = {"name": "dapo", "beta": 0.1}
+    trainer = make(steps=3, temperature=0.8, loss=loss, learn_from_unfinished=True)
     before = weights(trainer._model)
 
     trainer.train()
