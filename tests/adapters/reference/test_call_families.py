@@ -93,8 +93,6 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
     for turns, rollout in zip(group, rollouts, strict=True):
         spoken, tokens = [encoded(tokenizer, turn) for turn in turns], rollout.tokens
         assert [tokens.tokens[a:b] for a, b in tokens.turns] == spoken
-        own = [token for token, bit in zip(tokens.tokens, tokens.mask, strict=True) if bit]
-        assert own == [token for turn in spoken for token in turn]
     first = rollouts[0].tokens
     told = [token for token, bit in zip(first.tokens, first.mask, strict=True) if not bit]
     result = records[0]["turns"][0]["observation"]

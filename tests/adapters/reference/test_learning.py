@@ -1,6 +1,5 @@
 """Gradients, advantages, learning rates and settings of the reference trainer."""
 
-import dataclasses
 import math
 import random
 from typing import Any
@@ -16,13 +15,11 @@ from adapters.reference.config import reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.train import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
-from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
-from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.algorithms.rollout_metrics import Figures
 from tests.adapters.reference.digits import speech
 from tests.adapters.reference.scripted import ScriptedEngine
-from toolgym import ConfigurationError, EnvironmentFault, Outcome
+from toolgym import ConfigurationError, Outcome
 from toolgym.records import EpisodeRecord
-from toolgym.runs.metrics import METRICS
 
 pytestmark = pytest.mark.torch
 
@@ -220,53 +217,18 @@ def test_settings_survive_being_written_as_json() -> None:
     assert reference_config(settings.model_dump(mode="json")) == settings
 
 
-def episode(correct: bool, progress: int = 0) -> EpisodeRecord:
-    turns = ({"calls": [{}], "errors": [], "repairs": [], "valid": True, "reward": 0.0},)
-    return EpisodeRecord("e", "t", 0, "?", turns, 0.0, correct, True, True, progress, {})
-
-
-def test_figures_have_the_names_of_the_vocabulary() -> None:
-    metrics = batch_metrics([Figures(True), Figures(False)], [0.5, math.nan], [3, 3])
-
-    assert set(metrics) == {key for key, metric in METRICS.items() if metric.source == "rollouts"}
-
-
-def test_figures_of_a_batch_worked_by_hand() -> None:
+def test_figures_count_what_an_episode_did() -> None:
     def turn(valid: bool, calls: int, errors: list[str], repairs: int = 0) -> dict[str, Any]:
         found = {"calls": [{}] * calls, "errors": errors, "valid": valid, "reward": 0.0}
         return {**found, "repairs": ["dropped_null"] * repairs}
 
     turns = (turn(True, 2, ["deadline"], 1), turn(False, 0, ["no_call"]), turn(False, 1, ["x"]))
-    played = dataclasses.replace(episode(True, 5), turns=turns)
-    figures = [
-        Figures.of(played, written=30, clipped=True, unfinished=True),
-        Figures.of(episode(True, 5), written=10, stopped_early=True),
-        Figures.of(None),
-        Figures.of(dataclasses.replace(played, scored=False)),
-    ]
+    played = EpisodeRecord("e", "t", 0, "?", turns, 0.0, True, True, True, 5, {})
 
-    metrics = batch_metrics(figures, [1.0, 0.5, math.nan, math.nan], [0, 1, 0, 1])
+    figures = Figures.of(played, written=30, clipped=True, unfinished=True)
 
-    assert figures[0].outcome == Outcome(True, 5)
-    assert (figures[0].turns, figures[0].valid_turns, figures[0].calls) == (3, 1, 3)
-    assert metrics["validity"] == pytest.approx(2 / 5)
-    assert metrics["tool_failures"] == pytest.approx(2 / 4)
-    assert metrics["repairs_per_call"] == pytest.approx(1 / 4)
-    assert (metrics["faults"], metrics["deadlines"], metrics["turns"]) == (2.0, 1.0, 5.0)
-    assert (metrics["completion_length"], metrics["clipped"]) == (10.0, 0.25)
-    assert (metrics["unfinished"], metrics["reward"], metrics["reward_max"]) == (0.25, 0.75, 1.0)
-    assert (metrics["dead_groups"], metrics["zero_variance_groups"]) == (1.0, 1.0)
-
-
-def test_one_bad_step_stops_nothing_and_a_lost_environment_stops_the_run() -> None:
-    limit = FaultLimit(steps=100)
-    limit.note(1, rollouts=8, faults=8, latest="a moment")
-    again = FaultLimit(steps=100)
-    again.load_state_dict(limit.state_dict())
-    for step in range(2, 20):
-        again.note(step, rollouts=8, faults=0, latest="")
-
-    for step in range(2, 5):
-        limit.note(step, rollouts=8, faults=8, latest="gone")
-    with pytest.raises(EnvironmentFault, match=r"at step 5: .* 40 of the last 40 .* gone"):
-        limit.note(5, rollouts=8, faults=8, latest="gone")
+    assert figures.outcome == Outcome(True, 5)
+    assert (figures.turns, figures.valid_turns, figures.calls) == (3, 1, 3)
+    assert (figures.repairs, figures.failures, figures.deadlines) == (1, 2, 1)
+    assert (figures.written, figures.clipped, figures.unfinished) == (30, True, True)
+    assert not Figures.of(None).scored
