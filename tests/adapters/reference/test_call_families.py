@@ -74,8 +74,8 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
         plain(given, **how)
         rollouts.extend(given)
 
-    plain, player.play = player.play, play  # type: ignore[method-assign, assignment]
-    player._engine = ScriptedEngine(model, player._chat.stop, said)  # type: ignore[assignment]
+    plain, player.play = player.play, play
+    player._engine = ScriptedEngine(model, player._chat.stop, said)
     trainer.train()
 
     rewards = dict(zip(SPOKEN, [rollout.reward for rollout in rollouts], strict=True))

@@ -105,7 +105,7 @@ def test_loss_and_gradient_are_those_of_plain_passes(options: dict[str, Any], ma
     totals = Totals(len(samples), int(lengths.sum()), config.max_completion_length)
     given = {"reference": torch.cat(reference) if reference else None, "entropy": entropy}
     value, expected = policy_loss(batch, config.loss, totals, **given)
-    value.backward()  # type: ignore[no-untyped-call]
+    value.backward()
     wanted = gradients(trainer)
     expected |= {"loss": value.detach(), "learnt_tokens": lengths.sum()}
     assert metrics == pytest.approx({k: each.item() for k, each in expected.items()}, rel=1e-6)

@@ -249,7 +249,7 @@ def test_a_loss_mixes_no_devices_and_waits_for_none() -> None:
         value, metrics = policy_loss(
             batch, config, Totals(1.0, 6.0), reference=reference, entropy=old
         )
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
 
     assert {str(each.device) for each in metrics.values()} == {"lazy:0"}
 

@@ -219,7 +219,7 @@ def our_step(
         )
         totals = Totals(ROWS, int(batch.sampled.sum()), LONGEST)
         loss, found = policy_loss(flat, config, totals, reference=part.ref[learn], entropy=entropy)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         value += loss.item()
         metrics = {key: metrics.get(key, 0.0) + each.item() for key, each in found.items()}
     return value, metrics, gradients(model)
