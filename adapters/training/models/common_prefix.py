@@ -43,16 +43,17 @@ class Cluster(NamedTuple):
     common: int
 
 
-def clusters(texts: Sequence[Example], least: int = LEAST) -> list[Cluster]:
+def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster]:
     """Divide texts into clusters with a common beginning, so that the most tokens are saved.
 
     Args:
         texts: Each has a learned token, and what predicts the first one is not shared.
-        least: Tokens of a common beginning.
+        least: Tokens of a common beginning; None: `LEAST`.
 
     Returns:
         The clusters of several texts, and one without a common beginning for all others, if any.
     """
+    least = LEAST if least is None else least
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]
     order = sorted(range(len(texts)), key=lambda place: heads[place])
     # saved[n]: tokens that the first n texts save, and where their last cluster begins.
