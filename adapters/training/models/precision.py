@@ -1,12 +1,11 @@
-"""Where a model computes in half precision, and where in float32 for a while.
+"""Chooses the precision that a machine computes fast in, and lends a model float32.
 
-Half precision is for machines that have instructions for it. Without them PyTorch multiplies
-matrices of bfloat16 one number after another: 1.2 thousand million operations a second on a core
-with AVX2 that makes 63 in float32 (PyTorch 2.13, 1,024 x 576 by 576 x 1,536).
+Half precision is for machines with instructions for it. Without them PyTorch multiplies matrices of
+bfloat16 at 1.2 billion operations a second, on a core with AVX2 that reaches 63 billion in float32
+(PyTorch 2.13, 1,024 x 576 by 576 x 1,536).
 
-Whether a model computes the same in two ways is asked before training begins, in float32. The
-rounding of half precision is larger than what a wrong position changes, and turns the choice of
-experts.
+Whether a model computes the same in two ways is checked in float32, since the rounding of half
+precision is larger than the effect of a wrong position, and changes the choice of experts.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ _INSTRUCTIONS = ("avx512_bf16", "amx_bf16")
 def multiplies_bfloat16() -> bool:
     """Whether the GPU, or without one the processor, has instructions for matrices of bfloat16.
 
-    What cannot be found out counts as no: float32 is fast everywhere.
+    Unknown counts as no, since float32 is fast everywhere.
     """
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if platform.machine().lower() in ("aarch64", "arm64"):
         operations = torch.ops.mkldnn
         return bool(getattr(operations, "_is_mkldnn_bf16_supported", lambda: False)())
-    told: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # older ones do not tell
-    return any(told.get(name, False) for name in _INSTRUCTIONS)
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in old versions
+    return any(found.get(name, False) for name in _INSTRUCTIONS)
 
 
 def fast_dtype() -> Literal["float32", "bfloat16"]:
-    """What this machine computes fastest in."""
+    """The data type that this machine computes fastest in."""
     return "bfloat16" if multiplies_bfloat16() else "float32"
 
 
 @contextmanager
 def in_float32(model: PreTrainedModel) -> Iterator[None]:
-    """A context in which weights are float32 while they are used; the model's own come back.
+    """A context in which a forward pass computes in float32; the weights are unchanged afterwards.
 
-    One module at a time, since a float32 copy of a large model may not fit.
+    Weights are converted module by module, since a float32 copy of a large model may not fit.
     """
     handles = [
         handle
@@ -67,7 +66,7 @@ def _own_tensors(module: nn.Module) -> list[Tensor]:
 
 
 def _widening(module: nn.Module, half: Sequence[Tensor]) -> Iterator[Any]:
-    """The hooks that make a module's own tensors float32 before it computes, and not after it."""
+    """Hooks that make a module's own tensors float32 only while it computes."""
     originals = [tensor.data for tensor in half]
 
     def widen(*_: Any) -> None:

@@ -72,8 +72,8 @@ class TrainSettings(BaseModel):
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
     """Data type of the computation, for the tiny model after its supervised steps only. Small
     updates are rounded away in half precision. So with `bfloat16` the supervised steps and the
-    reference trainer keep the rest of each weight separately; with TRL it is for adapters, whose
-    weights stay in float32. `auto` is bfloat16 where the machine has instructions for it, else
+    reference trainer keep float32 master weights; with TRL it is for adapters, whose weights stay
+    in float32. `auto` is bfloat16 where the machine has instructions for it, else
     float32; the choice is kept in the run."""
     vllm: Literal["colocate", "server"] | None = None
     """Generate rollouts with vLLM, on the training GPU (`colocate`) or on a server of its own
