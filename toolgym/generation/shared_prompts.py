@@ -106,7 +106,8 @@ def _attend(
         got, sums = _kernel(asked, k, v, 0.0, False, attn_mask=mask, scale=scaling)
         if common:
             together = asked.transpose(0, 1).reshape(1, kv_heads, -1, size)
-            k, v = key[rows[:1], :, :common], value[rows[:1], :, :common]
+            first = int(rows[0])
+            k, v = key[first : first + 1, :, :common], value[first : first + 1, :, :common]
             shared, shared_sums = _kernel(together, k, v, 0.0, False, scale=scaling)
             shared = shared.view(kv_heads, len(rows), -1, size).transpose(0, 1)
             shared_sums = shared_sums.view(kv_heads, len(rows), -1).transpose(0, 1)
