@@ -25,10 +25,10 @@ from adapters.reference.sampling import Sampler
 from adapters.reference.shared_decoding import ALONE, Beginning
 from adapters.training.algorithms.workers import Workers
 from adapters.training.models.shared_prefix import LEAST, alike, common_beginning
-from adapters.training.models.tokenized_examples import context_length
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
+from toolgym.generation import context_length
 from toolgym.messages import Message, turn_messages
 from toolgym.rollout import EpisodeRecord
 from toolgym.tasks import seed_of

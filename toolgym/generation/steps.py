@@ -130,7 +130,7 @@ class Steps:
         if key not in self._graphs:
             try:
                 self._graphs[key] = self._recorded(step)
-            except Exception as problem:  # whatever the driver or a layer of the model says
+            except Exception as problem:  # noqa: BLE001 - whatever the driver says
                 self._records = False
                 self._graphs.clear()
                 _log.warning(
@@ -144,7 +144,7 @@ class Steps:
     def _recorded(self, step: Callable[[], None]) -> Any:
         """The CUDA graph of a step, after it has run once: kernels are loaded and chosen then."""
         device = self._alive.device
-        side = torch.cuda.Stream(device)
+        side: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             step()
