@@ -26,8 +26,8 @@ from transformers import PreTrainedModel
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from adapters.reference.shared_decoding import Beginning, Rows, can_share, rows_alike, sharing
-from adapters.training.models.precision import in_float32
 from toolgym.errors import ConfigurationError
+from toolgym.generation.precision import in_float32
 
 # A KV cache of slots: every rollout has its own, and a token's column is its position.
 #

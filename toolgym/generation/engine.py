@@ -157,6 +157,8 @@ class Engine:
         Raises:
             ValueError: A prompt is empty, or an answer leaves no room.
         """
+        if not generations:
+            return
         if not all(generation.prompt for generation in generations):
             raise ValueError("a prompt needs at least one token.")
         with _generating(self.model):
@@ -202,7 +204,7 @@ class Engine:
         columns = _rounded(max(len(s.generation.prompt) + s.limit for s in waiting), _NARROWEST)
         if self._kept is not None:
             if self._kept.slots >= slots and self._kept.columns >= columns:
-                self._kept.sequences.clear()
+                self._kept.clear()
                 return self._kept
             slots, columns = max(slots, self._kept.slots), max(columns, self._kept.columns)
             self._kept = None  # its memory is free before the next one takes some
@@ -211,6 +213,7 @@ class Engine:
             free, _ = torch.cuda.mem_get_info(self.model.device)
             slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
         self._kept = _Batch(Decoder(self.model, slots, columns + 1), self.stop, slots, columns)
+        self._kept.clear()
         return self._kept
 
     def _column_bytes(self) -> int:
@@ -297,6 +300,11 @@ class _Batch:
         records = bool(columns) and decoder.model.device.type == "cuda"
         most = _STEPS if columns else 1
         self._steps = Steps(decoder, slots, most, sorted(stop), records=records)
+
+    def clear(self) -> None:
+        """Begin without sequences, and without graphs of weights that have other memory now."""
+        self.sequences.clear()
+        self._steps.forget_moved_weights()
 
     def admit(self, waiting: deque[_Sequence]) -> None:
         """Fill the free slots; a prompt in none of them is read once, but for its last token."""

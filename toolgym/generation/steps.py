@@ -71,6 +71,14 @@ class Steps:
         self._pool: Any = None
         self._weights: list[int] = []
 
+    def forget_moved_weights(self) -> None:
+        """Drop the graphs if a weight has other memory than when they were recorded."""
+        model = self._decoder.model
+        weights = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+        if weights != self._weights:
+            self._graphs.clear()
+            self._weights = weights
+
     def run(
         self, rows: Sequence[Row], steps: int, width: int, temperature: float
     ) -> list[tuple[list[int], list[float]]]:
@@ -122,10 +130,6 @@ class Steps:
 
         if not self._records:
             return step
-        weights = [t.data_ptr() for t in _tensors(self._decoder)]
-        if weights != self._weights:  # a graph reads the memory that it was recorded with
-            self._graphs.clear()
-            self._weights = weights
         key = (rows, width, temperature)
         if key not in self._graphs:
             try:
@@ -175,12 +179,6 @@ def _refusing_waits() -> Any:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
-
-
-def _tensors(decoder: Decoder) -> list[Tensor]:
-    """All tensors that a step reads: weights, buffers, keys and values."""
-    model = decoder.model
-    return [*model.parameters(), *model.buffers(), *decoder.cache.tensors()]
 
 
 def _positions(decoder: Decoder) -> int:

@@ -32,7 +32,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
-from adapters.training.models.precision import in_float32
+from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
 """Tokens from which on a common beginning is read once, unless a setting says another number."""
