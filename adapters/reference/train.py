@@ -70,13 +70,13 @@ from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import passes, token_log_probs
-from adapters.training.models.tokenized_examples import Example, context_length
+from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Outcome
 from toolgym.errors import EnvironmentFault
-from toolgym.generation import Engine, Generation, check_model
+from toolgym.generation import Engine, Generation, check_model, context_length
 from toolgym.messages import Message, turn_messages
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.runs.metrics import recorded

@@ -21,9 +21,7 @@ from adapters.training.guards.config import Room
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.tokenized_examples import (
     Example,
-    context_length,
     examples_of,
-    stop_ids,
 )
 from adapters.training.preflight.call_formats import INVENTED, WORDS, readable_formats
 from adapters.training.preflight.judge import Finding, Level
@@ -32,6 +30,7 @@ from toolgym import registration
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.generation import context_length, stop_ids
 from toolgym.messages import Message, prompt_messages
 
 Needs = Callable[[PreTrainedModel, PreTrainedTokenizerBase, ToolEnv[Any]], None]
