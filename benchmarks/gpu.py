@@ -4,10 +4,10 @@ Each part runs next to a plain PyTorch loop, `model.generate` or TRL's `GRPOTrai
 process, on the same model and as many tokens. The first run of a part, in which kernels, attention
 plans and CUDA graphs are made, is reported apart from the runs after it, whose median counts.
 
-    python benchmarks/gpu.py                                 # random weights of SmolLM2-135M's shape
+    python benchmarks/gpu.py                                  # random weights like SmolLM2-135M
     python benchmarks/gpu.py --model qwen3-0.6b --json figures.json
-    python benchmarks/gpu.py --model FOLDER --budget 120     # a folder of weights and a tokenizer
-    python benchmarks/gpu.py --model tiny --device cpu       # seconds, to try the benchmark itself
+    python benchmarks/gpu.py --model FOLDER --budget 120      # a folder of weights and tokenizer
+    python benchmarks/gpu.py --model tiny --device cpu        # tries the benchmark itself
 
 Parts that would begin after `--budget` seconds are skipped and named. Tokens per second count
 prompts and completions without padding, except for decode, which counts sampled tokens.
@@ -17,7 +17,8 @@ A machine without network needs wheels. Make them where there is one, for the Py
     pip wheel --no-deps -w wheels .
     pip download -d wheels --only-binary=:all: --python-version 3.12 'toolgym[train]' -f wheels
 
-Without the wheels of torch and its `nvidia_*` packages, if the machine has a torch of its own. There:
+If the machine has a torch of its own, leave out the wheels of torch and of its `nvidia_*` packages.
+There, with this file:
 
     pip install --no-index --find-links wheels --target site 'toolgym[train]'
     PYTHONPATH=site python gpu.py
@@ -28,7 +29,9 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
+import itertools
 import json
+import logging
 import os
 import platform
 import random
@@ -38,11 +41,13 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -75,63 +80,25 @@ from toolgym.messages import prompt_messages
 from toolgym.records import EpisodeRecord
 
 ENV, DATASET = "sqlgym/Explore-v0", "tiny"
+T = TypeVar("T")
 OURS, PLAIN, GENERATE, TRL = "toolgym", "plain loop", "generate", "TRL"
 RATE = 1e-6
 
-SHAPES: dict[str, PretrainedConfig] = {
-    "tiny": Qwen3Config(
-        vocab_size=2048,
-        hidden_size=128,
-        intermediate_size=384,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=4,
-        head_dim=32,
-        max_position_embeddings=4096,
-        tie_word_embeddings=True,
-    ),
-    "smollm2-135m": LlamaConfig(
-        vocab_size=49152,
-        hidden_size=576,
-        intermediate_size=1536,
-        num_hidden_layers=30,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        max_position_embeddings=8192,
-        tie_word_embeddings=True,
-    ),
-    "smollm2-360m": LlamaConfig(
-        vocab_size=49152,
-        hidden_size=960,
-        intermediate_size=2560,
-        num_hidden_layers=32,
-        num_attention_heads=15,
-        num_key_value_heads=5,
-        max_position_embeddings=8192,
-        tie_word_embeddings=True,
-    ),
-    "qwen3-0.6b": Qwen3Config(
-        vocab_size=151936,
-        hidden_size=1024,
-        intermediate_size=3072,
-        num_hidden_layers=28,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        head_dim=128,
-        max_position_embeddings=32768,
-        tie_word_embeddings=True,
-    ),
-    "qwen3-1.7b": Qwen3Config(
-        vocab_size=151936,
-        hidden_size=2048,
-        intermediate_size=6144,
-        num_hidden_layers=28,
-        num_attention_heads=16,
-        num_key_value_heads=8,
-        head_dim=128,
-        max_position_embeddings=32768,
-        tie_word_embeddings=True,
-    ),
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "intermediate_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+)
+SHAPES: dict[str, tuple[type[PretrainedConfig], tuple[int, ...]]] = {
+    "tiny": (Qwen3Config, (2048, 128, 384, 2, 4, 4, 32)),
+    "smollm2-135m": (LlamaConfig, (49152, 576, 1536, 30, 9, 3, 64)),
+    "smollm2-360m": (LlamaConfig, (49152, 960, 2560, 32, 15, 5, 64)),
+    "qwen3-0.6b": (Qwen3Config, (151936, 1024, 3072, 28, 16, 8, 128)),
+    "qwen3-1.7b": (Qwen3Config, (151936, 2048, 6144, 28, 16, 8, 128)),
 }
 
 
@@ -187,13 +154,13 @@ class Bench:
 
     def is_over(self, name: str) -> bool:
         """Whether the budget is spent; what is left out then is noted."""
-        over = time.perf_counter() - self.began > self.options.budget
+        over = bool(time.perf_counter() - self.began > self.options.budget)
         if over:
             self.skipped.append(name)
         return over
 
     def time(
-        self, part: str, by: str, work: Callable[[], int | None], minus: float = 0.0
+        self, part: str, by: str, work: Callable[[], int], minus: float = 0.0
     ) -> Figure | None:
         """Run some work once and then a few times more.
 
@@ -209,9 +176,9 @@ class Bench:
                 runs and time.perf_counter() - self.began > self.options.budget
             ):
                 runs.append(self.timed(work)[1])
-        return self.add(Figure(part, by, tokens or 0, first, runs, peak(), minus))
+        return self.add(Figure(part, by, tokens, first, runs, peak(), minus))
 
-    def timed(self, work: Callable[[], int | None]) -> tuple[int | None, float]:
+    def timed(self, work: Callable[[], T]) -> tuple[T, float]:
         """The result of some work, and its seconds with all that the device had to do."""
         self.wait()
         start = time.perf_counter()
@@ -256,12 +223,41 @@ class Bench:
 # Imitation and updates: a forward and backward pass over whole texts, and AdamW.
 
 
-def padded(rows: list[list[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Token ids and attention mask, both [B, L], padded on the right."""
-    width = max(map(len, rows))
-    ids = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=device)
-    mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=device)
-    return ids, mask
+def plain_step(
+    bench: Bench, texts: list[list[int]], learned: int, loss: Callable[[Tensor, Tensor], Tensor]
+) -> Callable[[], int]:
+    """A step of a plain PyTorch loop over texts whose last `learned` tokens are learned.
+
+    Args:
+        loss: From logits [M, V] and target tokens [M].
+    """
+    rows, device = bench.options.rows, bench.device
+    model = copy.deepcopy(bench.model).train()
+    adam = torch.optim.AdamW(model.parameters(), RATE, fused=device.type == "cuda")
+
+    def step() -> int:
+        for start in range(0, len(texts), rows):
+            part = texts[start : start + rows]
+            width = max(map(len, part))
+            ids = torch.tensor([text + [0] * (width - len(text)) for text in part], device=device)
+            ends = torch.tensor([[len(text)] for text in part], device=device)
+            places = torch.arange(width, device=device)
+            logits = model(input_ids=ids, attention_mask=places < ends, use_cache=False).logits
+            is_learned = ((places >= ends - learned) & (places < ends))[:, 1:]
+            loss(logits[:, :-1][is_learned].float(), ids[:, 1:][is_learned]).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        adam.zero_grad()
+        return sum(map(len, texts))
+
+    return step
+
+
+def as_examples(texts: list[list[int]], learned: int) -> list[Example]:
+    """The texts with their last tokens to be learned."""
+    return [
+        Example(tuple(ids), (*[False] * (len(ids) - learned), *[True] * learned)) for ids in texts
+    ]
 
 
 def imitation(bench: Bench) -> None:
@@ -269,101 +265,65 @@ def imitation(bench: Bench) -> None:
     options = bench.options
     texts = bench.sequences(options.prompt, options.completion)
     learned = options.completion * 3
-    examples = [
-        Example(tuple(ids), tuple(place >= len(ids) - learned for place in range(len(ids))))
-        for ids in texts
-    ]
-    total = sum(map(len, texts))
     if not bench.is_over(f"imitation, {OURS}"):
-        steps = options.runs + 1
         marks = list[float]()
-        with bench.memory() as peak:
-            model = copy.deepcopy(bench.model)
-            settings = WarmupSettings(steps, len(examples), RATE, ramp=1)
 
-            def on_step(numbers: dict[str, float]) -> None:
-                bench.wait()
-                marks.append(time.perf_counter())
-
+        def on_step(numbers: dict[str, float]) -> None:
             bench.wait()
-            start = time.perf_counter()
-            warm_up(model, examples, settings, on_step)
-            runs = [end - begin for begin, end in zip([start, *marks], marks, strict=False)]
-            bench.add(Figure("imitation", OURS, total, runs[0], runs[1:], peak()))
+            marks.append(time.perf_counter())
+
+        with bench.memory() as peak:
+            settings = WarmupSettings(
+                options.runs + 1,
+                len(texts),
+                RATE,
+                ramp=1,
+                tokens_per_pass=options.tokens_per_pass,
+            )
+            model = copy.deepcopy(bench.model)
+            bench.wait()
+            marks.append(time.perf_counter())
+            warm_up(model, as_examples(texts, learned), settings, on_step)
+            runs = [end - begin for begin, end in itertools.pairwise(marks)]
+            bench.add(Figure("imitation", OURS, sum(map(len, texts)), runs[0], runs[1:], peak()))
         del model
-
-    model = copy.deepcopy(bench.model).train()
-    adam = torch.optim.AdamW(model.parameters(), RATE, fused=bench.device.type == "cuda")
-
-    def plain() -> int:
-        for start in range(0, len(texts), options.rows):
-            part = texts[start : start + options.rows]
-            ids, mask = padded(part, bench.device)
-            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1]
-            ends = mask.sum(dim=1, keepdim=True)
-            places = torch.arange(1, ids.shape[1], device=bench.device)
-            is_learned = (places >= ends - learned) & (places < ends)
-            loss = functional.cross_entropy(logits[is_learned].float(), ids[:, 1:][is_learned])
-            loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        adam.zero_grad()
-        return total
-
-    bench.time("imitation", PLAIN, plain)
+    bench.time("imitation", PLAIN, plain_step(bench, texts, learned, functional.cross_entropy))
 
 
 def update(bench: Bench) -> None:
     """The update of a GRPO step from given rollouts."""
     options = bench.options
     texts = bench.sequences(options.prompt, options.completion)
-    total, n = sum(map(len, texts)), options.completion
-    config = reference_config({"loss": {"name": "dapo"}})
-    examples = [
-        Example(tuple(ids), tuple(place >= len(ids) - n for place in range(len(ids))))
-        for ids in texts
-    ]
-    model = copy.deepcopy(bench.model)
+
+    def loss(logits: Tensor, targets: Tensor) -> Tensor:
+        log_probs: Tensor = torch.log_softmax(logits, dim=1).gather(1, targets[:, None])
+        ratio = torch.exp(log_probs - log_probs.detach())
+        mean: Tensor = (ratio * torch.randn_like(ratio)).sum() / (options.completion * len(texts))
+        return -mean
+
+    bench.time("update", OURS, our_update(bench, texts))
+    bench.time("update", PLAIN, plain_step(bench, texts, options.completion, loss))
+
+
+def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
+    """The update of the reference trainer from texts whose completions were sampled."""
+    n, config = bench.options.completion, reference_config({"loss": {"name": "dapo", "beta": 0.0}})
+    model, examples = copy.deepcopy(bench.model), as_examples(texts, n)
     optimizer = MasterAdamW(model.parameters(), betas=config.betas)
     totals = Totals(len(texts), n * len(texts), n)
 
-    def ours() -> int:
-        for part in passes(examples, options.tokens_per_pass, model):
-            rows = [examples[place] for place in part]
-            log_probs, entropy = token_log_probs(model, rows)
-            row = torch.arange(len(rows), device=bench.device).repeat_interleave(n)
+    def step() -> int:
+        for part in passes(examples, bench.options.tokens_per_pass, model):
+            log_probs, entropy = token_log_probs(model, [examples[place] for place in part])
+            row = torch.arange(len(part), device=bench.device).repeat_interleave(n)
             batch = Pass(log_probs, log_probs.detach(), (row % 2 * 2 - 1).float(), row)
             loss, _ = policy_loss(batch, config.loss, totals, reference=None, entropy=entropy)
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.gradients()
         optimizer.step(RATE, optimizer.norm()[0], 1.0)
-        return total
+        return sum(map(len, texts))
 
-    bench.time("update", OURS, ours)
-    optimizer.close()
-    del model, optimizer
-
-    model = copy.deepcopy(bench.model).train()
-    adam = torch.optim.AdamW(model.parameters(), RATE, fused=bench.device.type == "cuda")
-
-    def plain() -> int:
-        for start in range(0, len(texts), options.rows):
-            part = texts[start : start + options.rows]
-            ids, mask = padded(part, bench.device)
-            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits[:, :-1]
-            ends = mask.sum(dim=1, keepdim=True)
-            places = torch.arange(1, ids.shape[1], device=bench.device)
-            is_learned = (places >= ends - n) & (places < ends)
-            values = torch.log_softmax(logits[is_learned].float(), dim=1)
-            log_probs = values.gather(1, ids[:, 1:][is_learned][:, None])
-            ratio = torch.exp(log_probs - log_probs.detach())
-            (-(ratio * torch.randn_like(ratio)).sum() / totals.tokens).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        adam.zero_grad()
-        return total
-
-    bench.time("update", PLAIN, plain)
+    return step
 
 
 # Prefill and decode: prompts of one length, and as many new tokens for each.
@@ -373,7 +333,8 @@ def generation(bench: Bench) -> None:
     """Read the prompts of a batch, and continue each by `completion` tokens."""
     options, model = bench.options, bench.model
     prompts = [ids[: options.prompt] for ids in bench.sequences(options.prompt, options.prompt)]
-    read, sampled = options.prompt * len(prompts), (options.completion - 1) * len(prompts)
+    read: int = options.prompt * len(prompts)
+    sampled: int = (options.completion - 1) * len(prompts)
     engine = Engine(model, stop=(), slots=len(prompts))
     ids = torch.tensor(prompts, device=bench.device)
 
@@ -450,7 +411,7 @@ def grpo(bench: Bench) -> None:
             "tokens_per_pass": options.tokens_per_pass,
             "dtype": options.dtype,
             "learning_rate": RATE,
-            "loss": {"name": "dapo"},
+            "loss": {"name": "dapo", "beta": 0.0},
             "guards": {"only_warn": True},
             "save_every": 10_000,
         }
@@ -480,7 +441,7 @@ def grpo(bench: Bench) -> None:
         )
         trainer.train()
         memory = peak()
-    runs = [end - begin for begin, end in zip(marks, marks[1:], strict=False)]
+    runs = [end - begin for begin, end in itertools.pairwise(marks)]
     bench.add(Figure("GRPO step", OURS, 0, runs[0], runs[1:], memory))
     for part in ("rollout", "update"):
         spent = [metrics[f"{part}_seconds"] for metrics in seen]
@@ -500,11 +461,11 @@ def trl_grpo(bench: Bench) -> None:
     groups = options.sequences // options.group_size
     spent, tokens = list[float](), list[int]()
 
-    class Timed(GRPOTrainer):  # type: ignore[misc]
+    class Timed(GRPOTrainer):
         def _generate_and_score_completions(self, inputs: Any) -> Any:
             batch, seconds = bench.timed(lambda: super_generate(self, inputs))
             spent.append(seconds)
-            tokens.append(int((batch["prompt_mask"].sum() + batch["completion_mask"].sum())))
+            tokens.append(int(batch["prompt_mask"].sum() + batch["completion_mask"].sum()))
             return batch
 
     super_generate = GRPOTrainer._generate_and_score_completions
@@ -542,7 +503,9 @@ def trl_grpo(bench: Bench) -> None:
         prompts = [bench.texts[place % len(bench.texts)] for place in range(2 * groups)]
         trainer = Timed(
             model=copy.deepcopy(bench.model),
-            reward_funcs=[lambda completions, **_: [float(n % 2) for n, _ in enumerate(completions)]],
+            reward_funcs=[
+                lambda completions, **_: [float(n % 2) for n, _ in enumerate(completions)]
+            ],
             processing_class=bench.tokenizer,
             args=settings,
             train_dataset=Dataset.from_list([{"prompt": text} for text in prompts]),
@@ -590,7 +553,7 @@ def first_rollout(bench: Bench) -> None:
         bench.tokenizer.save_pretrained(folder)
         words = [folder, str(bench.device), options.dtype, options.group_size, options.completion]
         words = [str(word) for word in (time.time(), *words, ENV, DATASET)]
-        done = subprocess.run(  # noqa: S603
+        done = subprocess.run(
             [sys.executable, "-c", _CHILD, *words],
             capture_output=True,
             text=True,
@@ -620,9 +583,7 @@ def table(bench: Bench) -> str:
         then = f"{each.seconds:.3f} s" if runs else ""
         rate = f"{each.rate:,.0f}" if each.rate else ""
         base = plain.get(each.part)
-        ratio = f"{base.seconds / each.seconds:.2f}" if base and each.rate and base.rate else ""
-        if each.rate and base and base.rate:
-            ratio = f"{each.rate / base.rate:.2f}"
+        ratio = f"{each.rate / base.rate:.2f}" if each.rate and base and base.rate else ""
         memory = f"{each.memory:,.0f}" if each.memory else ""
         lines.append(
             f"{each.part:30}{each.by:12}{each.first:8.3f} s{then:>10}{spread:>17}{rate:>12}"
@@ -648,8 +609,6 @@ _ORDER = [
 
 def machine(device: torch.device) -> dict[str, Any]:
     """The device and the versions."""
-    import trl
-
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
     return {
         "device": name or platform.machine(),
@@ -658,7 +617,7 @@ def machine(device: torch.device) -> dict[str, Any]:
         "torch": torch.__version__,
         "cuda": torch.version.cuda,
         "transformers": transformers.__version__,
-        "trl": trl.__version__,
+        "trl": version("trl"),
     }
 
 
@@ -669,8 +628,14 @@ def loaded(options: argparse.Namespace, device: torch.device) -> tuple[Any, Any,
     dtype = getattr(torch, options.dtype)
     if options.model in SHAPES:
         tokenizer: Any = train_tokenizer(demonstrate(ENV, 20, dataset=DATASET))
-        shape = copy.deepcopy(SHAPES[options.model])
-        shape.eos_token_id, shape.pad_token_id = tokenizer.eos_token_id, tokenizer.pad_token_id
+        kind, sizes = SHAPES[options.model]
+        shape = kind(
+            **dict(zip(_SIZES, sizes, strict=True)),
+            max_position_embeddings=8192,
+            tie_word_embeddings=True,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
         torch.manual_seed(0)
         with device:
             model = auto.from_config(shape, dtype=dtype)
@@ -726,8 +691,10 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
     """Measure, print the table, and return what `--json` writes."""
     options = options_of(arguments)
-    transformers.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
-    transformers.utils.logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    transformers.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    logging.getLogger("adapters").setLevel(logging.ERROR)  # guards judge random weights
+    warnings.filterwarnings("ignore", category=FutureWarning)
     began = time.perf_counter()
     device = torch.device(options.device)
     bench = Bench(options, *loaded(options, device), device, began)
