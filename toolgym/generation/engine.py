@@ -30,6 +30,7 @@ from transformers import PreTrainedModel
 
 from toolgym.generation.decoder import Decoder, context_length
 from toolgym.generation.sampling import uniform_numbers
+from toolgym.generation.shared_prompts import can_share, sharing
 from toolgym.generation.steps import Row, Steps
 
 TOKENS_READ: Final = 16_384
@@ -264,7 +265,8 @@ class _Batch:
     ) -> None:
         self.slots, self.columns = slots, columns
         self.sequences: list[_Sequence] = []
-        self._stop = stop
+        self._model, self._stop = model, stop
+        self._can_share = not columns and can_share(model)
         self._decoder = Decoder(model, slots, columns + 1 if columns else 0)
         records = bool(columns) and model.device.type == "cuda"
         most = _STEPS if columns else 1
@@ -328,7 +330,11 @@ class _Batch:
             width = min(_rounded(width, _NARROWEST), self.columns)
         part = [s.row(turn_tokens, most) for s in self.sequences[:rows]]
         part += [Row(0, 0, 0, torch.zeros(most + 1, dtype=torch.float64))] * (rows - len(part))
-        sampled = self._steps.run(part, steps, width, temperature)
+        with ExitStack() as contexts:
+            if self._can_share:
+                prompts = [tuple(s.generation.prompt) for s in going]
+                contexts.enter_context(sharing(self._model, prompts, [s.cached for s in going]))
+            sampled = self._steps.run(part, steps, width, temperature)
         for place in active:
             sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
             sequence.append(tokens, log_probs, 1)
