@@ -42,12 +42,11 @@ PAGES: dict[str, tuple[str, ...]] = {
     "aflowgym.statistics": ("aflowgym.statistics",),
     "adapters.trl": ("adapters.trl",),
     "adapters.reference": (
-        "adapters.reference.trainer.ReferenceTrainer",
+        "adapters.reference.train.ReferenceTrainer",
         "adapters.reference.config.ReferenceConfig",
         "adapters.reference.losses.LossConfig",
-        "adapters.reference.losses.loss_config",
         "adapters.reference.losses.policy_loss",
-        "adapters.reference.advantages.compute_advantages",
+        "adapters.training.algorithms.advantages.advantages",
     ),
     "adapters.training.guards": (
         "adapters.training.guards",

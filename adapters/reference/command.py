@@ -31,10 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     given = _parser().parse_args(arguments)
     logging.basicConfig(format="%(message)s")
-    chosen = {name: vars(given)[name] for name in ReferenceConfig.model_fields}
+    settings = {name: vars(given)[name] for name in ReferenceConfig.model_fields if name in given}
     try:
-        config = reference_config({k: v for k, v in chosen.items() if v is not None})
-        _train(given, config)
+        _train(given, reference_config(settings))
     except ToolgymError as problem:
         raise SystemExit(f"{type(problem).__name__}: {problem}") from None
 
@@ -71,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
             f"--{name.replace('_', '-')}",
             type=yaml.safe_load,
             metavar="VALUE",
+            default=argparse.SUPPRESS,
             help=f"{text} (default: {json.dumps(shown)})",
         )
     return parser

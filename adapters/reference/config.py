@@ -46,8 +46,9 @@ class ReferenceConfig(BaseModel):
     learn_from_unfinished: bool = False
     """Whether rollouts that ran out of tokens are in the loss. Their reward says that they did not
     answer, when they were not allowed to."""
-    at_once: int = Field(64, ge=1)
-    """Rollouts in the KV cache at the same time."""
+    at_once: int | None = Field(None, ge=1)
+    """Most rollouts in the KV cache at the same time. Default: 64; on CUDA up to 256, as many as
+    fit into two fifths of the free memory."""
     workers: int = Field(8, ge=1)
     """Threads that run the tools of different rollouts."""
 
@@ -56,7 +57,7 @@ class ReferenceConfig(BaseModel):
     advantage_limit: float | None = Field(5.0, gt=0)
     """Advantages are clipped at plus and minus this; null: no clipping. One right answer among many
     wrong ones otherwise dominates the update."""
-    loss: LossConfig = LossConfig()
+    loss: LossConfig = Field(default_factory=lambda: LossConfig.model_validate({}))
     """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or the fields of `LossConfig`,
     such as {"name": "gspo", "beta": 0.01}."""
     updates_per_batch: int = Field(1, ge=1)

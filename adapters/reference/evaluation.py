@@ -7,7 +7,7 @@ from typing import Final
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.train import Player, Request
+from adapters.reference.train import Player, Rollout
 from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
 from adapters.training.models.released_memory import release_memory
 from adapters.training.models.tokenized_examples import context_length
@@ -53,21 +53,22 @@ class BatchPlay:
         if not self._fits:
             return play_turn_by_turn(model, tokenizer, settings, asked, done)
         release_memory()
-        player = Player(model, tokenizer, settings.env_id, asked.env_kwargs, slots=_SLOTS)
+        player = Player(model, tokenizer, settings.env_id, asked.env_kwargs)
         slots = _slots(player, asked.task_ids[0], settings.max_new_tokens)
-        if slots < _SLOTS:
-            player = Player(model, tokenizer, settings.env_id, asked.env_kwargs, slots=slots)
+        player = Player(model, tokenizer, settings.env_id, asked.env_kwargs, slots=slots)
         tries = tries_of(asked.repeated)
         records: list[EpisodeRecord] = []
         for start in range(0, len(tries), 2 * slots):
             part = tries[start : start + 2 * slots]
-            rollouts = player.play(
-                [Request(task, 0, f"evaluation-{settings.seed}-{number}") for task, number in part],
+            stream = f"evaluation-{settings.seed}"
+            rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in part]
+            player.play(
+                rollouts,
                 max_tokens=min(context_length(model), _LONGEST),
                 temperature=asked.temperature,
                 turn_tokens=settings.max_new_tokens,
             )
-            for (task_id, number), rollout in zip(part, rollouts, strict=True):
+            for rollout, (task_id, number) in zip(rollouts, part, strict=True):
                 if rollout.episode is None:
                     raise EnvironmentFault(rollout.fault)
                 seed = seed_of_try(MEASURED_ON, task_id, number)
@@ -85,7 +86,7 @@ def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
     if shape is None:
         return 32
     turns = 2 * turn_tokens * (player.env.step_limit + 1)
-    tokens = min(2 * player.prompt_length(task_id) + turns, context_length(player.model))
-    weights = sum(parameter.nbytes for parameter in player.model.parameters())
+    tokens = min(2 * player.check(task_id) + turns, context_length(player.model))
+    weights: int = sum(parameter.nbytes for parameter in player.model.parameters())
     each = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
     return min(_SLOTS, max(1, max(_MEMORY, weights) // each))

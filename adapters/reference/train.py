@@ -52,8 +52,7 @@ from adapters.reference.config import ReferenceConfig
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.processes import Processes
 from adapters.training.algorithms.advantages import advantages
-from adapters.training.algorithms.dynamic_sampling import TaskStream
-from adapters.training.algorithms.groups import is_dead
+from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
@@ -67,6 +66,7 @@ from adapters.training.models.tokenized_examples import Example, context_length
 from adapters.training.runs.progress import peak_memory
 from toolgym import registration
 from toolgym.env import ToolEnv
+from toolgym.episode import Outcome
 from toolgym.errors import EnvironmentFault
 from toolgym.generation import Engine, Generation, check_model
 from toolgym.messages import Message, turn_messages
@@ -109,12 +109,18 @@ class Rollout:
     reward: float = math.nan
     turn_rewards: list[float] = field(default_factory=list)
 
+    @property
+    def figures(self) -> Figures:
+        """The counts that batch metrics are computed from."""
+        written, cut, unfinished = sum(self.tokens.mask), self.cut, self.unfinished
+        return Figures.of(self.episode, written=written, clipped=cut, unfinished=unfinished)
+
 
 class Player:
     """Plays episodes of an environment with a model.
 
     Args:
-        slots: Rollouts in the KV cache at the same time.
+        slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
         workers: Threads that run the tools of different rollouts.
 
     Raises:
@@ -128,13 +134,14 @@ class Player:
         env_id: str,
         env_kwargs: Mapping[str, Any] | None = None,
         *,
-        slots: int = 64,
+        slots: int | None = None,
         workers: int = 8,
     ) -> None:
         self.model, self._tokenizer = model, tokenizer
         self._make = partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
         self._chat = ChatFormat(model, tokenizer, self.env)
+        slots = slots or (256 if model.device.type == "cuda" else 64)
         self._engine = Engine(model, stop=self._chat.stop, slots=slots)
         self._threads = ThreadPoolExecutor(workers)
 
@@ -401,81 +408,61 @@ class ReferenceTrainer:
         self._optimizer.close()
 
     def sample(self) -> tuple[list[Rollout], list[Rollout], dict[str, float]]:
-        """Play the rollouts of a batch; with dynamic sampling until enough groups are live.
-
-        A group is live if its rollouts differ in outcome. Which groups are kept depends only on
-        that and on their order, so the kept ones are an unbiased sample of live groups. Yu et al.
-        2025 (DAPO), arXiv:2503.14476, section 3.2.
+        """Play the rollouts of a batch; with dynamic sampling, replace groups with one outcome.
 
         Returns:
             The rollouts to learn from and all that were played, both of this process; and the
             metrics of the rollouts that all processes played.
         """
-        config, processes = self._config, self._processes
-        places = processes.share_of(config.prompts)
-        most = math.floor(places * (config.max_draws or 1))
-        live: list[list[Rollout]] = []
-        played: list[list[Rollout]] = []
-        wanted, rounds = places, 0
-        while wanted:
-            groups = self._play_groups(self._tasks.take(wanted), len(played))
-            played, rounds = played + groups, rounds + 1
-            live += [group for group in groups if self._teaches(group)]
-            counts = processes.gather([(places - len(live), len(live), len(played))])
-            missing, found, drawn = (list(each) for each in zip(*counts, strict=True))
-            # The processes draw equally often: as many as the emptiest should need at the share of
-            # live groups so far, and never more than a full batch, which is known to fit.
-            share = (sum(found) + 1) / (sum(drawn) + 2)
-            expected = math.ceil(max(0, *missing) / share)
-            wanted = min(expected, places, most - max(drawn)) if config.max_draws else 0
-        kept = live[:places]
-        everything = [rollout for group in played for rollout in group]
-        rows = [(_figures(each), each.reward, each.group) for each in everything]
-        metrics = batch_metrics(*zip(*processes.gather(rows), strict=True))
-        if config.max_draws:
-            metrics |= processes.sum_of(
-                {
-                    "drawn_groups": len(played),
-                    "dropped_groups": len(played) - len(live),
-                    "surplus_groups": len(live) - len(kept),
-                    "masked_groups": places - len(kept),
-                    "sampling_rounds": rounds / processes.size,
-                }
-            )
-        faults = processes.gather([each.fault for each in everything])
-        latest = next((fault for fault in reversed(faults) if fault), "")
-        self._faults.note(self.step + 1, len(faults), sum(map(bool, faults)), latest)
-        return [rollout for group in kept for rollout in group], everything, metrics
-
-    def _play_groups(self, tasks: Sequence[int], before: int) -> list[list[Rollout]]:
-        """Play one group for each task, after the groups of the step that were played before."""
         config, processes, step = self._config, self._processes, self.step + 1
-        numbers = [processes.size * (before + n) + processes.rank for n in range(len(tasks))]
-        rollouts = [
-            Rollout(self._task_ids[task], group, f"{config.seed}-{step}-{group}-{member}")
-            for group, task in zip(numbers, tasks, strict=True)
-            for member in range(config.group_size)
-        ]
-        most, temperature = config.max_completion_length, config.temperature
-        with self.adapter.merged() if self.adapter is not None else nullcontext():
-            self.player.play(rollouts, max_tokens=most, temperature=temperature)
-        if config.control is not None:  # every scored rollout gets the reward of another
-            scored = [each for each in rollouts if math.isfinite(each.reward)]
-            rewards = [each.reward for each in scored]
-            random.Random(f"toolgym-control-{config.seed}-{step}-{before}").shuffle(rewards)
-            for each, reward in zip(scored, rewards, strict=True):
-                each.reward = reward
-        size = config.group_size
-        return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
+        places, size = processes.share_of(config.prompts), config.group_size
+        played: list[Rollout] = []
 
-    def _teaches(self, group: Sequence[Rollout]) -> bool:
-        """Whether a group has something to learn from: different outcomes, if that is asked for."""
+        def play_groups(count: int) -> list[list[Rollout]]:
+            """Play one group for each of the next tasks."""
+            before = len(played) // size
+            rollouts = []
+            for number, task in enumerate(self._tasks.take(count), before):
+                group = processes.size * number + processes.rank
+                names = (f"{config.seed}-{step}-{group}-{member}" for member in range(size))
+                rollouts += [Rollout(self._task_ids[task], group, name) for name in names]
+            most, temperature = config.max_completion_length, config.temperature
+            with self.adapter.merged() if self.adapter is not None else nullcontext():
+                self.player.play(rollouts, max_tokens=most, temperature=temperature)
+            if config.control is not None:  # every scored rollout gets the reward of another
+                scored = [each for each in rollouts if math.isfinite(each.reward)]
+                rewards = [each.reward for each in scored]
+                random.Random(f"toolgym-control-{config.seed}-{step}-{before}").shuffle(rewards)
+                for each, reward in zip(scored, rewards, strict=True):
+                    each.reward = reward
+            played.extend(rollouts)
+            return [rollouts[first : first + size] for first in range(0, len(rollouts), size)]
+
+        sampling: dict[str, float] = {}
+        if config.max_draws is None:
+            groups = [group for group in play_groups(places) if any(map(self._is_in_loss, group))]
+        else:
+            filled = fill(
+                places,
+                config.max_draws,
+                play_groups,
+                self._outcomes,
+                lambda tally: processes.gather([tally]),
+            )
+            groups, sampling = filled.live, processes.sum_of(filled.metrics)
+            sampling["sampling_rounds"] /= processes.size  # all draw equally often
+        rows = [(each.figures, each.reward, each.group, each.fault) for each in played]
+        figures, rewards, numbers, faults = zip(*processes.gather(rows), strict=True)
+        lost = [fault for fault in faults if fault]
+        self._faults.note(step, len(faults), len(lost), lost[-1] if lost else "")
+        metrics = batch_metrics(figures, rewards, numbers) | sampling
+        return [rollout for group in groups for rollout in group], played, metrics
+
+    def _outcomes(self, group: Sequence[Rollout]) -> list[Outcome | None]:
+        """The outcomes of a group; all None, so that it is replaced, if none is in the loss."""
         if not any(map(self._is_in_loss, group)):
-            return False
-        outcomes = [
-            _figures(each).outcome if math.isfinite(each.reward) else None for each in group
-        ]
-        return self._config.max_draws is None or not is_dead(outcomes)
+            return [None for _ in group]
+        return [each.episode.outcome if each.episode is not None else None for each in group]
 
     def _is_in_loss(self, rollout: Rollout) -> bool:
         may_learn = self._config.learn_from_unfinished or not rollout.unfinished
@@ -530,7 +517,7 @@ class ReferenceTrainer:
             for part, texts in self._passes(samples):
                 values, _ = token_log_probs(model, texts, temperature=self._config.temperature)
                 lengths = [len(samples[place].old) for place in part]
-                found |= zip(part, values.split(lengths), strict=True)
+                found |= zip(part, torch.split(values, lengths), strict=True)
         return [found[place] for place in range(len(samples))]
 
     def gradient(
@@ -570,7 +557,7 @@ class ReferenceTrainer:
                 reference=None if reference is None else torch.cat([reference[p] for p in part]),
                 entropy=entropy,
             )
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             for name, value in {"loss": loss.detach(), **metrics}.items():
                 sums[name] = sums.get(name, 0.0) + value
         self._processes.add_up(self._optimizer.gradients)
@@ -580,7 +567,7 @@ class ReferenceTrainer:
     def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
         """The places and texts of the samples of each forward pass."""
         texts = [sample.text for sample in samples]
-        for part in passes(texts, self._config.tokens_per_pass):
+        for part in passes(texts, self._config.tokens_per_pass, self._model):
             yield part, [texts[place] for place in part]
 
     def learning_rate(self) -> float:
@@ -650,16 +637,6 @@ class ReferenceTrainer:
     def _checkpoint_steps(self) -> list[int]:
         """The steps with a checkpoint, as process 0 sees them."""
         return self._processes.gather([self._checkpoints.steps()])[0]
-
-
-def _figures(rollout: Rollout) -> Figures:
-    """The counts of a rollout that batch metrics are computed from."""
-    return Figures.of(
-        rollout.episode,
-        written=sum(rollout.tokens.mask),
-        clipped=rollout.cut,
-        unfinished=rollout.unfinished,
-    )
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         if self.args.estimator != TRLS_OWN:
             batch["advantages"] = self._advantages(batch, step.rewards)
         elif limit is not None:
-            batch["advantages"] = advantages.clipped(batch["advantages"], limit)
+            batch["advantages"] = batch["advantages"].clamp(min=-limit, max=limit)
         batch["num_items_in_batch"] = self.accelerator.gather(
             dynamic_sampling.loss_tokens(batch)
         ).sum()

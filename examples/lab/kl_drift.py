@@ -1,8 +1,8 @@
 """KL drifts: without a penalty the model moves far away from the one that imitation made.
 
 A workflow model trains at a high learning rate, with the KL divergence from its start charged in
-the loss, in the reward, or not at all. Drift is that divergence at the end, in nats per token of
-the model's own rollouts. It needs the extra `train`.
+the loss or not. Drift is that divergence at the end, in nats per token of the model's own rollouts.
+It needs the extra `train`.
 
     python examples/lab/kl_drift.py
 """
@@ -15,10 +15,9 @@ from tables import arguments, compare
 FREE = Settings(learning_rate=1e-3, tasks=CODE)
 ARMS = {
     "no penalty": FREE,
-    "0.04 in the loss": FREE.but(loss={"beta": 0.04}),
-    "0.2 in the loss": FREE.but(loss={"beta": 0.2}),
-    "1 in the loss": FREE.but(loss={"beta": 1.0}),
-    "0.2 in the reward": FREE.but(loss={"beta": 0.2, "kl_in_reward": True}),
+    "KL coefficient 0.04": FREE.but(loss={"beta": 0.04}),
+    "KL coefficient 0.2": FREE.but(loss={"beta": 0.2}),
+    "KL coefficient 1": FREE.but(loss={"beta": 1.0}),
 }
 COLUMNS = {"drift": "drift", "valid": "valid", "before": "right before", "right": "right after"}
 

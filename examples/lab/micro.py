@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 
-from adapters.reference.losses import loss_config, penalized_rewards, policy_loss
+from adapters.reference.losses import LossConfig, Pass, Totals, policy_loss
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.groups import dead_share, equal_rewards_share
@@ -310,7 +310,7 @@ class Settings:
     Attributes:
         prompts: Groups of a step.
         estimator: Of advantages, by its name in `adapters.training.algorithms.advantages`.
-        loss: Changes of the loss of GRPO; see `adapters.reference.losses.LossConfig`.
+        loss: Changes of the loss of GRPO without KL penalty; see `LossConfig`.
         max_draws: Groups that dynamic sampling may draw, as a multiple of `prompts`; None: off.
         guards: Guards with their default settings may leave out updates and roll back.
         tasks: Positions of the tasks to train on.
@@ -344,7 +344,7 @@ class Trainer:
         self.settings, self.played, self.stopped = settings, 0, False
         self.start = imitated(seed)
         self.model = copy.deepcopy(self.start)
-        self._loss = loss_config("grpo", **settings.loss)
+        self._loss = LossConfig.model_validate({"name": "grpo", "beta": 0.0, **settings.loss})
         self._optimizer = torch.optim.AdamW(
             self.model.parameters(), settings.learning_rate, betas=(0.9, 0.98), weight_decay=0
         )
@@ -441,36 +441,27 @@ class Trainer:
         if not learning:
             return lead
         rewards = torch.tensor([ending.reward for ending in rollouts.endings])
-        if self._loss.kl_in_reward:
-            rewards = penalized_rewards(
-                rewards,
-                rollouts.logprobs,
-                self._reference(rollouts),
-                rollouts.mask,
-                beta=self._loss.beta,
-                limit=self._loss.kl_limit,
-            )
         lead[:learning] = advantages(self.settings.estimator, rewards[:learning], groups[:learning])
         return lead
 
     def _backward(self, rollouts: Rollouts, lead: Tensor) -> dict[str, float]:
         """Compute the gradient, cut to a length of 1."""
         logprobs, entropy = read(self.model, rollouts)
-        reference = self._reference(rollouts) if self._loss.beta else None
-        loss = policy_loss(
-            logprobs,
-            rollouts.logprobs,
-            lead,
-            rollouts.mask,
-            config=self._loss,
-            ref_logprobs=reference,
-            entropy=entropy,
+        mask = rollouts.mask
+        row = torch.arange(len(mask))[:, None].expand(mask.shape)
+        batch = Pass(logprobs[mask], rollouts.logprobs[mask], lead[row[mask]], row[mask])
+        loss, figures = policy_loss(
+            batch,
+            self._loss,
+            Totals(float(mask.any(dim=1).sum()), float(mask.sum())),
+            reference=self._reference(rollouts)[mask] if self._loss.beta else None,
+            entropy=entropy[mask],
         )
         self._optimizer.zero_grad()
-        loss.value.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        metrics = {name: float(value) for name, value in loss.metrics.items()}
-        return metrics | {"loss": float(loss.value.detach()), "grad_norm": float(norm)}
+        metrics = {name: float(value) for name, value in figures.items()}
+        return metrics | {"loss": float(loss.detach()), "grad_norm": float(norm)}
 
     @torch.no_grad()
     def _reference(self, rollouts: Rollouts) -> Tensor:

@@ -24,7 +24,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.reference.config import reference_config
-from adapters.reference.trainer import ReferenceTrainer
+from adapters.reference.train import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import null_padded, train_tokenizer
 from adapters.training.guards.config import GUARD_NAMES
@@ -81,10 +81,10 @@ def run(parsing: str, seed: int) -> dict[str, float]:
         "group_size": 8,
         "prompts": 4,
         "max_completion_length": 256,
-        "sampling": None,
+        "max_draws": None,
         "advantages": "group_normalized",
         "learn_from_unfinished": True,
-        "loss": "grpo",
+        "loss": {"name": "grpo", "beta": 0.0},
         "learning_rate": 4e-4,
         "guards": {"actions": dict.fromkeys(GUARD_NAMES, ())},  # off, to see the failure
     }
@@ -96,7 +96,7 @@ def run(parsing: str, seed: int) -> dict[str, float]:
             Path(folder),
             reference_config(config),
             env_kwargs={**TASKS, "parsing": parsing},
-            on_metrics=lambda step, metrics: history.append(metrics),
+            on_step=lambda step, metrics, episodes: history.append(metrics),
         )
         trainer.train()
     weights = zip(model.parameters(), start.parameters(), strict=True)

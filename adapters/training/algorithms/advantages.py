@@ -189,7 +189,7 @@ def advantages(
 def _groups(rewards: Tensor, groups: Tensor) -> Iterator[Tensor]:
     """The places of the scored rollouts of each group."""
     scored = rewards.isfinite()
-    for group in groups.unique():
+    for group in torch.unique(groups):
         yield ((groups == group) & scored).nonzero().flatten()
 
 
