@@ -22,6 +22,9 @@ There, with this file:
 
     pip install --no-index --find-links wheels --target site 'toolgym[train]'
     PYTHONPATH=site python gpu.py
+
+Imports take three times as long where the packages have no bytecode: in a folder that was unpacked
+instead of installed (`python -m compileall -q site` makes it), or with PYTHONDONTWRITEBYTECODE set.
 """
 
 from __future__ import annotations
