@@ -5,8 +5,10 @@
                     .advantages             compares each reward with those of its group
                     .reference_log_probs    for the KL penalty
                     .gradient               of the loss over the sampled tokens
-                    .train                  guards look at the step's metrics before the weights
-                                            move; then AdamW, or no update, or a roll back
+                    ._update                the guards read the metrics before the weights move;
+                                            then AdamW, or no update
+                    .train                  the loop of these, with evaluations, roll backs and
+                                            checkpoints
 
 The loss and the estimator of advantages are chosen by name (`adapters.reference.losses`,
 `adapters.training.algorithms.advantages`). Four other things are calls into named modules: tokens
@@ -35,7 +37,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -56,7 +58,12 @@ from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
-from adapters.training.guards.guards import Guards, no_snapshot_message, rollback_message
+from adapters.training.guards.guards import (
+    Decision,
+    Guards,
+    no_snapshot_message,
+    rollback_message,
+)
 from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
@@ -363,49 +370,61 @@ class ReferenceTrainer:
         else:
             self._save()
         last_saved = self.step
-        while (held_out := self._held_out()) is not None and self.step < config.steps:
-            began = time.perf_counter()
-            learned, played, metrics = self.sample()
-            episodes = [each.episode for each in played if each.episode is not None]
-            metrics |= held_out
-            metrics["rollout_seconds"] = time.perf_counter() - began
-            samples = self.advantages(learned)
-            reference = self.reference_log_probs(samples)
-            for update in range(min(config.updates_per_batch, config.steps - self.step)):
+        with closing(self._optimizer):
+            while (held_out := self._held_out()) is not None and self.step < config.steps:
                 began = time.perf_counter()
-                self.step += 1
-                metrics |= self.gradient(samples, reference)
-                if update:  # the ratio is no longer that of a fresh batch
-                    metrics.pop("mismatch", None)
-                norm, broken = self._optimizer.norm()
-                metrics["grad_norm"] = float(norm)
-                metrics["nonfinite_gradients"] = float(broken)
-                metrics["nonfinite_weights"] = float(self._optimizer.nonfinite_weights())
-                decision = self._guards.observe(self.step, metrics)
-                rate = self.learning_rate() * decision.learning_rate_scale
-                if decision.update:
-                    self._optimizer.step(rate, norm, config.max_grad_norm)
-                else:
-                    self._optimizer.discard()
-                metrics["learning_rate"] = rate
-                metrics["update_seconds"] = time.perf_counter() - began
-                metrics["peak_memory"] = peak_memory(self._model.device)
-                if self._processes.is_main:
-                    for line in decision.log_lines:
-                        _logger.warning("%s", line)
-                    self._on_step(self.step, recorded(metrics | self._guards.metrics()), episodes)
-                if decision.action is Action.STOP:
-                    raise TrainingStopped(self.step, decision.diagnosis)
-                if decision.action is Action.ROLL_BACK:
-                    self._roll_back(decision.reasons)
-                    break
-                metrics, episodes = {}, []
-            if self.step - last_saved >= config.save_every:
+                rollouts, played, metrics = self.sample()
+                metrics["rollout_seconds"] = time.perf_counter() - began
+                episodes = [each.episode for each in played if each.episode is not None]
+                samples = self.advantages(rollouts)
+                reference = self.reference_log_probs(samples)
+                for update in range(min(config.updates_per_batch, config.steps - self.step)):
+                    if update:  # what describes the rollouts is reported once
+                        metrics, episodes, held_out = {}, [], {}
+                    decision = self._update(samples, reference, metrics, held_out)
+                    if self._processes.is_main:
+                        for line in decision.log_lines:
+                            _logger.warning("%s", line)
+                        self._on_step(self.step, recorded(metrics), episodes)
+                    if decision.action is Action.STOP:
+                        raise TrainingStopped(self.step, decision.diagnosis)
+                    if decision.action is Action.ROLL_BACK:
+                        self._roll_back(decision.reasons)
+                        break
+                if self.step - last_saved >= config.save_every:
+                    self._save()
+                    last_saved = self.step
+            if last_saved < self.step:
                 self._save()
-                last_saved = self.step
-        if last_saved < self.step:
-            self._save()
-        self._optimizer.close()
+
+    def _update(
+        self,
+        samples: Sequence[Sample],
+        reference: Sequence[Tensor] | None,
+        metrics: dict[str, float],
+        held_out: Mapping[str, float],
+    ) -> Decision:
+        """Make one update, unless the guards leave it out, and add its metrics."""
+        began, is_fresh = time.perf_counter(), bool(metrics)
+        self.step += 1
+        metrics |= self.gradient(samples, reference)
+        if not is_fresh:  # the weights have moved since the rollouts were sampled
+            metrics.pop("mismatch", None)
+        norm, broken = self._optimizer.norm()
+        metrics["grad_norm"] = float(norm)
+        metrics["nonfinite_gradients"] = float(broken)
+        metrics["nonfinite_weights"] = float(self._optimizer.nonfinite_weights())
+        decision = self._guards.observe(self.step, {**metrics, **held_out})
+        rate = self.learning_rate() * decision.learning_rate_scale
+        if decision.update:
+            self._optimizer.step(rate, norm, self._config.max_grad_norm)
+        else:
+            self._optimizer.discard()
+        metrics |= self._guards.metrics()
+        metrics["learning_rate"] = rate
+        metrics["update_seconds"] = time.perf_counter() - began
+        metrics["peak_memory"] = peak_memory(self._model.device)
+        return decision
 
     def sample(self) -> tuple[list[Rollout], list[Rollout], dict[str, float]]:
         """Play the rollouts of a batch; with dynamic sampling, replace groups with one outcome.

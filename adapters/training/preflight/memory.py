@@ -49,7 +49,7 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         has_reference=beta > 0,
         tokens_per_pass=min(max(int(options["tokens_per_pass"]), tokens), rollouts * tokens),
         has_checkpointing=bool(options["gradient_checkpointing"]),
-        at_once=min(int(options["at_once"]), rollouts),
+        at_once=min(int(options["at_once"] or 64), rollouts),
         rollout_tokens=tokens,
         device="cuda" if torch.cuda.is_available() else "cpu",
     )
