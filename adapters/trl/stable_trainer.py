@@ -330,7 +330,7 @@ def build_trainer(
         env_id: A registered `ToolEnv`.
         env_kwargs: For `gym.make`.
         config: A `StableGRPOConfig`, or a dict of its arguments; or TRL's `GRPOConfig`.
-        dataset: As `training_dataset` makes it; None makes one of all tasks.
+        dataset: As `training_dataset` makes it; None makes one of as many tasks as the steps take.
         eval_env_kwargs: For `gym.make` where `eval_dataset` is of another split, or is judged in
             another way; None: as in training.
         callbacks: More callbacks; `FaultStop` is always there.
@@ -349,16 +349,29 @@ def build_trainer(
     made = settings.grpo_config(config, environment._sample().step_limit, config_class)
     if eval_env_kwargs is not None:
         keywords["evaluation_factory"] = environment_factory(env_id, **eval_env_kwargs)
-    rows = training_dataset(env_id, seed=made.seed, **options) if dataset is None else dataset
+    if dataset is None:
+        dataset = training_dataset(env_id, n=_tasks_needed(made), seed=made.seed, **options)
     return chosen(
         model=model,
         processing_class=tokenizer,
         args=made,
-        train_dataset=rows,
+        train_dataset=dataset,
         environment_factory=environment,
         callbacks=list(callbacks),
         **keywords,
     )
+
+
+def _tasks_needed(config: GRPOConfig) -> int | None:
+    """The number of tasks that all steps together take at most; None where epochs count.
+
+    Each task of a data set is verified, which takes milliseconds.
+    """
+    if config.max_steps < 1:
+        return None
+    rollouts = config.train_batch_size * config.gradient_accumulation_steps * config.world_size
+    groups = max(rollouts, config.generation_batch_size) // config.num_generations
+    return int(config.max_steps * groups)
 
 
 def _trainer_for(config: GRPOConfig | Mapping[str, Any]) -> type[ToolGRPOTrainer]:
