@@ -34,13 +34,12 @@ from adapters.reference.kl_reference import CopiedReference, Reference
 from adapters.reference.learner import Learner
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.reference.rollout import Batch
-from adapters.training.guards.config import Action, Setup
+from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
 from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.stored_weights import read_weights
-from adapters.training.preflight.chat_format import room_finder
 from adapters.training.runs.progress import peak_memory
 from toolgym.runs.metrics import recorded
 
@@ -73,6 +72,10 @@ class ReferenceTrainer:
         adapter: A `LoraConfig` of peft; then an adapter is trained, in place of all weights, and
             merged into the model when the training ends.
 
+    Attributes:
+        held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
+            for the guards to see at the next one; alike in all processes. To be set by `is_enough`.
+
     Raises:
         ConfigurationError: Model, template, environment and settings do not go together.
     """
@@ -94,7 +97,7 @@ class ReferenceTrainer:
         kept: Callable[[], Path | None] = lambda: None,
         adapter: Any = None,
     ) -> None:
-        self.step = 0
+        self.step, self.held_out = 0, dict[str, float]()
         self._config, self._model, self._tokenizer = config, model, tokenizer
         self._processes = Processes()
         make_ready(self._processes.place(model), config)
@@ -105,7 +108,7 @@ class ReferenceTrainer:
         self._batch_sampler = BatchSampler(player, tasks, config, self._processes)
         self._learner = Learner(model, self._reference(), config, self._processes)
         self._optimizer = Optimizer(model, config, self._processes)
-        self._guards = Guards(config.guards, _setup(config, player, tokenizer, env_id, env_kwargs))
+        self._guards = Guards(config.guards)
         self._faults = FaultLimit(config.steps)
         self._checkpoints = Checkpoints(checkpoints, config.keep, on_save)
         self._saved = 0
@@ -169,7 +172,8 @@ class ReferenceTrainer:
             self.step += 1
             norm, update_metrics = self._gradient(batch, advantages, old_log_probs, reference)
             metrics |= update_metrics
-            decision = self._guards.observe(self.step, metrics)
+            decision = self._guards.observe(self.step, metrics | self.held_out)
+            self.held_out = {}
             rate = self._optimizer.rate() * decision.learning_rate_scale
             self._apply(decision, rate, norm)
             seconds, began = time.perf_counter() - began, time.perf_counter()
@@ -295,24 +299,3 @@ def _check_and_list_tasks(
     check_model(player.model)
     check_template(player.model, tokenizer, player.env)
     return ids
-
-
-def _setup(
-    config: ReferenceConfig,
-    player: Player,
-    tokenizer: PreTrainedTokenizerBase,
-    env_id: str,
-    env_kwargs: Mapping[str, Any] | None,
-) -> Setup:
-    return Setup(
-        group_size=config.group_size,
-        divides_by_std=config.advantages == "group_normalized",
-        kl_weight=config.loss.beta,
-        learning_rate=config.learning_rate,
-        ratio_high=config.loss.epsilon_high,
-        updates_per_batch=config.updates_per_batch,
-        has_sampling=config.sampling is not None,
-        parsing=player.env.parsing,
-        max_tokens=config.max_completion_length,
-        room=room_finder(env_id, env_kwargs or {}, player.model, tokenizer),
-    )

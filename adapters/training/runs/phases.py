@@ -108,6 +108,16 @@ class Grpo:
             step, self.model, self.tokenizer, saved
         )
 
+    def held_out_at(self, step: int) -> dict[str, float]:
+        """The accuracy and number of episodes of an evaluation after a step; empty without one."""
+        latest = self.held_out.history[-1:] if self.held_out is not None else []
+        return {
+            key: float(figures[key])
+            for figures in latest
+            for key in ("held_out_accuracy", "held_out_episodes")
+            if figures["step"] == step and figures.get("held_out_accuracy") is not None
+        }
+
     @property
     def is_over(self) -> bool:
         """Whether what was evaluated so far has ended the training."""
