@@ -138,12 +138,13 @@ class RunHistory:
     def restart(self) -> None:
         """Forget what the weights did that a roll-back discarded.
 
-        The best values stay, but for accuracy on training tasks: where restored weights do less
+        The best values stay, but for outcomes on training tasks: where restored weights do less
         well than they did, the tasks have become harder.
         """
-        for track in self.tracks.values():
-            track.recent = []
-        self.tracks["accuracy"] = Track()
+        for key, (size, _) in TRACKED.items():
+            self.tracks[key].recent = []
+            if size == "rollouts":
+                self.tracks[key] = Track()
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint, as JSON can hold it."""
@@ -189,7 +190,12 @@ def _is_comparable(key: str, now: Numbers) -> bool:
 
 
 def _fall(
-    run: RunHistory, key: str, config: GuardConfig, part: float, alike: float = 4, ease: float = 1
+    run: RunHistory,
+    key: str,
+    config: GuardConfig,
+    part: float,
+    alike: float = 4,
+    ease: tuple[float, float] = (1, 1),
 ) -> Finding | None:
     """The finding of a share that has fallen below the best of the run.
 
@@ -200,7 +206,8 @@ def _fall(
     Args:
         part: The part of the best that has to be lost.
         alike: The number of rollouts that count as one until the scatter is known.
-        ease: Factor on the standard errors that a mean of several values has to have fallen by.
+        ease: Factors on the standard errors that a single value, and a mean of several, has to have
+            fallen by.
     """
     track = run.tracks[key]
     size = statistics.fmean(size for _, _, size in track.recent)
@@ -208,7 +215,7 @@ def _fall(
     longest = SCALES[max(0, len(track.best) - 1)]
     for count in (count for count in SCALES if count <= len(track.recent)):
         now = track.mean(count)
-        errors = config.errors * (ease if count > 1 else 1)
+        errors = config.errors * ease[count > 1]
         for best_count, best in zip(SCALES, track.best, strict=False):
             too_short = best_count < max(count, min(4, longest), longest // 4)  # high by chance
             if too_short or now > (1 - part) * best:
@@ -249,7 +256,7 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 
 def validity(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """The share of turns with valid calls has fallen by half of its best."""
-    return _fall(run, "validity", config, 0.5, alike=1)
+    return _fall(run, "validity", config, 0.5, alike=1, ease=(0.8, 0.8))
 
 
 def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
@@ -259,7 +266,7 @@ def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | 
 
 def held_out(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Accuracy on held-out tasks has fallen by a quarter of its best."""
-    return _fall(run, "held_out_accuracy", config, 0.25, alike=1, ease=0.7)
+    return _fall(run, "held_out_accuracy", config, 0.25, alike=1, ease=(1, 0.7))
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
@@ -322,9 +329,10 @@ def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | No
 def idle(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Ten steps in a row taught nothing, and the tasks are not solved."""
     why = teaches_nothing(now)
-    least = 32 * config.idle_steps  # fewer rollouts may all be wrong by chance
-    few = "rollouts" in now and run.idle_rollouts < least
-    if not why or run.idle < config.idle_steps or few or _is_solved(now):
+    if not why or run.idle < config.idle_steps or _is_solved(now):
+        return None
+    by_chance = now.get("validity", 1.0) > 0 and now.get("unfinished", 0.0) < 0.5
+    if by_chance and "rollouts" in now and run.idle_rollouts < 32 * config.idle_steps:
         return None
     seen = f"nothing to learn in {run.idle} steps in a row, now because {why}"
     if now.get("unfinished", 0.0) >= 0.5:

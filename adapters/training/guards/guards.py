@@ -163,7 +163,9 @@ class Guards:
         if lowers and action is not Action.STOP:
             self._scale = max(LOWEST_SCALE, LOWER_BY * self._scale)
             for state in self._states.values():
-                state.waited = 0  # what was done for one guard may help the others
+                # What was done for one guard may help the others. After a roll-back they only see
+                # what is new.
+                state.waited = MEMORY if action is Action.ROLL_BACK else 0
         self._count(action, update)
         lines = tuple(line for each in findings if (line := self._log_line(each, action)))
         diagnosis = self._diagnosis(findings) if action is Action.STOP else ""
