@@ -143,7 +143,10 @@ EvalTries = Annotated[
         "Sampled tries per evaluation task (default: 1; 2 for the tiny model); 0: greedy only."
     ),
 ]
-EvalEvery = Annotated[Number, _option("GRPO steps between evaluations on held-out tasks; 0: none.")]
+EvalEvery = Annotated[
+    Number,
+    _option("GRPO steps between evaluations on held-out tasks (default a quarter); 0: none."),
+]
 EvalSet = Annotated[
     list[str] | None,
     typer.Option(

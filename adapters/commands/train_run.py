@@ -89,6 +89,7 @@ def new_run(
         ConfigurationError: The trainer does not take the settings, or the folder cannot be made.
     """
     settings = for_this_machine(settings)
+    is_wanted = settings.selects
     settings, division = divided_if_possible(settings, planned, given)
     guards = check_trainer(settings)
     needed = tell_memory(settings)
@@ -113,7 +114,7 @@ def new_run(
         chosen, name = len(division.selection), division.source.name
         told = f"While it trains it is measured on {chosen} others ({name}), greedily."
         say(told, err=err)
-    elif settings.steps and "eval_every" not in given:
+    elif is_wanted:
         told = f"It is not measured while it trains: {planned[0].source} has too few tasks for it."
         say(told, err=err)
     say(needed, nl=bool(needed), err=err)

@@ -200,7 +200,7 @@ class Guards:
         if not (is_news or state.times.bit_count() == 1 or done in (Action.ROLL_BACK, Action.STOP)):
             return ""
         state.logged = done.severity
-        advice = f" {finding.advice}" if is_news else ""
+        advice = f" {finding.advice}" if state.times == 1 else ""
         seen = f" Seen {state.times} times so far." if state.times > 1 else ""
         return f"step {self._step}, {done}, {finding.guard}: {finding.reason}.{advice}{seen}"
 

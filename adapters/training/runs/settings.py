@@ -155,7 +155,7 @@ class TrainSettings(BaseModel):
     eval_every: int = Field(0, ge=0)
     """Steps of reinforcement learning between evaluations on selection tasks, which are neither
     trained on nor part of the evaluations before and after; 0: none. A quarter of the steps by
-    default, where there are enough tasks. The guards compare the results with the best of the run.
+    default, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards compare the results with the best of the run.
     See `adapters.training.runs.selection`."""
     sft_eval_every: int = Field(0, ge=0)
     """Supervised steps between such evaluations; 0: none."""
@@ -386,7 +386,7 @@ def defaults_for(
         sets.append(("default for adapters", rates))
     merged = {name: value for _, values in sets for name, value in values.items()}
     steps = merged["steps"] if given.get("steps") is None else given["steps"]
-    if isinstance(steps, int) and steps > 0:
+    if isinstance(steps, int) and steps >= 2 * _LEAST_APART:
         every = max(_LEAST_APART, math.ceil(steps / _EVALUATIONS))
         sets.append(("default for this number of steps", {"eval_every": every}))
     return sets

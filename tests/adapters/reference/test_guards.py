@@ -31,7 +31,7 @@ from tests.adapters.training.guarded_runs import train
 pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
 ODDS = {"right": "56789"}  # about every other answer is right
-FAR_TOO_FAST = {"env": ODDS, "learning_rate": 0.3, "steps": 12}
+FAR_TOO_FAST = {"env": ODDS, "learning_rate": 0.3, "steps": 12, "prompts": 4}
 HOPELESS = {  # nothing is ever right
     "steps": 6,
     "group_size": 8,
@@ -136,7 +136,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
         assert rollback_message(step, place) in run.log
     assert is_same(random[0], random[1])
     assert is_same(random[2], random[3])
-    assert len(set(asked)) == len(asked) == 8 * len(run.told)  # a task and random numbers each
+    assert len(set(asked)) == len(asked) == 16 * len(run.told)  # a task and random numbers each
 
 
 @pytest.mark.nightly

@@ -247,7 +247,7 @@ def test_one_nan_after_the_other_rolls_back_and_then_stops_with_a_diagnosis(
     told: dict[int, dict[str, float]] = {}
     trainer = with_far_reference(make, tiny_model, 2, 3, 4, 5, 6, 7, max_steps=9)
     trainer._on_metrics = told.__setitem__
-    with pytest.raises(TrainingStopped, match=r"(?s)step 6.*loss.*not finite.*1\. Look for one"):
+    with pytest.raises(TrainingStopped, match=r"(?s)step 6.*loss.*not finite.*1\. Look for a"):
         trainer.train()
     lines = [line for line in trainer.state.log_history if "loss" in line]
     for key, counted in (("skipped_updates", [0, 1, 2]), ("updates", [1, 1, 1])):
