@@ -155,8 +155,8 @@ class TrainSettings(BaseModel):
     eval_every: int = Field(0, ge=0)
     """Steps of reinforcement learning between evaluations on selection tasks, which are neither
     trained on nor part of the evaluations before and after; 0: none. A quarter of the steps by
-    default, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards compare the results with the best of the run.
-    See `adapters.training.runs.selection`."""
+    default, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards
+    compare the results with the best of the run. See `adapters.training.runs.selection`."""
     sft_eval_every: int = Field(0, ge=0)
     """Supervised steps between such evaluations; 0: none."""
     selection_tasks: int = Field(64, ge=1)
