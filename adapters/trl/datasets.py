@@ -33,13 +33,13 @@ def training_dataset(
     Args:
         env_id: A registered `ToolEnv`.
         split: Passed to the environment; None leaves its default, which is `train`.
-        n: How many playable tasks; None takes all tasks and verifies one. A rollout of a task that
-            turns out to be unplayable plays the next playable one of the environment.
+        n: How many tasks; None takes all, and verifies every one of them first.
         seed: Their order, and which `n` are taken.
         env_kwargs: For `gym.make`; give `environment_factory` the same, `split` included.
 
     Returns:
-        Columns `prompt` (a system message and a user message without content) and `task_id`.
+        Columns `prompt` (a system message and a user message without content) and `task_id`. Tasks
+        that cannot be played fairly are left out.
 
     Raises:
         ConfigurationError: `n` is below 1, or no task is playable.
@@ -49,9 +49,7 @@ def training_dataset(
     if split is not None:
         env_kwargs["split"] = split
     env = registration.make(env_id, **env_kwargs)
-    tasks = playable_tasks(env.tasks, 1 if n is None else n, seed)
-    if n is None:
-        tasks = env.tasks.shuffle(seed)
+    tasks = playable_tasks(env.tasks, n, seed)
     message = {"role": Value("string"), "content": Value("string")}
     features = Features({"prompt": List(message), "task_id": Value("string")})
     columns = {"prompt": [open_prompt(env)] * len(tasks), "task_id": tasks.ids}

@@ -35,7 +35,7 @@ from pydantic.fields import FieldInfo
 
 from toolgym import registration
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError, TaskRefused, ToolgymError
+from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.forks import renew_in_child
 from toolgym.messages import turn_messages
 from toolgym.tasks import seed_of
@@ -186,8 +186,7 @@ class RolloutEnvironment:
         """Begin the episode of a data set's row.
 
         Args:
-            row: All its columns. `task_id` chooses the task, or the next playable one of the
-                environment where that is refused, else `seed`; without both, the n-th
+            row: All its columns. `task_id` chooses the task, else `seed`; without both, the n-th
                 episode of every instance has the same task, so that a group still shares one
                 question. What an environment draws besides is the same in the whole group too, by
                 `seed`, else by the task.
@@ -232,28 +231,12 @@ class RolloutEnvironment:
     def _begin(self, row: Mapping[str, Any]) -> str:
         task_id, seed = row.get("task_id"), row.get("seed")
         if task_id is not None:
-            task_id = self._playable(str(task_id))
-            chance = seed_of(task_id) if seed is None else int(seed)
+            chance = seed_of(str(task_id)) if seed is None else int(seed)
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
         self._is_open = True
         return _separator(row.get("prompt")) + self._playing.user_prompt()
-
-    def _playable(self, task_id: str) -> str:
-        """The id, or that of the next playable task: a data set does not verify all of its tasks.
-
-        All members of a group get the same one.
-        """
-        tasks = self._playing.tasks
-        try:
-            return tasks.require(task_id).id
-        except TaskRefused:
-            place = next((n for n, task in enumerate(tasks) if task.id == task_id), None)
-            if place is None:  # an entry that could not be loaded
-                raise
-            after, first = tasks[place:].first_playable(1), tasks.first_playable(1)
-            return (*after, *first)[0].id
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text that one tool call returns to TRL; only strict parsing raises instead."""

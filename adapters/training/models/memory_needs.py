@@ -1,10 +1,10 @@
-"""What a training needs in memory, by arithmetic: from a model's shape and the chosen settings.
+"""Estimates the memory of a training from the shape of its model and its settings.
 
-Two moments compete: an update holds gradient, activations and logits; rollouts hold keys and
-values. Weights, those of the KL penalty's reference included, and moments are there in both. The
-counts of activations are those of a decoder with gated layers (Llama, Qwen, Gemma), as
-`transformers` computes it without an attention mask; others need about as much. What PyTorch itself
-and its allocator take comes on top: half a gigabyte on a CPU, a tenth and a gigabyte on a GPU.
+An update holds gradient, activations and logits; rollouts hold keys and values. Weights, those of
+the KL reference included, and moments are there in both. Activations are counted for a decoder with
+gated layers (Llama, Qwen, Gemma) as `transformers` computes it without an attention mask; others
+need about as much. PyTorch and its allocator take half a gigabyte more on a CPU, and a gigabyte and
+a tenth on a GPU.
 """
 
 from __future__ import annotations
@@ -12,23 +12,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from adapters.training.models.output_layer import LOGITS_AT_ONCE
-from adapters.training.models.weight_updates import PIECE
+from adapters.training.models.token_log_probs import LOGITS_AT_ONCE
 
-_FLOAT: Final = 4
-_AT_THE_LOGITS: Final = 5  # float32 tensors as large as a piece of logits, in the backward pass
-_TO_SAMPLE: Final = 24  # bytes for each logit of a decoding step: probabilities and their sums
-_MOMENTS: Final = 2 * _FLOAT  # bytes for each weight that is trained
+_FLOAT: Final = 4  # bytes
+_LOGITS_HELD: Final = 5  # float32 tensors of the size of a piece of logits, in the backward pass
+_SAMPLING: Final = 24  # bytes per logit of a decoding step: probabilities and their sums
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a decoder.
+    """Sizes of a decoder.
 
     Attributes:
-        parameters: Of the whole model; 0: by the other sizes.
-        heads: Of queries.
-        key_heads: Of keys and of values.
+        heads: Query heads.
+        key_heads: Key and value heads.
+        parameters: Of the whole model; 0: computed from the other sizes.
     """
 
     layers: int
@@ -52,29 +50,18 @@ class Shape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """The linear maps of a layer."""
+        """Rows and columns of the linear maps of a layer."""
         queries, keys = self.heads * self.head_size, self.key_heads * self.head_size
         attention = [(queries, self.hidden), (keys, self.hidden), (keys, self.hidden)]
-        gated = [(self.feed_forward, self.hidden)] * 3
-        return [*attention, (self.hidden, queries), *gated]
+        return [*attention, (self.hidden, queries), *[(self.feed_forward, self.hidden)] * 3]
 
     def adapter(self, rank: int) -> int:
-        """The parameters of an adapter in all linear maps of the layers."""
+        """Parameters of an adapter in all linear maps of the layers."""
         return self.layers * sum(rank * (rows + columns) for rows, columns in self.matrices)
 
 
-SHAPES: Final = {
-    "135M": Shape(30, 576, 1536, 49152, 9, 3, 64),  # SmolLM2-135M
-    "0.6B": Shape(28, 1024, 3072, 151936, 16, 8, 128),  # Qwen3, here and below
-    "1.7B": Shape(28, 2048, 6144, 151936, 16, 8, 128),
-    "4B": Shape(36, 2560, 9728, 151936, 32, 8, 128),
-    "8B": Shape(36, 4096, 12288, 151936, 32, 8, 128, is_tied=False),
-}
-"""Shapes of well-known models, by the sizes that they are known by."""
-
-
 def shape_of(config: Any, parameters: int = 0) -> Shape | None:
-    """The shape of a model by its config; None where the config names its sizes in another way."""
+    """The shape of a model from its config; None where the config has other names for its sizes."""
     text = config.get_text_config()
     try:
         heads = int(text.num_attention_heads)
@@ -98,13 +85,14 @@ class Load:
     """The settings that memory depends on.
 
     Attributes:
-        dtype: What the model computes in.
+        dtype: Of the computation.
         adapter_rank: Of an adapter in all layers; 0: all weights are trained.
-        has_reference: Whether there is a KL penalty.
+        has_reference: Whether the loss has a KL penalty.
         tokens_per_pass: Tokens of a forward and backward pass.
         has_checkpointing: Whether activations are computed twice.
-        at_once: Rollouts that are played together.
+        at_once: Rollouts that are generated together.
         rollout_tokens: Tokens of one, its prompt included.
+        device: `cpu` or `cuda`.
     """
 
     dtype: str = "bfloat16"
@@ -114,11 +102,19 @@ class Load:
     has_checkpointing: bool = False
     at_once: int = 64
     rollout_tokens: int = 3072
+    device: str = "cuda"
 
 
 @dataclass(frozen=True)
 class Needs:
-    """Bytes, by what they are for; see `Needs.total` for what of it is there together."""
+    """Bytes by purpose.
+
+    Attributes:
+        weights: Of the model, its float32 master copy, an adapter and the KL reference.
+        moments: Of AdamW.
+        cache: Of rollouts: keys and values, the logits of a step and, with an adapter, a copy of
+            the weights that it is merged into.
+    """
 
     weights: float
     moments: float
@@ -128,89 +124,78 @@ class Needs:
     cache: float
 
     @property
-    def per_update(self) -> float:
-        """While a gradient is computed."""
-        return self.weights + self.moments + self.gradient + self.activations + self.logits
-
-    @property
     def certain(self) -> float:
-        """What does not depend on the lengths of rollouts."""
+        """The part that does not depend on the lengths of rollouts."""
         return self.weights + self.moments + self.gradient
 
     @property
     def total(self) -> float:
-        """At the worst moment."""
-        return max(self.per_update, self.weights + self.moments + self.cache)
+        """The peak, in an update or in rollouts."""
+        update = self.certain + self.activations + self.logits
+        return max(update, self.weights + self.moments + self.cache)
 
     def sentence(self) -> str:
-        """What is needed, and for what."""
-        parts = {
-            "weights": self.weights,
-            "moments": self.moments,
-            "gradient": self.gradient,
-            "activations": self.activations,
-            "logits": self.logits,
-        }
-        of = ", ".join(f"{name} {_gigabytes(size)}" for name, size in parts.items())
+        """The need in words."""
+        names = ("weights", "moments", "gradient", "activations", "logits")
+        parts = ", ".join(f"{name} {_gigabytes(getattr(self, name))}" for name in names)
         return (
             f"By arithmetic the training needs {_gigabytes(self.total)} GB of memory (an update:"
-            f" {of}; rollouts: keys and values {_gigabytes(self.cache)})."
+            f" {parts}; rollouts: {_gigabytes(self.cache)})."
         )
 
 
 def needs_of(shape: Shape, load: Load) -> Needs:
-    """What a training of such a model needs with such settings."""
+    """The memory that a training of such a model needs with such settings."""
     item = 2 if load.dtype == "bfloat16" else _FLOAT
-    own = item * float(shape.weights)
-    if load.adapter_rank:  # in float32, beside a model that stays as it is
+    own = float(item * shape.weights)
+    cache = float(load.at_once * bytes_of_rollout(shape, load.rollout_tokens, item))
+    if load.adapter_rank:  # in float32, in a model that is frozen
         trained = shape.adapter(load.adapter_rank)
         weights = own + _FLOAT * trained
+        adapted = shape.layers * sum(rows * columns for rows, columns in shape.matrices)
+        cache += item * adapted if load.at_once else 0
+        largest = 0
     else:
         trained = shape.weights
-        weights = _FLOAT * float(trained) + (own if load.has_reference else 0.0)
-    embedding = 0 if load.adapter_rank else item * shape.vocabulary * shape.hidden
+        masters = _FLOAT * trained if item < _FLOAT else 0
+        weights = own + masters + (own if load.has_reference else 0)
+        largest = shape.vocabulary * shape.hidden
+    logits = min(LOGITS_AT_ONCE[load.device], load.tokens_per_pass * shape.vocabulary)
     return Needs(
         weights=weights,
-        moments=_MOMENTS * trained + 6 * _FLOAT * PIECE,
-        gradient=_FLOAT * trained + 2 * embedding,
+        moments=2 * _FLOAT * trained,
+        # The largest parameter has its gradient in `dtype` twice while it is added to the sum.
+        gradient=_FLOAT * trained + 2 * item * largest,
         activations=_activations(shape, load, item),
-        logits=_AT_THE_LOGITS
-        * _FLOAT
-        * min(LOGITS_AT_ONCE, load.tokens_per_pass * shape.vocabulary),
-        cache=_cache(shape, load, item),
+        logits=_LOGITS_HELD * _FLOAT * logits,
+        cache=cache,
     )
 
 
 def _activations(shape: Shape, load: Load, item: int) -> float:
-    """Of the passes of an update; measured on Llama and Qwen 3 (see the tests)."""
+    """Of a pass of an update; measured on Llama and Qwen 3 (see the tests)."""
     queries, keys = shape.heads * shape.head_size, shape.key_heads * shape.head_size
-    of_layer = (
+    per_layer = (
         (8 + 4 * item) * shape.hidden
         + 4 * item * shape.feed_forward
         + (3 * item + 4) * queries
         + (3 * item + 4) * keys
     )
-    if load.adapter_rank:  # every map has its input in float32 for the adapter
-        inputs = sum(columns for _, columns in shape.matrices)
-        of_layer += _FLOAT * inputs
-    kept = shape.layers * item * shape.hidden if load.has_checkpointing else shape.layers * of_layer
-    return float(load.tokens_per_pass * (kept + of_layer))
-
-
-def _cache(shape: Shape, load: Load, item: int) -> float:
-    """Keys and values of the rollouts that are played together, and the logits of one step."""
-    return float(load.at_once * bytes_of_rollout(shape, load.rollout_tokens, item))
+    if load.adapter_rank:  # which gets the input of every map in float32
+        per_layer += _FLOAT * sum(columns for _, columns in shape.matrices)
+    kept = item * shape.hidden if load.has_checkpointing else per_layer
+    return float(load.tokens_per_pass * (shape.layers * kept + per_layer))
 
 
 def bytes_of_rollout(shape: Shape, tokens: int, item: int) -> int:
-    """Keys and values of one rollout, and its logits of one step.
+    """Keys and values of one rollout, and the logits of one step.
 
     Args:
         tokens: Of its prompt and completion.
         item: Bytes of a number.
     """
     keys = 2 * shape.layers * shape.key_heads * shape.head_size * item
-    return tokens * keys + _TO_SAMPLE * shape.vocabulary
+    return tokens * keys + _SAMPLING * shape.vocabulary
 
 
 def _gigabytes(size: float) -> str:

@@ -25,6 +25,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from adapters.training.models.common_prefix import cache_of, can_share, clusters, continuing
 from adapters.training.models.tokenized_examples import Example
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
@@ -40,21 +41,56 @@ OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 def passes(
     texts: Sequence[Example], tokens: int | None = None, model: PreTrainedModel | None = None
 ) -> list[list[int]]:
-    """Divide texts into forward passes of like length, so that they take the least time together.
+    """Divide texts into forward passes that take the least time together.
 
     Args:
         texts: Those without a learned token are left out.
         tokens: Most tokens of a pass, padding included, unless a single text has more; None: any.
-        model: The model that will read them; its device decides how much a pass costs.
+        model: The model that will read them, since costs depend on its device, and some models read
+            common beginnings once; None: a small one on a CPU.
 
     Returns:
-        The places in `texts` of each pass, the shortest texts first.
+        The places in `texts` of each pass.
     """
+    places = [place for place, text in enumerate(texts) if True in text.learn[1:]]
     cost = _PASS_COST.get(model.device.type if model is not None else "cpu", 128)
-    lengths = [len(text.ids) for text in texts]
-    order = [place for place, text in enumerate(texts) if True in text.learn[1:]]
-    order.sort(key=lambda place: lengths[place])
-    # best[n]: what the n shortest cost, and where their last pass begins.
+    if model is None or not can_share(model):
+        lengths = [len(texts[place].ids) for place in places]
+        return [[places[i] for i in part] for part in like_lengths(lengths, tokens, cost)]
+    found, size = [list[int]()], 0
+    for cluster in clusters([texts[place] for place in places]):
+        is_read = False
+        for place in (places[i] for i in cluster.places):
+            own = len(texts[place].ids) - cluster.common
+            fresh = own if is_read else own + cluster.common
+            if tokens is not None and found[-1] and size + fresh > tokens:
+                found.append([])
+                size, fresh = 0, own + cluster.common
+            found[-1].append(place)
+            size, is_read = size + fresh, True
+    return [part for part in found if part]
+
+
+def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[list[int]]:
+    """Divide rows into padded batches of like length, so that all take the least time.
+
+    Args:
+        lengths: Tokens of each row; at least one.
+        tokens: Most tokens of a batch, padding included, unless it is a single row; None: any.
+        cost: Tokens that take as long as a batch takes beyond its own tokens.
+
+    Returns:
+        The places of each batch, the shortest rows first.
+
+    >>> like_lengths([50, 180, 52, 175], None, 128)
+    [[0, 2], [3, 1]]
+    >>> like_lengths([160, 180, 175], None, 128)
+    [[0, 2, 1]]
+    >>> like_lengths([160, 180, 175], 360, 128)
+    [[0], [2, 1]]
+    """
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    # best[n]: what the n shortest cost, and where their last batch begins.
     best = [(0, 0)]
     for end in range(1, len(order) + 1):
         width = lengths[order[end - 1]]
@@ -105,18 +141,17 @@ def at_learned_tokens(
     device = model.device
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
-    ids, places = _padded(texts, round_up=device.type == "cuda")
-    targets = _moved(ids.roll(-1, dims=1).flatten()[places], device)
-    ids, places = _moved(ids, device), _moved(places, device)
+    pairs = (pair for text in texts for pair in zip(text.ids[1:], text.learn[1:], strict=True))
+    targets = _moved(torch.tensor([token for token, is_learned in pairs if is_learned]), device)
     body = _body(model)
     if body is None:
+        ids, places = _padded(texts, 0, device)
         logits = model(input_ids=ids, use_cache=False).logits
         return compute(logits.flatten(0, 1).index_select(0, places), targets)
-    output = body(input_ids=ids, use_cache=False)
-    hidden = output[0].flatten(0, 1).index_select(0, places)
+    hidden, kind = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, type(output)(last_hidden_state=states[None])):
+        with _replaced(body, kind(last_hidden_state=states[None])):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
@@ -131,6 +166,30 @@ def at_learned_tokens(
     return tuple(torch.cat(results) for results in zip(*pieces, strict=True))
 
 
+def _hidden_states(
+    model: PreTrainedModel, body: Any, texts: Sequence[Example]
+) -> tuple[Tensor, Any]:
+    """Hidden states that predict the learned tokens [M, H], and the type of the body's output."""
+    device = model.device
+    if not can_share(model):
+        ids, places = _padded(texts, 0, device)
+        output = body(input_ids=ids, use_cache=False)
+        return output[0].flatten(0, 1).index_select(0, places), type(output)
+    found: dict[int, Tensor] = {}
+    for cluster in clusters(texts):
+        cache = cache_of(body, texts[cluster.places[0]].ids[: cluster.common], device)
+        lengths = [len(texts[place].ids) - cluster.common for place in cluster.places]
+        for part in like_lengths(lengths, None, _PASS_COST["cpu"]):
+            rows = [cluster.places[i] for i in part]
+            chosen = [texts[place] for place in rows]
+            ids, places = _padded(chosen, cluster.common, device)
+            output = body(input_ids=ids, **continuing(cache, len(rows)))
+            states = output[0].flatten(0, 1).index_select(0, places)
+            counts = [sum(text.learn[1:]) for text in chosen]
+            found |= dict(zip(rows, torch.split(states, counts), strict=True))
+    return torch.cat([found[place] for place in range(len(texts))]), type(output)
+
+
 def _log_probs_and_entropies(
     logits: Tensor, targets: Tensor, temperature: float, entropy: bool
 ) -> tuple[Tensor, Tensor]:
@@ -141,17 +200,20 @@ def _log_probs_and_entropies(
     return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
 
 
-def _padded(texts: Sequence[Example], round_up: bool) -> tuple[Tensor, Tensor]:
-    """Token ids [B, L], padded on the right, and the flat places that predict learned tokens."""
-    rows, width = len(texts), max(len(text.ids) for text in texts)
-    if round_up:
+def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids from `start` on [B, L], padded, and the flat places that predict learned tokens."""
+    rows, width = len(texts), max(len(text.ids) for text in texts) - start
+    if device.type == "cuda":
         rows, width = _rounded_up(rows), _rounded_up(width)
-    ids = torch.zeros(rows, width, dtype=torch.long)
-    predicts = torch.zeros(rows, width, dtype=torch.bool)
-    for row, text in enumerate(texts):
-        ids[row, : len(text.ids)] = torch.tensor(text.ids)
-        predicts[row, : len(text.ids) - 1] = torch.tensor(text.learn[1:])
-    return ids, predicts.flatten().nonzero().squeeze(1)
+    ids = [[*text.ids[start:], *[0] * (start + width - len(text.ids))] for text in texts]
+    ids += [[0] * width] * (rows - len(texts))
+    places = [
+        row * width + place - start
+        for row, text in enumerate(texts)
+        for place, is_learned in enumerate(text.learn[1:])
+        if is_learned
+    ]
+    return _moved(torch.tensor(ids), device), _moved(torch.tensor(places), device)
 
 
 def _rounded_up(size: int) -> int:

@@ -51,6 +51,7 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         has_checkpointing=bool(options["gradient_checkpointing"]),
         at_once=min(int(options["at_once"] or 64), rollouts),
         rollout_tokens=tokens,
+        device="cuda" if torch.cuda.is_available() else "cpu",
     )
     needed = needs_of(shape, load)
     if settings.lora and settings.sft_steps and not settings.has_adapter_from_start:

@@ -18,14 +18,13 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.algorithms.groups import SIZES, Counts, by_group, counts_of, live_share
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.models.demonstrations import playable_tasks
-from adapters.training.models.output_layer import in_pieces
+from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
@@ -205,7 +204,7 @@ class _Table:
 
 _LOOKED_AT = 64  # transcripts; with them the mean entropy is known to a few per cent
 AT_ONCE = 8  # transcripts in a pass of the update
-_IGNORED = -100
+_TOKENS = 8192  # tokens of a pass
 
 
 def entropy_of(model: PreTrainedModel, examples: Sequence[Example], temperature: float) -> float:
@@ -215,20 +214,16 @@ def entropy_of(model: PreTrainedModel, examples: Sequence[Example], temperature:
         examples: What it wrote in their context; at most 64 of them are looked at, evenly chosen.
         temperature: Of the distribution that tokens were drawn from.
     """
-    step = max(1, math.ceil(len(examples) / _LOOKED_AT))
-    total, count = 0.0, 0
+    chosen = examples[:: max(1, math.ceil(len(examples) / _LOOKED_AT))]
+    entropies: list[Tensor] = []
     was_training = model.training
     model.train(False)
     with torch.inference_mode():
-        for example in examples[::step]:
-            written = torch.tensor(example.learn[1:], device=model.device)
-            ids = torch.tensor([example.ids], device=model.device)
-            logits = model(input_ids=ids, use_cache=False).logits[0, :-1][written]
-            log_probs = torch.log_softmax(logits.float() / temperature, dim=1)
-            total -= float((log_probs.exp() * log_probs.clamp(min=-1e30)).sum())
-            count += int(written.sum())
+        for part in passes(chosen, _TOKENS, model):
+            texts = [chosen[place] for place in part]
+            entropies.append(token_log_probs(model, texts, temperature=temperature)[1])
     model.train(was_training)
-    return total / count if count else math.nan
+    return float(torch.cat(entropies).mean()) if entropies else math.nan
 
 
 def update_seconds(model: PreTrainedModel, examples: Sequence[Example], rollouts: int) -> float:
@@ -242,54 +237,38 @@ def update_seconds(model: PreTrainedModel, examples: Sequence[Example], rollouts
     Returns:
         nan where the passes do not fit into memory, or there is no transcript.
     """
-    step = max(1, len(examples) // AT_ONCE)
-    batch = examples[::step][:AT_ONCE]
+    batch = examples[:: max(1, len(examples) // AT_ONCE)][:AT_ONCE]
     if not batch:
         return math.nan
-    ids, labels = (tensor.to(model.device) for tensor in _pad(batch))
     was_training = model.training
     model.train()
     try:
         with torch.random.fork_rng():
-            seconds = min(_passed(model, ids, labels) for _ in range(2))  # the first one warms up
+            seconds = min(_seconds(model, batch) for _ in range(2))  # the first one warms up
     except torch.OutOfMemoryError:
         seconds = math.nan
     finally:
         model.zero_grad(set_to_none=True)
         model.train(was_training)
-        if ids.is_cuda:
+        if model.device.type == "cuda":
             torch.cuda.empty_cache()  # it belongs to the training
     return seconds * rollouts / len(batch)
 
 
-def _passed(model: PreTrainedModel, ids: Tensor, labels: Tensor) -> float:
-    _wait(ids.device)
+def _seconds(model: PreTrainedModel, batch: Sequence[Example]) -> float:
+    """Seconds of the forward and backward passes over some transcripts."""
+    _wait(model.device)
     began = time.monotonic()
-    targets = labels.roll(-1, dims=1)
-    targets[:, -1] = _IGNORED
-    places = targets != _IGNORED
-    (losses,) = in_pieces(model, places, targets[places], _summed_loss, input_ids=ids)
-    losses.sum().backward()  # type: ignore[no-untyped-call]
-    _wait(ids.device)
+    for part in passes(batch, None, model):
+        log_probs, _ = token_log_probs(model, [batch[place] for place in part])
+        log_probs.sum().backward()  # type: ignore[no-untyped-call]
+    _wait(model.device)
     return time.monotonic() - began
-
-
-def _summed_loss(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
-    return (functional.cross_entropy(logits.float(), targets, reduction="sum")[None],)
 
 
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-
-
-def _pad(batch: Sequence[Example]) -> tuple[Tensor, Tensor]:
-    """Token ids and labels, both (B, L), padded on the right, where nothing looks at it."""
-    rows = [torch.tensor(example.ids) for example in batch]
-    learnt = [torch.tensor(example.learn) for example in batch]
-    labels = [torch.where(yes, ids, _IGNORED) for ids, yes in zip(rows, learnt, strict=True)]
-    pad = torch.nn.utils.rnn.pad_sequence
-    return pad(rows, batch_first=True), pad(labels, batch_first=True, padding_value=_IGNORED)
 
 
 # The figures of a sample of rollouts, under the names of `metrics.jsonl` where they are the same.

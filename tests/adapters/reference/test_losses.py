@@ -247,7 +247,7 @@ def test_a_loss_mixes_no_devices_and_waits_for_none() -> None:
         batch = Pass(log_probs.requires_grad_(), old, advantages, rollout)
         config = LossConfig(name="gspo", beta=0.1, entropy_bonus=0.1)
         value, metrics = policy_loss(
-            batch, config, Totals(1.0, 6.0), reference=reference, entropy=old
+            batch, config, Totals(1.0, 6.0, 6), reference=reference, entropy=old
         )
         value.backward()
 

@@ -325,7 +325,7 @@ def test_held_out_metrics_reach_the_guards_and_none_ends_the_training(make: Any)
     trainer.train()
 
     assert observed == [(1, None), (2, 0.25), (3, None)]
-    assert trainer._checkpoint_steps() == [0, 3]
+    assert trainer._saved_steps() == [0, 3]
 
 
 # Batches

@@ -150,7 +150,7 @@ def test_a_turn_is_compared_with_all_others_and_one_that_has_ended_earns_nothing
     rewards = torch.tensor([[1.0, 2.0], [4.0, 0.0], [0.0, 0.5], [9.0, 9.0]]).double()
     taken = torch.tensor([[True, True], [True, False], [True, True], [True, True]])
 
-    found = turn_normalized(rewards, taken, whole(0, 0, 0, 1))
+    found = turn_normalized(rewards.sum(1), whole(0, 0, 0, 1), rewards, taken)
 
     # Returns are [3, 2], [4, -], [.5, .5]: at the second turn the others of the first had 0 and .5.
     leads = exact(3 - 2.25, 2 - 0.25, 4 - 1.75, 0.5 - 3.5, 0.5 - 1, 0, 0)
@@ -169,7 +169,8 @@ def test_rollouts_without_a_reward_or_without_turns_are_compared_with_nobody() -
     )
 
     assert found[2:].abs().sum() == 0
-    torch.testing.assert_close(found[:2], turn_normalized(rewards[:2], taken[:2], groups[:2]))
+    scored = turn_normalized(exact(1, 0.2), groups[:2], rewards[:2], taken[:2])
+    torch.testing.assert_close(found[:2], scored)
     assert found[0].abs().min() > 0
 
 
@@ -210,7 +211,8 @@ def test_the_expected_gradient_of_turn_level_credit_is_that_of_the_reward() -> N
     walk = Walk()
     reward = (walk.chances * walk.rewards.sum(dim=1)).sum()
 
-    found = turn_normalized(walk.rewards[walk.rows], walk.taken[walk.rows], walk.groups)
+    rewards = walk.rewards[walk.rows]
+    found = turn_normalized(rewards.sum(1), walk.groups, rewards, walk.taken[walk.rows])
 
     pushed = (walk.odds[:, None] * found * walk.log_probs[walk.rows]).sum() / walk.SIZE
     ratio = walk.gradient(pushed) / walk.gradient(reward)  # the scale of the batch

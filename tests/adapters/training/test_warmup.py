@@ -19,9 +19,9 @@ from adapters.training.models.supervised import (
     accumulate,
     matrices_of,
     orthogonal,
-    passes,
     warm_up,
 )
+from adapters.training.models.token_log_probs import like_lengths, passes
 from adapters.training.models.tokenized_examples import Example, examples_of
 from toolgym import ConfigurationError, registration
 
@@ -128,16 +128,12 @@ def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time(
     assert not models[0].training
 
 
-def padded_tokens(lengths: Sequence[int], divided: list[list[int]]) -> int:
-    return sum(len(part) * max(lengths[place] for place in part) for part in divided)
-
-
 def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one(
     tiny_examples: Any, tiny_tokenizer: Any
 ) -> None:
     model = build_model(tiny_tokenizer, size=SMALL).double()
     batch = random.Random(1).sample(tiny_examples, 16)
-    assert len(passes([len(example.ids) for example in batch])) > 1
+    assert len(passes(batch)) > 1
     width = max(len(example.ids) for example in batch)
     ids = torch.tensor([[*e.ids, *[0] * (width - len(e.ids))] for e in batch])
     learnt = torch.tensor([[*e.learn, *[False] * (width - len(e.ids))] for e in batch])[:, 1:]
@@ -147,22 +143,40 @@ def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one(
 
     loss = accumulate(model, batch)
 
-    assert loss == pytest.approx(whole.item(), rel=1e-6)
+    assert loss.item() == pytest.approx(whole.item(), rel=1e-6)
     for parameter, gradient in zip(model.parameters(), wanted, strict=True):
         assert parameter.grad is not None
         assert torch.allclose(parameter.grad, gradient, rtol=1e-4, atol=1e-6)
 
 
+def divided(lengths: Sequence[int], tokens: int | None = None) -> list[list[int]]:
+    return like_lengths(lengths, tokens, 128)
+
+
+def padded_tokens(lengths: Sequence[int]) -> int:
+    return sum(len(part) * max(lengths[place] for place in part) for part in divided(lengths))
+
+
 def test_short_examples_go_apart_from_long_ones_where_that_saves_more_than_a_pass_costs() -> None:
-    assert passes([50, 180, 52, 175]) == [[0, 2], [3, 1]]
-    assert passes([100, 101]) == [[0, 1]]
-    assert passes([7]) == [[0]]
+    assert divided([50, 180, 52, 175]) == [[0, 2], [3, 1]]
+    assert divided([100, 101]) == [[0, 1]]
+    assert divided([7]) == [[0]]
     draw = random.Random(0)
     for _ in range(200):
         lengths = [draw.randint(1, 400) for _ in range(draw.randint(1, 20))]
-        divided = passes(lengths)
-        assert sorted(place for part in divided for place in part) == list(range(len(lengths)))
-        assert padded_tokens(lengths, divided) <= len(lengths) * max(lengths)
+        places = [place for part in divided(lengths) for place in part]
+        assert sorted(places) == list(range(len(lengths)))
+        assert padded_tokens(lengths) <= len(lengths) * max(lengths)
+
+
+def test_a_pass_has_no_more_tokens_than_allowed_unless_a_single_text_has() -> None:
+    lengths = [50, 180, 52, 175, 400]
+    found = divided(lengths, 360)
+
+    assert sorted(place for part in found for place in part) == list(range(5))
+    assert [4] in found
+    for part in found:
+        assert len(part) == 1 or len(part) * max(lengths[place] for place in part) <= 360
 
 
 @pytest.mark.parametrize(("alike", "kinds"), [(1, 3), (4, 2), (8, 1)])
@@ -191,7 +205,7 @@ def test_passes_pad_less_than_half_as_much_as_the_batch_as_one(tiny_examples: An
         lengths = [len(example.ids) for example in draw.sample(tiny_examples, 16)]
         needed += sum(lengths)
         as_one += 16 * max(lengths)
-        in_passes += padded_tokens(lengths, passes(lengths))
+        in_passes += padded_tokens(lengths)
 
     assert in_passes - needed < (as_one - needed) / 2
 

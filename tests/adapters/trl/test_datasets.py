@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adapters.trl import check_format, environment_factory, sft_dataset, training_dataset
+from adapters.trl import check_format, sft_dataset, training_dataset
 from toolgym import ConfigurationError, policies
 
 pytestmark = pytest.mark.torch
@@ -31,19 +31,11 @@ def padded(rows: Any) -> Any:
 
 
 def test_a_prompt_names_its_task_and_leaves_the_question_to_reset() -> None:
-    rows = training_dataset(NOTES, n=6)
+    rows = training_dataset(NOTES)
     assert sorted(rows["task_id"]) == [f"note-{i}" for i in range(6)]
     assert [message["role"] for message in rows[0]["prompt"]] == ["system", "user"]
     assert rows[0]["prompt"][1]["content"] == ""
     assert "call answer: it ends the episode" in rows[0]["prompt"][0]["content"]
-
-
-def test_tasks_are_not_verified_before_training_and_a_refused_one_gives_way_to_another() -> None:
-    rows = training_dataset(NOTES)
-    assert sorted(rows["task_id"]) == [*(f"note-{i}" for i in range(6)), "unfair"]
-    made = [environment_factory(NOTES)() for _ in range(2)]
-    questions = {each.reset(task_id="unfair") for each in made}
-    assert questions == {made[0].reset(task_id="note-0")}
 
 
 def test_the_order_of_the_prompts_is_the_seeds() -> None:

@@ -146,7 +146,7 @@ def test_an_episode_without_an_answer_is_closed_by_asking_for_its_reward(environ
     assert environment.answer(value=11).startswith("error[episode_over]")
 
 
-@pytest.mark.parametrize("row", [{"task_id": "nowhere"}, {"seed": "soon"}])
+@pytest.mark.parametrize("row", [{"task_id": "nowhere"}, {"task_id": "unfair"}, {"seed": "soon"}])
 def test_a_row_that_cannot_be_played_is_left_out(environment: Any, row: dict[str, Any]) -> None:
     told = environment.reset(**row)
     assert environment.read(note="a") == environment.answer(value=1) == told
