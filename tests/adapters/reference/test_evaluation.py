@@ -63,6 +63,7 @@ def test_greedy_turns_are_those_of_the_policy(
     assert done == [2, 3]
 
 
+@pytest.mark.integration
 def test_a_try_is_sampled_alike_in_whatever_batch(
     read_tokenizer: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
