@@ -539,7 +539,7 @@ class ReferenceTrainer:
         if not self._config.loss.beta:
             return None
         adapter, found = self.adapter, dict[int, Tensor]()
-        with nullcontext(self._reference) if adapter is None else adapter.active() as model:
+        with nullcontext(self._reference) if adapter is None else adapter.disabled() as model:
             for part, texts in self._passes(samples):
                 values, _ = token_log_probs(model, texts, temperature=self._config.temperature)
                 lengths = [len(samples[place].old) for place in part]

@@ -196,6 +196,7 @@ def _fall(
     part: float,
     alike: float = 4,
     ease: tuple[float, float] = (1, 1),
+    early: bool = False,
 ) -> Finding | None:
     """The finding of a share that has fallen below the best of the run.
 
@@ -208,6 +209,7 @@ def _fall(
         alike: The number of rollouts that count as one until the scatter is known.
         ease: Factors on the standard errors that a single value, and a mean of several, has to have
             fallen by.
+        early: Whether a good beginning may have been shorter than four values.
     """
     track = run.tracks[key]
     size = statistics.fmean(size for _, _, size in track.recent)
@@ -217,11 +219,11 @@ def _fall(
         now = track.mean(count)
         errors = config.errors * ease[count > 1]
         for best_count, best in zip(SCALES, track.best, strict=False):
-            too_short = best_count < max(count, min(4, longest), longest // 4)  # high by chance
-            if too_short or now > (1 - part) * best:
+            least = longest // 4 if early else max(count, min(4, longest), longest // 4)
+            if best_count < least or now > (1 - part) * best:  # a short one is high by chance
                 continue
-            middle = (now + best) / 2
-            variance = middle * (1 - middle) / size
+            pooled = (count * now + best_count * best) / (count + best_count)
+            variance = pooled * (1 - pooled) / size
             if len(scatter) >= 16:
                 variance = max(variance, statistics.fmean(scatter) / 2)
             else:
@@ -256,7 +258,7 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 
 def validity(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """The share of turns with valid calls has fallen by half of its best."""
-    return _fall(run, "validity", config, 0.5, alike=1, ease=(0.8, 0.8))
+    return _fall(run, "validity", config, 0.5, alike=1, ease=(0.8, 0.8), early=True)
 
 
 def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:

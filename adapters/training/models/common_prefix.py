@@ -121,7 +121,7 @@ def can_share(model: PreTrainedModel) -> bool:
     return _shares[model]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
     """Why a model's logits differ where it continues a cache; empty where they do not."""
     was_training = model.training

@@ -67,7 +67,7 @@ class Adapter:
         self.model = model
 
     @contextmanager
-    def active(self) -> Iterator[PreTrainedModel]:
+    def disabled(self) -> Iterator[PreTrainedModel]:
         """A context in which the model computes without the adapter, as the KL reference does."""
         with self._inside.disable_adapter():
             yield self.model

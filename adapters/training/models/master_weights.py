@@ -80,11 +80,11 @@ class MasterAdamW:
 
     def norm(self) -> tuple[Tensor, int]:
         """The global norm of the gradient, and the number of parameters where it is not finite."""
-        return _norm(self._gradients())
+        return _norm(self._gradients(), self._masters[0].device)
 
     def nonfinite_weights(self) -> int:
         """The number of parameters that hold a nan or an infinity."""
-        return _norm([parameter.detach() for parameter in self._masters])[1]
+        return _norm([master.detach() for master in self._masters], self._masters[0].device)[1]
 
     @torch.no_grad()
     def step(self, rate: float, norm: Tensor, max_norm: float) -> None:
@@ -195,9 +195,9 @@ def _collect(master: nn.Parameter) -> Callable[[Tensor], None]:
     return collect
 
 
-def _norm(tensors: list[Tensor]) -> tuple[Tensor, int]:
+def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:
     """The global norm, and the number of tensors with a nonfinite element."""
     if not tensors:
-        return torch.zeros(()), 0
+        return torch.zeros((), device=device), 0
     norms = torch.stack(torch._foreach_norm(tensors))
     return torch.linalg.vector_norm(norms), int((~norms.isfinite()).sum())

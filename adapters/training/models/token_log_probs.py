@@ -53,10 +53,13 @@ def passes(
         The places in `texts` of each pass.
     """
     places = [place for place, text in enumerate(texts) if True in text.learn[1:]]
-    cost = _PASS_COST.get(model.device.type if model is not None else "cpu", 128)
+    device = "cpu" if model is None else model.device.type
     if model is None or not can_share(model):
         lengths = [len(texts[place].ids) for place in places]
-        return [[places[i] for i in part] for part in like_lengths(lengths, tokens, cost)]
+        if device == "cuda":
+            lengths = [_rounded_up(length) for length in lengths]
+        parts = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
+        return [[places[i] for i in part] for part in parts]
     found, size = [list[int]()], 0
     for cluster in clusters([texts[place] for place in places]):
         is_read = False
@@ -142,7 +145,9 @@ def at_learned_tokens(
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
     pairs = (pair for text in texts for pair in zip(text.ids[1:], text.learn[1:], strict=True))
-    targets = _moved(torch.tensor([token for token, is_learned in pairs if is_learned]), device)
+    targets = _moved(
+        torch.tensor([t for t, is_learned in pairs if is_learned], dtype=torch.long), device
+    )
     body = _body(model)
     if body is None:
         ids, places = _padded(texts, 0, device)
@@ -213,7 +218,7 @@ def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple
         for place, is_learned in enumerate(text.learn[1:])
         if is_learned
     ]
-    return _moved(torch.tensor(ids), device), _moved(torch.tensor(places), device)
+    return _moved(torch.tensor(ids), device), _moved(torch.tensor(places, dtype=torch.long), device)
 
 
 def _rounded_up(size: int) -> int:

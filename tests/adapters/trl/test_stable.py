@@ -416,7 +416,7 @@ def test_under_lora_a_roll_back_restores_the_adapter(make: Make, tiny_model: Any
             "dynamic_sampling": False,
             "learning_rate": 1e-2,
             "snapshot_steps": 1,
-            "guards": {"errors": 0.5},
+            "guards": {"errors": 0.5, "actions": {"success": [], "answering": []}},
             **TWO_GROUPS,
         },
     )
