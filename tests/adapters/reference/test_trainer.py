@@ -17,13 +17,11 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from torch import Tensor
 
-from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.processes import Processes
 from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Decision
 from adapters.training.models.chat_policy import load_model
-from tests.adapters.base_models import random_model
 from tests.adapters.reference.digits import DIGITS, SETTINGS, speech
 from tests.adapters.reference.scripted import ScriptedEngine
 from toolgym import ConfigurationError, EnvironmentFault
@@ -191,32 +189,6 @@ def test_a_checkpoint_is_a_model_folder_with_files_of_the_caller(make: Any, tmp_
     assert same(weights(model), weights(trainer._model))
     assert tokenizer.chat_template == trainer._tokenizer.chat_template
     assert (folder / "note").read_text() == "mine"
-
-
-def test_the_latest_healthy_checkpoint_outlives_those_that_came_after(
-    tmp_path: Path, tokenizer: Any
-) -> None:
-    checkpoints, model = Checkpoints(tmp_path, keep=2), random_model()
-
-    kept = []
-    for step in range(0, 50, 10):
-        checkpoints.save(step, model, tokenizer, {}, {}, healthy=range(min(step, 15)))
-        kept.append(checkpoints.steps())
-
-    assert kept == [[0], [0, 10], [10, 20], [10, 20, 30], [10, 30, 40]]
-
-
-def test_a_checkpoint_of_another_model_or_a_damaged_one_is_refused(
-    tmp_path: Path, tokenizer: Any
-) -> None:
-    checkpoints = Checkpoints(tmp_path, keep=2)
-    checkpoints.save(3, random_model(), tokenizer, {}, {})
-
-    with pytest.raises(ConfigurationError, match="another model than the one that is trained"):
-        checkpoints.load(3, random_model(hidden_size=64))
-    (tmp_path / "checkpoint-3" / "optimizer.safetensors").write_bytes(b"half")
-    with pytest.raises(ConfigurationError, match="remove it to go on from an older checkpoint"):
-        checkpoints.load(3, random_model())
 
 
 @pytest.mark.integration
