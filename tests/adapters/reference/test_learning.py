@@ -16,6 +16,7 @@ from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
 from adapters.reference.train import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.algorithms.rollout_metrics import Figures
+from adapters.training.models import common_prefix
 from adapters.training.preflight import memory
 from tests.adapters.reference.digits import speech
 from tests.adapters.reference.scripted import ScriptedEngine
@@ -76,21 +77,29 @@ def gradients(trainer: Any) -> dict[str, Tensor]:
             id="some passes",
         ),
         pytest.param({"gradient_checkpointing": True}, id="gradient checkpointing"),
+        pytest.param({"shares": True, "tokens_per_pass": 800}, id="shared prompts"),
+        pytest.param({"shares": True, "lora_rank": 4, "loss": "gspo"}, id="shared, adapter"),
         pytest.param(
             {"lora_rank": 4, "gradient_checkpointing": True, "loss": {"name": "dr_grpo"}},
             id="adapter",
         ),
     ],
 )
-def test_loss_and_gradient_are_those_of_plain_passes(options: dict[str, Any], make: Any) -> None:
-    """On a batch whose rollouts share prompts, with ratios outside their bounds on both sides."""
-    trainer = make(**options)
+def test_loss_and_gradient_are_those_of_plain_passes(
+    options: dict[str, Any], make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a batch of groups, with ratios outside their bounds on both sides."""
+    if shares := options.get("shares", False):
+        monkeypatch.setattr(common_prefix, "_SMALL", 0)
+    trainer = make(**{name: each for name, each in options.items() if name != "shares"})
     rollouts, config = recorded(trainer), trainer._config
     with torch.no_grad():
         for name, weight in trainer._model.named_parameters():
             weight += 0.02 * torch.sin(torch.arange(weight.numel()) + len(name)).view_as(weight)
     samples = trainer.advantages(rollouts)
     reference = trainer.reference_log_probs(samples)
+    assert common_prefix.can_share(trainer._model) == shares
+    assert common_prefix.clusters([sample.text for sample in samples])[0].common > 100
 
     metrics = trainer.gradient(samples, reference)
 
