@@ -143,7 +143,10 @@ EvalTries = Annotated[
         "Sampled tries per evaluation task (default: 1; 2 for the tiny model); 0: greedy only."
     ),
 ]
-EvalEvery = Annotated[Number, _option("GRPO steps between evaluations on held-out tasks; 0: none.")]
+EvalEvery = Annotated[
+    Number,
+    _option("GRPO steps between evaluations on held-out tasks (default a quarter); 0: none."),
+]
 EvalSet = Annotated[
     list[str] | None,
     typer.Option(
@@ -367,7 +370,8 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     settings, planned = check_early(settings, folder)
     with loading_pytorch():
         from adapters.commands import train_run
-    with train_run.new_run(settings, folder, planned, err=as_json) as run:
+    new = train_run.new_run(settings, folder, planned, given=sources, err=as_json)
+    with new as (run, settings):
         train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
@@ -404,12 +408,13 @@ def train(
     for name in ("out", "quiet", "as_json", "show_settings", "config"):
         del defaults[name]
     config = checked(written, "train()")
-    settings, _ = settings_from({**defaults, "env_id": env_id}, config)
+    settings, given = settings_from({**defaults, "env_id": env_id}, config)
     folder = None if out is None else Path(out)
     settings, planned = check_early(settings, folder)
     with loading_pytorch():
         from adapters.commands import train_run
-    with train_run.new_run(settings, folder, planned, err=True) as run:
+    new = train_run.new_run(settings, folder, planned, given=given, err=True)
+    with new as (run, settings):
         train_run.see_through(run, settings, quiet=quiet)
     return run
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from adapters.training.runs.preparation import (
 )
 from adapters.training.runs.progress import NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
-from adapters.training.runs.selection import divide
+from adapters.training.runs.selection import Division, divide
 from adapters.training.runs.settings import TrainSettings, read_settings
 from toolgym.commands import (
     print_json,
@@ -71,9 +71,13 @@ def new_run(
     folder: Path | None,
     planned: Sequence[Evaluation],
     *,
+    given: Collection[str] = (),
     err: bool = False,
-) -> Iterator[Run]:
+) -> Iterator[tuple[Run, TrainSettings]]:
     """Announce a run and make its folder; the caller sees it through.
+
+    Yields the run, and its settings: those that were given, without evaluations during the training
+    where these are only the default and the data set has too few tasks.
 
     The folder is removed again if the run fails before it has written a step, an episode, a
     checkpoint or a preflight's report.
@@ -81,13 +85,15 @@ def new_run(
     Args:
         settings: As `check_early` returns them, with the evaluations.
         folder: None takes the next number in `runs`.
+        given: Names of the settings that are not defaults.
         err: What is said goes to stderr, for a caller whose result goes to stdout.
 
     Raises:
         ConfigurationError: The trainer does not take the settings, or the folder cannot be made.
     """
     settings = for_this_machine(settings)
-    division = divide(settings, planned) if settings.selects else None
+    is_wanted = settings.selects
+    settings, division = divided_if_possible(settings, planned, given)
     guards = check_trainer(settings)
     needed = tell_memory(settings)
     record = _record(settings, planned)
@@ -104,12 +110,15 @@ def new_run(
     }
     processes = Processes()
     if not processes.is_main:
-        yield Run.open(processes.gather(list[str]())[0])
+        yield Run.open(processes.gather(list[str]())[0]), settings
         return
     say(announcement(settings, planned), err=err)
     if division is not None:
         chosen, name = len(division.selection), division.source.name
         told = f"While it trains it is measured on {chosen} others ({name}), greedily."
+        say(told, err=err)
+    elif is_wanted:
+        told = f"It is not measured while it trains: {planned[0].source} has too few tasks for it."
         say(told, err=err)
     say(needed, nl=bool(needed), err=err)
     for finding in check_dtype(settings.dtype):
@@ -120,7 +129,7 @@ def new_run(
     say(f"Run folder: {run.path}", err=err)
     processes.gather([str(run.path)])
     try:
-        yield run
+        yield run, settings
     except Exception:
         if not has_begun(run):
             shutil.rmtree(run.path)
@@ -131,6 +140,25 @@ def new_run(
                 wanted.mkdir()  # it was there before, and empty
             say("Nothing was trained, and the run folder was removed.", err=True)
         raise
+
+
+def divided_if_possible(
+    settings: TrainSettings, planned: Sequence[Evaluation], given: Collection[str]
+) -> tuple[TrainSettings, Division | None]:
+    """The tasks of evaluations during the training, and the settings, without them if need be.
+
+    Raises:
+        ConfigurationError: They were asked for, and there are too few tasks.
+    """
+    if not settings.selects:
+        return settings, None
+    asked = {"eval_every", "sft_eval_every", "patience", "checkpoint"} & set(given)
+    try:
+        return settings, divide(settings, planned)
+    except ConfigurationError:
+        if asked:
+            raise
+    return settings.model_copy(update={"eval_every": 0}), None
 
 
 def has_begun(run: Run) -> bool:
@@ -466,7 +494,7 @@ def train_with_reference(job: phases.Grpo) -> None:
         job.tell_rollouts(step, [episode.to_json() for episode in episodes[:SHOWN]])
 
     def evaluate(step: int, adapter: Adapter | None) -> dict[str, float] | None:
-        return None if job.is_enough(step, adapter) else job.held_out_figures(step)
+        return None if job.is_enough(step, adapter) else job.held_out_at(step)
 
     trainer = ReferenceTrainer(
         job.model,

@@ -33,7 +33,7 @@ from adapters.training.guards.config import GuardConfig
 from adapters.training.runs.phases import Grpo
 from adapters.training.runs.preparation import WARMUP, adapter_config, note_origin
 from adapters.training.runs.settings import TrainSettings
-from adapters.trl import StableGRPOConfig, ToolGRPOTrainer, build_trainer
+from adapters.trl import StableGRPOConfig, StableGRPOTrainer, build_trainer
 from adapters.trl.settings import grpo_config
 from toolgym.errors import ConfigurationError
 from toolgym.runs.run import Run
@@ -87,10 +87,11 @@ class OriginNotes(TrainerCallback):
 class HeldOutStop(TrainerCallback):
     """A callback that evaluates on held-out tasks after a step, and ends the run if need be.
 
-    The first process evaluates, and the others wait for what it says.
+    The first process evaluates, and the others wait for what it says. The guards see the result at
+    the next step.
     """
 
-    def __init__(self, job: Grpo, trainer: ToolGRPOTrainer) -> None:
+    def __init__(self, job: Grpo, trainer: StableGRPOTrainer) -> None:
         self._job, self._trainer = job, trainer
 
     def on_train_begin(
@@ -109,10 +110,12 @@ class HeldOutStop(TrainerCallback):
     def _is_enough(self, step: int) -> bool:
         trained = self._trainer.accelerator.unwrap_model(self._trainer.model)
         saved = trained if self._job.settings.lora else None
-        return any(gather_object([self._job.is_enough(step, saved)]))
+        is_over = any(gather_object([self._job.is_enough(step, saved)]))
+        self._trainer.held_out = gather_object([self._job.held_out_at(step)])[0]
+        return is_over
 
 
-def _trainer(job: Grpo) -> ToolGRPOTrainer:
+def _trainer(job: Grpo) -> StableGRPOTrainer:
     """The trainer of a job, which writes into its run."""
     settings, run = job.settings, job.run
     warmup = run.checkpoints / WARMUP
@@ -129,7 +132,7 @@ def _trainer(job: Grpo) -> ToolGRPOTrainer:
         on_rollouts=job.tell_rollouts,
     )
     trainer.remove_callback(PrinterCallback)
-    return trainer
+    return cast("StableGRPOTrainer", trainer)
 
 
 def check_settings(settings: TrainSettings) -> GuardConfig:

@@ -30,11 +30,11 @@ from adapters.training.models.tokenized_examples import (
     SANITIZED,
     can_sanitize,
     needs_calls,
-    stop_ids,
 )
 from toolgym.calls import opened_thought
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
+from toolgym.generation import stop_ids
 from toolgym.messages import Message, prompt_messages
 
 _WORD: Final = "toolgym"

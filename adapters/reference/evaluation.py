@@ -10,10 +10,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.reference.train import Player, Rollout
 from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
 from adapters.training.models.released_memory import release_memory
-from adapters.training.models.tokenized_examples import context_length
 from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn
 from adapters.training.runs.settings import TrainSettings
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.generation import context_length
 from toolgym.records import EpisodeRecord
 from toolgym.tries import seed_of_try, tries_of
 

@@ -5,8 +5,8 @@ weight of that token in the sum:
 
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
-All tensors are [M]: the tokens of a forward pass that the policy sampled, rollout after rollout.
-Prompts and tool results have no place in them. A step may take several passes, on several
+All tensors are [M]: the tokens of a forward pass that the policy sampled, rollout after rollout,
+without prompts and tool results. A step may take several passes, on several
 processes; weights are shares of the whole step (`Totals`), so the losses, gradients and metrics of
 the passes add up to those of the step.
 """
@@ -43,8 +43,8 @@ class LossConfig(BaseModel):
     epsilon_high: float | None = Field(None, ge=0)
     """Importance ratios are clipped above 1 + epsilon_high. Default: the value of the paper."""
     beta: float = Field(0.01, ge=0)
-    """KL coefficient. 0 needs no reference model. A run of the tiny model without a penalty lost
-    the form of its calls within 30 steps."""
+    """KL coefficient. 0 needs no reference model. A run of the tiny model without a penalty wrote
+    no valid calls after 30 steps."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Subtracted from the loss for each nat of mean token entropy."""
 
@@ -67,7 +67,7 @@ class Totals(NamedTuple):
 
     rollouts: float
     tokens: float
-    max_length: int = 1
+    max_length: int
 
 
 class Surrogate(NamedTuple):
@@ -145,7 +145,7 @@ def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 def cispo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Weight the log-probability of each token by its clipped ratio; every token keeps a gradient.
 
-    MiniMax 2025, arXiv:2506.13585, which has no lower bound; weights up to 5 as in
+    MiniMax 2025, arXiv:2506.13585, which has no lower bound. The upper bound of 5 is that of
     arXiv:2510.13786.
     """
     ratio = importance_ratio(batch.log_probs - batch.old)
@@ -194,10 +194,10 @@ def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
 
         ratio (exp(-d) + d - 1),    d = log pi - log pi_ref clamped to plus and minus `KL_LIMIT`
 
-    Schulman 2020, "Approximating KL divergence". Differentiating the estimate alone forgets that
-    the tokens were sampled from the policy; times the ratio the expected gradient is exact, and
-    equals ratio d grad log pi. That gradient is written out, so that a token beyond the limit is
-    pulled back as one at the limit.
+    Schulman 2020, "Approximating KL divergence". The gradient of the estimate alone ignores that
+    the tokens were sampled from the policy. Multiplied by the ratio, the expected gradient is exact
+    and equals ratio d grad log pi. It is written out here, so that a token beyond the limit has the
+    gradient of a token at the limit.
 
     Args:
         log_probs: [M], under the policy, with gradient.
@@ -228,8 +228,8 @@ def policy_loss(
 
     Returns:
         The loss, a scalar with gradient; and scalars without gradient, each a share of the step's
-        mean over tokens: `policy_loss`, `ratio`, `clip_low` and `clip_high` (tokens that lose their
-        gradient to a bound), `mismatch` (nats; see `toolgym.runs.metrics`), `kl`, `entropy`.
+        mean over tokens: `policy_loss`, `ratio`, `clip_low` and `clip_high` (tokens with a clipped
+        ratio), `mismatch` (nats; see `toolgym.runs.metrics`), `kl`, `entropy`.
 
     Raises:
         ConfigurationError: There is a KL coefficient and no reference.
@@ -241,8 +241,8 @@ def policy_loss(
     high = high if config.epsilon_high is None else config.epsilon_high
     surrogate = function(batch, low, high, totals)
     value = (surrogate.weight * surrogate.loss).sum()
-    log_ratio = batch.log_probs - batch.old
-    token_ratio = importance_ratio(log_ratio)
+    log_ratio = (batch.log_probs - batch.old).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    token_ratio = log_ratio.exp()
     metrics = {"policy_loss": value}
     tokens = {
         "ratio": surrogate.ratio,

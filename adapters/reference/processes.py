@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 from typing import TypeVar
 
 import torch
@@ -31,7 +32,8 @@ class Processes:
         self._device = torch.device("cpu")
         started = int(os.environ.get("WORLD_SIZE", "1"))
         if started > 1:
-            state = PartialState(cpu=not torch.cuda.is_available())
+            # The others wait for process 0 while it evaluates.
+            state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=12))
             self.rank, self.size = int(state.process_index), int(state.num_processes)
             self._device = state.device
         if self.size != started:  # or each would train by itself, and write over the others' files
@@ -61,6 +63,10 @@ class Processes:
     def gather(self, values: list[T]) -> list[T]:
         """The values of all processes, those of process 0 first; the same on each."""
         return list(gather_object(values)) if self.size > 1 else values
+
+    def from_main(self, function: Callable[[], T]) -> T:
+        """The result of a function that only process 0 calls, on all processes."""
+        return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """Numbers by name, added up over the processes that have them."""

@@ -1,7 +1,8 @@
 """GRPO on a tool environment: the whole training loop in one file.
 
-    Player.play                             group_size rollouts of each task, all of them together
+    Player.play                             plays group_size rollouts of each task in parallel
     ReferenceTrainer.sample                 replaces groups whose rollouts all had one outcome
+                                            (dynamic sampling)
                     .advantages             compares each reward with those of its group
                     .reference_log_probs    for the KL penalty
                     .gradient               of the loss over the sampled tokens
@@ -69,13 +70,13 @@ from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import passes, token_log_probs
-from adapters.training.models.tokenized_examples import Example, context_length
+from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Outcome
 from toolgym.errors import EnvironmentFault
-from toolgym.generation import Engine, Generation, check_model
+from toolgym.generation import Engine, Generation, check_model, context_length
 from toolgym.messages import Message, turn_messages
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.runs.metrics import recorded
@@ -94,7 +95,7 @@ class Rollout:
     Attributes:
         task_id: A task of the environment.
         group: Rollouts with the same number are compared with each other.
-        stream: With the task the name of its random numbers.
+        stream: Names its random numbers, together with the task.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
         unfinished: It ran out of tokens before the episode was over.
         cut: It ran out of tokens inside a turn.
@@ -176,7 +177,7 @@ class Player:
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Play the rollouts, all of them together.
+        """Play the rollouts in parallel.
 
         Args:
             max_tokens: Most tokens of a rollout after its prompt, tool results included.
@@ -210,15 +211,12 @@ class Player:
                 for turn, answer in zip(turns, answers, strict=True)
             ]
 
-        was_training = self.model.training
-        self.model.train(False)
         self._engine.generate(
             [rollout.tokens for rollout in playing.values()],
             reply,
             temperature=temperature,
             turn_tokens=turn_tokens,
         )
-        self.model.train(was_training)
         for rollout in started:
             episode = rollout.episode = EpisodeRecord.of(rollout.env.episode, self._env_id)
             rollout.reward = episode.score
@@ -243,11 +241,11 @@ class Player:
     def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
         """The tokens between a turn and the next; None if no room is left for them."""
         tokens, most = rollout.tokens.tokens, rollout.tokens.max_tokens
-        if result[:1] == tokens[-1:]:
-            result = result[1:]  # the turn stopped with the opening of the next message
         if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
             rollout.cut = len(tokens) >= most
             result = [*self._chat.end_of_turn, *result]
+        elif result[:1] == tokens[-1:]:
+            result = result[1:]  # the turn stopped with the opening of the next message
         rollout.unfinished = len(tokens) + len(result) >= most
         return None if rollout.unfinished else result
 
@@ -261,9 +259,15 @@ def _reset(rollout: Rollout) -> None:
 
 
 def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
-    """Play each task once, greedily, and return the figures."""
+    """Play each task once, greedily, and return the figures.
+
+    Raises:
+        EnvironmentFault: An environment failed before its episode began.
+    """
     rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
     player.play(rollouts, max_tokens=max_tokens, temperature=0)
+    if lost := [each.fault for each in rollouts if each.episode is None]:
+        raise EnvironmentFault(lost[0])
     return Evaluation(tuple(each.episode for each in rollouts if each.episode is not None))
 
 
@@ -301,10 +305,11 @@ class ReferenceTrainer:
         lora: A `LoraConfig` of peft: an adapter is trained instead of all weights. It stays in the
             model, as `adapter`; `adapter.merge()` adds it to the weights.
         on_step: Called after each step with its number, its metrics (`toolgym.runs.metrics`) and
-            the episodes of its batch; none for further updates from the same batch.
+            the episodes that process 0 played for it, an empty list for further updates from the
+            same batch.
         evaluate: Called before each batch and at the end, with the number of steps made and the
-            adapter. It returns the metrics of an evaluation, which the guards see, an empty mapping
-            where none is due, or None to end the training. Only process 0 calls it.
+            adapter. It returns the metrics of an evaluation, which the guards see at the next step,
+            an empty mapping if none is due, or None to end the training. Only process 0 calls it.
         on_save: Called with the folder of a checkpoint before it is complete, to add files.
 
     Raises:
@@ -364,7 +369,7 @@ class ReferenceTrainer:
             EnvironmentFault: The environment keeps failing.
             ConfigurationError: The checkpoint is of another model, other tasks or another seed.
         """
-        config, saved = self._config, self._checkpoint_steps()
+        config, saved = self._config, self._saved_steps()
         if saved:
             self._resume(saved[-1])
         else:
@@ -390,8 +395,10 @@ class ReferenceTrainer:
                         raise TrainingStopped(self.step, decision.diagnosis)
                     if decision.action is Action.ROLL_BACK:
                         self._roll_back(decision.reasons)
+                        last_saved = -config.save_every  # saved at once: a killed run resumes here
+                    if not decision.update:  # another update would have the same gradient
                         break
-                if self.step - last_saved >= config.save_every:
+                if self.step - last_saved >= config.save_every or self.step >= config.steps:
                     self._save()
                     last_saved = self.step
             if last_saved < self.step:
@@ -490,8 +497,8 @@ class ReferenceTrainer:
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
         """Estimate advantages over the rollouts of all processes; the samples of this process.
 
-        A rollout that alone is left out of the loss, since it ran out of tokens, is still one that
-        the others of its group are compared with.
+        A rollout that ran out of tokens is not in the loss, but the others of its group are still
+        compared with it.
         """
         processes = self._processes
         own = [(each.reward, each.group, each.turn_rewards) for each in rollouts]
@@ -579,6 +586,7 @@ class ReferenceTrainer:
             loss.backward()  # type: ignore[no-untyped-call]
             for name, value in {"loss": loss.detach(), **metrics}.items():
                 sums[name] = sums.get(name, 0.0) + value
+        self._model.train(False)
         self._processes.add_up(self._optimizer.gradients)
         summed = self._processes.sum_of({name: float(value) for name, value in sums.items()})
         return {**summed, "learnt_tokens": totals.tokens}
@@ -598,11 +606,6 @@ class ReferenceTrainer:
         fall = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
         return config.learning_rate * rise * fall[config.lr_decay]
 
-    def _held_out(self) -> Mapping[str, float] | None:
-        """The metrics of an evaluation on held-out tasks, the same on all processes."""
-        own = [self._evaluate(self.step, self.adapter)] if self._processes.is_main else []
-        return self._processes.gather(own)[0]
-
     # Checkpoints ----------------------------------------------------------------------------------
 
     def _roll_back(self, reasons: Sequence[str]) -> None:
@@ -614,7 +617,7 @@ class ReferenceTrainer:
         Raises:
             TrainingStopped: There is no healthy checkpoint.
         """
-        step = self._guards.choose_snapshot(self._checkpoint_steps())
+        step = self._guards.choose_snapshot(self._saved_steps())
         if step is None:
             cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
             raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
@@ -644,6 +647,7 @@ class ReferenceTrainer:
         """Load weights and optimizer of a checkpoint, and return the rest of its state."""
         tensors, state = self._checkpoints.load(step, self.adapter or self._model)
         self._optimizer.load_state_dict(tensors, state["updates"])
+        self._processes.wait()  # process 0 may remove this checkpoint next
         return state
 
     def _resume(self, step: int) -> None:
@@ -653,9 +657,13 @@ class ReferenceTrainer:
         self._faults.load_state_dict(state["faults"])
         self.step = step
 
-    def _checkpoint_steps(self) -> list[int]:
+    def _saved_steps(self) -> list[int]:
         """The steps with a checkpoint, as process 0 sees them."""
-        return self._processes.gather([self._checkpoints.steps()])[0]
+        return self._processes.from_main(self._checkpoints.steps)
+
+    def _held_out(self) -> Mapping[str, float] | None:
+        """The metrics of an evaluation on held-out tasks, which process 0 makes."""
+        return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))
 
 
 if __name__ == "__main__":

@@ -25,10 +25,8 @@ from trl import GRPOConfig
 
 from adapters.training.algorithms import advantages
 from adapters.training.algorithms.dynamic_sampling import Tally, TaskStream
-from adapters.training.guards.config import Setup
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Guards
-from adapters.training.preflight.chat_format import room_finder
 from adapters.training.runs.progress import peak_memory
 from adapters.trl import dynamic_sampling, settings
 from adapters.trl.callbacks import GuardCallback
@@ -42,7 +40,7 @@ from adapters.trl.dynamic_sampling import (
     fill_step,
     single_batch,
 )
-from adapters.trl.environment import RolloutEnvironment, environment_factory
+from adapters.trl.environment import environment_factory
 from adapters.trl.step_metrics import (
     MEASURED,
     PREFIX,
@@ -64,6 +62,10 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         args: A `StableGRPOConfig`; all safety is chosen there.
         kwargs: Those of `ToolGRPOTrainer`.
 
+    Attributes:
+        held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
+            for the guards to see at the next one; alike in all processes. To be set by a callback.
+
     Raises:
         ConfigurationError: The config is another one, or does not fit data set or processes.
     """
@@ -82,8 +84,9 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         self._tokens = self._seconds = 0.0
         self._sampler: Any = None
         self._is_first_draw = True
+        self.held_out: dict[str, float] = {}
         self._guard_callback = GuardCallback(
-            Guards(args.guard_config(), self._setup(args, self._environment_pool[None][0])),
+            Guards(args.guard_config()),
             self._collect_metrics,
             self._discard_rollouts,
             self._is_between_batches,
@@ -110,24 +113,6 @@ class StableGRPOTrainer(ToolGRPOTrainer):
             name="refill",
             process=self.accelerator.process_index,
             processes=self.accelerator.num_processes,
-        )
-
-    def _setup(self, args: StableGRPOConfig, environment: RolloutEnvironment) -> Setup:
-        rollouts, env = args.steps_per_generation * args.num_iterations, environment._playing
-        place, model = (environment._env_id, environment._env_kwargs), self.model
-        return Setup(
-            group_size=args.num_generations,
-            divides_by_std=args.divides_by_std,
-            kl_weight=args.beta,
-            learning_rate=args.learning_rate,
-            ratio_high=args.epsilon_high or args.epsilon,
-            updates_per_batch=max(1, rollouts // args.gradient_accumulation_steps),
-            has_sampling=args.dynamic_sampling,
-            parsing=env.parsing,
-            max_tokens=args.max_completion_length,
-            most_turns=args.max_tool_calling_iterations,
-            turns_needed=env.step_limit + 1,
-            room=room_finder(*place, model, self.processing_class),
         )
 
     # A generation batch ---------------------------------------------------------------------------
@@ -255,7 +240,8 @@ class StableGRPOTrainer(ToolGRPOTrainer):
         clock = {"update_seconds": learnt, "peak_memory": peak_memory(self.accelerator.device)}
         self._unlogged.append({**played, **update, **clock})
         self._numbers, self._seconds = StepNumbers(), 0.0
-        return {**played, **update}
+        held_out, self.held_out = self.held_out, {}
+        return {**played, **update, **held_out}
 
     def _discard_rollouts(self) -> None:
         self._buffered_inputs = None

@@ -453,7 +453,7 @@ class Trainer:
         loss, figures = policy_loss(
             batch,
             self._loss,
-            Totals(float(mask.any(dim=1).sum()), float(mask.sum())),
+            Totals(float(mask.any(dim=1).sum()), float(mask.sum()), LONGEST),
             reference=self._reference(rollouts)[mask] if self._loss.beta else None,
             entropy=entropy[mask],
         )

@@ -7,7 +7,8 @@ This package imports torch and transformers (the extra `train`); `import toolgym
 it.
 """
 
-from toolgym.generation.decoder import check_model, context_length
+from toolgym.generation.decoder import check_model
 from toolgym.generation.engine import Engine, Generation, Reply
+from toolgym.generation.models import context_length, load, stop_ids
 
-__all__ = ["Engine", "Generation", "Reply", "check_model", "context_length"]
+__all__ = ["Engine", "Generation", "Reply", "check_model", "context_length", "load", "stop_ids"]

@@ -1,8 +1,8 @@
 """A causal language model over a KV cache with one slot for each sequence.
 
 Nothing here knows an architecture. The one call is `model(input_ids, attention_mask, position_ids,
-past_key_values)`, with a mask that is written out in full, (rows, 1, queries, columns). The keys and
-values of a sequence's token at position p stand in column p of its slot, so that sequences of
+past_key_values)`, with a mask that is written out in full, (rows, 1, queries, columns). A token at
+position p of a sequence has its keys and values in column p of the slot, so that sequences of
 different length need no padding and a step writes in place. A query sees the columns up to its own
 position; later columns hold what earlier passes left, and are overwritten before they are seen.
 
@@ -69,7 +69,7 @@ class _SlotLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the new tokens, (rows, heads, tokens, size), and return all columns of their rows."""
+        """Write new tokens, (rows, heads, tokens, size), and return all columns of their rows."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         window = self._window
@@ -145,6 +145,9 @@ class Decoder:
         columns: Tokens of a slot from the beginning on.
     """
 
+    keeps_prefixes: bool = True
+    """Whether the first columns of a slot are those of the first tokens alone."""
+
     def __init__(self, model: PreTrainedModel, slots: int, columns: int = 0) -> None:
         self.cache = SlotCache(slots, columns, model.device)
         self.model = model
@@ -172,7 +175,7 @@ class Decoder:
         width = -(-max(ends) // self._multiple) * self._multiple
         padded = [list(ids) + [ids[-1]] * (length - len(ids)) for ids in texts]
         columns = torch.tensor(starts, device=device)[:, None] + torch.arange(length, device=device)
-        # What pads a row is written behind all rows' ends, with the position of the row's last token.
+        # Padding is written behind all rows' ends, with the position of the row's last token.
         return self.logits(
             first,
             torch.tensor(padded, device=device),
@@ -227,21 +230,6 @@ class Decoder:
         dtype = self.model.dtype
         hidden = torch.full_like(visible, torch.finfo(dtype).min, dtype=dtype)
         return hidden.masked_fill(visible, 0.0)
-
-
-def context_length(model: PreTrainedModel) -> int:
-    """Tokens that the model has positions for, and reads all in one way.
-
-    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies where a text outgrows their
-    original length; the keys of a cache are then those of another model.
-    """
-    config = model.config.get_text_config()
-    longest = int(getattr(config, "max_position_embeddings", None) or 2**31)
-    rope = getattr(config, "rope_parameters", None) or {}
-    for part in (rope, *rope.values()):  # of the whole model, or by kind of layer
-        if isinstance(part, dict) and part.get("rope_type") == "longrope":
-            longest = min(longest, int(part.get("original_max_position_embeddings") or longest))
-    return longest
 
 
 _TOLERANCE: Final = 1e-2  # rounding makes 1e-5 of it; positions off by one, the least mistake, 2e-2

@@ -21,14 +21,17 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
-from toolgym.generation.decoder import Decoder, context_length
+from toolgym.errors import ConfigurationError
+from toolgym.generation.decoder import Decoder, check_model
+from toolgym.generation.models import context_length
+from toolgym.generation.own_cache import OwnCacheDecoder
 from toolgym.generation.sampling import uniform_numbers
 from toolgym.generation.shared_prompts import can_share, sharing
 from toolgym.generation.steps import Row, Steps
@@ -118,7 +121,8 @@ class Engine:
     """Generates with one model.
 
     Args:
-        model: A causal language model that `check_model` accepts.
+        model: A causal language model. One that `check_model` refuses is asked for one sequence
+            after another, with a cache of its own kind.
         stop: Tokens that end a turn; they are part of it.
         slots: Most sequences in the KV cache. On CUDA there are fewer if the cache would take more
             than two fifths of the free memory, and it is kept for the next call.
@@ -126,7 +130,7 @@ class Engine:
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
         self.model, self.stop, self.slots = model, frozenset(stop), slots
-        self._is_static: bool | None = None  # unknown before the first call
+        self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
         self._kept: _Batch | None = None
 
     def generate(
@@ -153,11 +157,13 @@ class Engine:
         Raises:
             ValueError: A prompt is empty, or an answer leaves no room.
         """
+        if not generations:
+            return
         if not all(generation.prompt for generation in generations):
             raise ValueError("a prompt needs at least one token.")
         with _generating(self.model):
-            if self._is_static is None:
-                self._is_static = self.model.device.type == "cuda" and self._is_fast_path_right()
+            if self._cache is None:
+                self._choose_cache()
             self._generate(generations, reply, temperature, turn_tokens)
 
     def _generate(
@@ -189,14 +195,16 @@ class Engine:
             batch.decode(temperature, turn_tokens)
 
     def _batch(self, waiting: Collection[_Sequence]) -> _Batch:
-        """An empty batch for these sequences; with a static cache that of the last call, if it can."""
+        """An empty batch for these sequences; a static cache is used again if it is enough."""
         slots = min(self.slots, len(waiting))
-        if not self._is_static:
-            return _Batch(self.model, self.stop, slots)
+        if self._cache == "own":
+            return _Batch(OwnCacheDecoder(self.model, slots), self.stop, slots)
+        if self._cache != "static":
+            return _Batch(Decoder(self.model, slots), self.stop, slots)
         columns = _rounded(max(len(s.generation.prompt) + s.limit for s in waiting), _NARROWEST)
         if self._kept is not None:
             if self._kept.slots >= slots and self._kept.columns >= columns:
-                self._kept.sequences.clear()
+                self._kept.clear()
                 return self._kept
             slots, columns = max(slots, self._kept.slots), max(columns, self._kept.columns)
             self._kept = None  # its memory is free before the next one takes some
@@ -204,7 +212,8 @@ class Engine:
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
             slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
-        self._kept = _Batch(self.model, self.stop, slots, columns)
+        self._kept = _Batch(Decoder(self.model, slots, columns + 1), self.stop, slots, columns)
+        self._kept.clear()
         return self._kept
 
     def _column_bytes(self) -> int:
@@ -213,40 +222,61 @@ class Engine:
         decoder.feed(0, [[0]], [0])
         return sum(cached[0, :, 0].nbytes for cached in decoder.cache.tensors())
 
-    def _is_fast_path_right(self) -> bool:
-        """Whether the static cache, with CUDA graphs, gives the log-probabilities of plain passes.
+    def _choose_cache(self) -> None:
+        """Choose the fastest cache that gives the log-probabilities of plain forward passes."""
+        try:
+            check_model(self.model)
+        except ConfigurationError as problem:
+            self._cache = "own"
+            _log.warning("One sequence is generated at a time: %s", problem)
+            return
+        self._cache = "growing"
+        if self.model.device.type == "cuda":
+            self._try_static_cache()
 
-        Compared are two turns of a few sequences; the error may be three times that of the growing
-        cache, which is due to rounding.
+    def _try_static_cache(self) -> None:
+        """Take the static cache, with CUDA graphs, if two turns of a few sequences come out right.
+
+        Its log-probabilities may be off by three times as much as those of the growing cache, which
+        differ from those of plain passes by rounding.
         """
+        try:
+            expected = self._trial_error()
+            self._cache = "static"
+            error = self._trial_error()
+            problem = f"its log-probabilities are off by {error:.2g}, and {expected:.2g} without"
+            if error <= 3 * expected + 1e-3:
+                return
+        except Exception as raised:  # noqa: BLE001 - whatever the driver says
+            first = str(raised).strip().split("\n")[0]
+            problem = f"{type(raised).__name__}: {first}"
+        self._cache, self._kept = "growing", None
+        _log.warning("Generation goes without static cache and CUDA graphs: %s.", problem)
+
+    def _trial_error(self) -> float:
+        """The largest mean error of log-probabilities in two turns of a few sequences."""
         vocabulary = self.model.config.get_text_config().vocab_size
         draw = torch.Generator().manual_seed(0)
-        texts = [torch.randint(vocabulary, (n,), generator=draw).tolist() for n in (23, 9, 31, 23)]
-        texts[3] = texts[0]
+        texts = [torch.randint(vocabulary, (n,), generator=draw).tolist() for n in (23, 9, 31)]
+        trials = [Generation(list(t), f"trial-{n}", 22) for n, t in enumerate([*texts, texts[0]])]
 
-        def error(is_static: bool) -> float:
-            self._is_static = is_static
-            made = [Generation(list(t), f"check-{n}", 22) for n, t in enumerate(texts)]
-            tails = iter(texts)
-            self._generate(made, lambda over: [next(tails, None) and texts[1][:5] for _ in over], 1.0, 9)
-            return max(map(self._log_prob_error, made))
+        def reply(over: list[Generation]) -> list[list[int] | None]:
+            return [texts[1][:5] if len(each.turns) == 1 else None for each in over]
 
-        try:
-            slow, fast = error(False), error(True)
-            if fast <= 3 * slow + 1e-3:
-                return True
-            problem = f"its log-probabilities are off by {fast:.2g}, and {slow:.2g} without it"
-        except Exception as raised:  # whatever the driver says
-            problem = f"{type(raised).__name__}: {str(raised).strip().split(chr(10))[0]}"
-        self._kept = None
-        _log.warning("Generation goes without static cache and CUDA graphs: %s.", problem)
-        return False
+        self._generate(trials, reply, 1.0, 8)
+        return max(map(self._log_prob_error, trials))
 
     def _log_prob_error(self, made: Generation) -> float:
         """The mean difference of recorded log-probabilities to those of one plain forward pass."""
         ids = torch.tensor([made.prompt + made.tokens], device=self.model.device)
-        table = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1].float().log_softmax(1)
-        plain = table.gather(1, ids[0, len(made.prompt) :, None]).squeeze(1).cpu()
+        logits = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1]
+        plain = (
+            logits.float()
+            .log_softmax(1)
+            .gather(1, ids[0, len(made.prompt) :, None])
+            .squeeze(1)
+            .cpu()
+        )
         mask = torch.tensor(made.mask, dtype=torch.bool)
         return float((plain - torch.tensor(made.log_probs))[mask].abs().mean())
 
@@ -261,21 +291,27 @@ class _Batch:
     """
 
     def __init__(
-        self, model: PreTrainedModel, stop: Collection[int], slots: int, columns: int = 0
+        self, decoder: Decoder, stop: Collection[int], slots: int, columns: int = 0
     ) -> None:
         self.slots, self.columns = slots, columns
         self.sequences: list[_Sequence] = []
-        self._model, self._stop = model, stop
-        self._can_share = not columns and can_share(model)
-        self._decoder = Decoder(model, slots, columns + 1 if columns else 0)
-        records = bool(columns) and model.device.type == "cuda"
+        self._decoder, self._stop = decoder, stop
+        self._can_share = not columns and can_share(decoder.model)
+        records = bool(columns) and decoder.model.device.type == "cuda"
         most = _STEPS if columns else 1
-        self._steps = Steps(self._decoder, slots, most, sorted(stop), records=records)
+        self._steps = Steps(decoder, slots, most, sorted(stop), records=records)
+
+    def clear(self) -> None:
+        """Begin without sequences, and without graphs of weights that have other memory now."""
+        self.sequences.clear()
+        self._steps.forget_moved_weights()
 
     def admit(self, waiting: deque[_Sequence]) -> None:
-        """Fill the free slots; every prompt that is in no slot yet is read once, without its end."""
+        """Fill the free slots; a prompt in none of them is read once, but for its last token."""
         first = len(self.sequences)
-        places = {tuple(s.generation.prompt): slot for slot, s in enumerate(self.sequences)}
+        places = dict[tuple[int, ...], int]()
+        if self._decoder.keeps_prefixes:
+            places = {tuple(s.generation.prompt): slot for slot, s in enumerate(self.sequences)}
         copies = list[_Sequence]()
         while waiting and len(self.sequences) + len(copies) < self.slots:
             new = waiting.popleft()
@@ -333,7 +369,9 @@ class _Batch:
         with ExitStack() as contexts:
             if self._can_share:
                 prompts = [tuple(s.generation.prompt) for s in going]
-                contexts.enter_context(sharing(self._model, prompts, [s.cached for s in going]))
+                contexts.enter_context(
+                    sharing(self._decoder.model, prompts, [s.cached for s in going])
+                )
             sampled = self._steps.run(part, steps, width, temperature)
         for place in active:
             sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
@@ -358,7 +396,9 @@ class _Batch:
         for sequence, tokens in zip(over, answers, strict=True):
             if tokens is not None:
                 if len(sequence.generation.tokens) + len(tokens) >= sequence.limit:
-                    raise ValueError(f"an answer of {len(tokens)} tokens leaves no room for a turn.")
+                    raise ValueError(
+                        f"an answer of {len(tokens)} tokens leaves no room for a turn."
+                    )
                 sequence.append(tokens, [0.0] * len(tokens), 0)
                 sequence.begin, sequence.active = len(sequence.generation.tokens), True
         self._keep_first([s.active for s in self.sequences])

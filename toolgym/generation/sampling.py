@@ -34,7 +34,7 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
         temperature: 0 takes the likeliest token.
 
     Returns:
-        The tokens, (rows,), and the log-probability of each under the tempered distribution, (rows,)
+        The tokens, (rows,), and their log-probabilities under the tempered distribution, (rows,)
         float32; 0.0 at temperature 0.
     """
     if not temperature:
@@ -56,7 +56,9 @@ def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
         return _place(sums, uniforms * sums[:, -1])
     # First the part of the vocabulary, then the token in it: a running sum over all of 50,000
     # tokens takes a twentieth of a step of a small model.
-    parts = nn.functional.pad(probabilities, (0, -vocabulary % _PART)).view(len(uniforms), -1, _PART)
+    parts = nn.functional.pad(probabilities, (0, -vocabulary % _PART)).view(
+        len(uniforms), -1, _PART
+    )
     until = parts.sum(dim=2, dtype=torch.float64).cumsum(dim=1)
     points = uniforms * until[:, -1]
     part = _place(until, points)[:, None]

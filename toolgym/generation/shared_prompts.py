@@ -23,7 +23,6 @@ _SMALL: Final = 10**7  # parameters below which attention takes too little time
 _kernel: Final[Any] = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
-
 class _Group(NamedTuple):
     """Rows with one prompt, or all those whose prompt no other has."""
 

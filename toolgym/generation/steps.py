@@ -71,6 +71,14 @@ class Steps:
         self._pool: Any = None
         self._weights: list[int] = []
 
+    def forget_moved_weights(self) -> None:
+        """Drop the graphs if a weight has other memory than when they were recorded."""
+        model = self._decoder.model
+        weights = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
+        if weights != self._weights:
+            self._graphs.clear()
+            self._weights = weights
+
     def run(
         self, rows: Sequence[Row], steps: int, width: int, temperature: float
     ) -> list[tuple[list[int], list[float]]]:
@@ -122,15 +130,11 @@ class Steps:
 
         if not self._records:
             return step
-        weights = [t.data_ptr() for t in _tensors(self._decoder)]
-        if weights != self._weights:  # a graph reads the memory that it was recorded with
-            self._graphs.clear()
-            self._weights = weights
         key = (rows, width, temperature)
         if key not in self._graphs:
             try:
                 self._graphs[key] = self._recorded(step)
-            except Exception as problem:  # whatever the driver or a layer of the model says
+            except Exception as problem:  # noqa: BLE001 - whatever the driver says
                 self._records = False
                 self._graphs.clear()
                 _log.warning(
@@ -144,7 +148,7 @@ class Steps:
     def _recorded(self, step: Callable[[], None]) -> Any:
         """The CUDA graph of a step, after it has run once: kernels are loaded and chosen then."""
         device = self._alive.device
-        side = torch.cuda.Stream(device)
+        side: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(side):
             step()
@@ -175,12 +179,6 @@ def _refusing_waits() -> Any:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
-
-
-def _tensors(decoder: Decoder) -> list[Tensor]:
-    """All tensors that a step reads: weights, buffers, keys and values."""
-    model = decoder.model
-    return [*model.parameters(), *model.buffers(), *decoder.cache.tensors()]
 
 
 def _positions(decoder: Decoder) -> int:

@@ -93,6 +93,9 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("policy_loss", "number"): "part of the loss that is the policy-gradient surrogate",
         ("ratio", "number"): "mean over tokens of the importance ratio to the sampling policy; 1 if"
         " each batch is trained on once, by the weights that sampled it",
+        ("mismatch", "nats"): "mean over tokens of ratio - 1 - log(ratio) for a fresh batch: the"
+        " divergence of its probabilities in training from those at sampling, about 0 if both"
+        " compute alike",
         ("clip_low", "share"): "tokens clipped at the lower bound of the ratio",
         ("clip_high", "share"): "tokens clipped at the upper bound of the ratio",
         ("clip_dual", "share"): "tokens with negative advantage clipped at the dual-clip bound",
@@ -105,8 +108,6 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("guard_severity", "count"): "0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
         ("updates", "count"): "updates since the start of the run",
         ("skipped_updates", "count"): "skipped updates since the start of the run",
-        ("collapse_share", "share"): "updates after which `validity` immediately fell to half or"
-        " less, among all updates of the run whose validity before and after is known",
         ("roll_backs", "count"): "rollbacks to a checkpoint since the start of the run",
         ("learning_rate_scale", "number"): "factor of the guards on the learning rate",
     },
@@ -126,7 +127,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("peak_memory", "MiB"): "peak memory of the process, or of its GPU",
     },
 }
-_BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio")
+_BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio", "mismatch")
 _BOTH_PHASES: Final = ("loss", "grad_norm", "learning_rate")
 _SELECTION: Final = ("selection", "warmup-selection")
 

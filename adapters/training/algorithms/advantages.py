@@ -104,30 +104,31 @@ def batch_normalized_baseline(rewards: Tensor, groups: Tensor) -> Tensor:
     return centered / (scale + EPSILON).clamp(min=FLOOR)
 
 
-def turn_normalized(turn_rewards: Tensor, taken: Tensor, groups: Tensor) -> Tensor:
-    """Turn-level credit: the return from a turn on, minus the mean of the other rollouts there.
+def turn_normalized(rewards: Tensor, groups: Tensor, turn_rewards: Tensor, taken: Tensor) -> Tensor:
+    """Turn-level credit: the return from a turn on, minus the mean return of the others there.
 
         G_is = r_is + r_i(s+1) + ...
         a_is = G_is - mean_{j != i} G_js,    A_is = a_is / max(std a + 1e-4, 0.1)
 
     Ding et al. 2025 (GTPO), arXiv:2511.14846, for returns of turns. The paper normalizes over the
     rollouts that reached a turn, which is biased where the policy decides when to stop
-    (verl-project/verl#7244). Here the baseline is the mean of all other rollouts; a rollout that has
-    ended earns 0.
+    (verl-project/verl#7244). Here the baseline is the mean over all other rollouts of the group; a
+    rollout that has ended earns 0.
 
     Args:
-        turn_rewards: [N, S] float; what the end of the episode changed belongs to the last turn.
-        taken: [N, S] bool, the turns of each rollout.
+        rewards: [N] float, nan for a rollout without a reward.
         groups: [N] int.
+        turn_rewards: [N, S] float; rewards at the end of the episode belong to the last turn.
+        taken: [N, S] bool, the turns of each rollout.
 
     Returns:
         [N, S]; 0 where no turn was taken.
     """
-    returns = torch.where(taken, turn_rewards, 0.0).flip(1).cumsum(1).flip(1)
-    unscored = ~returns[:, :1].isfinite()
-    returns = torch.where(taken, returns, 0.0).masked_fill(unscored, torch.nan)
+    scored = rewards.isfinite()[:, None]
+    returns = torch.where(taken & scored, turn_rewards, 0.0).flip(1).cumsum(1).flip(1)
+    returns = torch.where(taken, returns, 0.0).masked_fill(~scored, torch.nan)
     columns = [leave_one_out(column, groups) for column in returns.unbind(1)]
-    scored = taken & ~unscored
+    scored = scored & taken
     advantages = torch.where(scored, torch.stack(columns, 1), 0.0)
     return advantages / (_std(advantages[scored]) + EPSILON).clamp(min=FLOOR)
 
@@ -141,7 +142,7 @@ ESTIMATORS: Final[Mapping[str, Callable[[Tensor, Tensor], Tensor]]] = {
     "batch_normalized_baseline": batch_normalized_baseline,
 }
 """Estimators of one advantage for each rollout, by name."""
-TURN_ESTIMATORS: Final[Mapping[str, Callable[[Tensor, Tensor, Tensor], Tensor]]] = {
+TURN_ESTIMATORS: Final[Mapping[str, Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]]] = {
     "turn_normalized": turn_normalized
 }
 """Estimators of one advantage for each turn, by name."""
@@ -180,9 +181,7 @@ def advantages(
     elif turn_rewards is None or taken is None:
         raise ConfigurationError(f"{name!r} needs the rewards of turns: pass turn_rewards, taken.")
     else:
-        unscored = ~rewards.isfinite()
-        turn_rewards = turn_rewards.masked_fill(unscored[:, None], torch.nan)
-        result = TURN_ESTIMATORS[name](turn_rewards, taken, groups)
+        result = TURN_ESTIMATORS[name](rewards, groups, turn_rewards, taken)
     return result if limit is None else result.clamp(min=-limit, max=limit)
 
 
@@ -194,9 +193,9 @@ def _groups(rewards: Tensor, groups: Tensor) -> Iterator[Tensor]:
 
 
 def _centered(values: Tensor) -> Tensor:
-    """The values minus their mean; exactly 0 where all are equal, which a mean by rounding misses.
+    """The values minus their mean; exactly 0 where all are equal.
 
-    Divided by a small deviation, such a rest would become an advantage where nothing differs.
+    The rounding error of a mean, divided by a small deviation, would become an advantage.
     """
     if len(values) < 2 or values.max() == values.min():
         return torch.zeros_like(values)

@@ -4,58 +4,41 @@
 
 `Guards.observe` is called once for each optimizer step, when the gradient is known and before the
 optimizer moves, so that whatever it decides can still be done exactly. The metrics of the rollouts
-describe the weights before the update; so those of the next step tell what this update has done.
-Metrics that a step does not have (a second update from the same rollouts has no new validity) are
-left out of the dict, never repeated.
+describe the weights before the update. Metrics that a step does not have (a second update from the
+same rollouts has no new validity) are left out of the dict, never repeated; those of an evaluation
+on held-out tasks are in the dict of the step that follows it.
 
 Only decisions are made here. The trainer carries them out: it makes the update if
 `Decision.update`, multiplies its learning rate by `learning_rate_scale`, restores the snapshot that
 `choose_snapshot` names when told to roll back, and raises or returns with `diagnosis` when told to
-stop. It takes a snapshot before the first step, and others as it likes. Each guard, with what it
-does at its first, second and third trip, stands in `checks.GUARDS`.
+stop. It takes a snapshot before the first step, and others as it likes. The guards, with what each
+does at its first, second and third trip, are in `checks.GUARDS`.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from adapters.training.guards.advice import advice, hint_of
-from adapters.training.guards.checks import GUARDS, Guard, adjusted_action
-from adapters.training.guards.config import Action, GuardConfig, GuardName, Setup
-from adapters.training.guards.history import History, Observation
+from adapters.training.guards.checks import GUARDS, RunHistory, has_rollouts
+from adapters.training.guards.config import Action, GuardConfig, GuardName
 
-# The decision at a step, and its lines in the user's log, the same for both trainers.
-#
-# A finding that recurs is logged the first time, the second, the fourth, the eighth and so on, with
-# its count: logged at every step it hides all else, and logged once it is forgotten. A roll-back
-# and the end of a run are logged whenever they happen.
+CALM: Final = 10  # steps without a trip after which a guard's actions begin anew
+MEMORY: Final = 100  # steps or updates after which roll-backs are forgotten
+LOWER_BY: Final = 0.5
+LOWEST_SCALE: Final = 1 / 16  # of the learning rate; smaller updates teach nothing
+REMEMBERED: Final = 1000  # steps whose weights are remembered as healthy
 
 
 @dataclass(frozen=True)
 class GuardFinding:
-    """The finding of one guard that tripped.
-
-    Attributes:
-        action: The action that it asks for.
-        reason: The observation that tripped it, with the numbers.
-        advice: Settings to change, the likeliest cure first.
-        drops_update: The step's update must not be made, whatever the action.
-    """
+    """The finding of one guard at a step, and the action that it asks for."""
 
     guard: GuardName
     action: Action
     reason: str
-    advice: tuple[str, ...]
-    drops_update: bool
-
-    @property
-    def leaves_out(self) -> bool:
-        """Whether the step's update is not made."""
-        makes = (Action.OK, Action.WARN, Action.LOWER_LR)
-        return self.drops_update or self.action not in makes
+    advice: str
 
 
 @dataclass(frozen=True)
@@ -64,9 +47,9 @@ class Decision:
 
     Attributes:
         action: The severest that any guard asks for.
-        findings: The guards that tripped, in the order of `GUARDS`.
+        findings: The guards that ask for an action, in the order of `GUARDS`.
         update: Whether to make the step's update.
-        learning_rate_scale: What the trainer's own learning rate is multiplied by from now on.
+        learning_rate_scale: The factor on the trainer's own learning rate from now on.
         log_lines: Lines for the user's log.
         diagnosis: Why to stop and what to change, for the user; empty unless the action is `stop`.
     """
@@ -81,103 +64,37 @@ class Decision:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """`guard: reason` of each guard that tripped."""
+        """`guard: reason` of each finding."""
         return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
-
-    @property
-    def advice(self) -> tuple[str, ...]:
-        """The advice of all findings, of the severest first, each sentence once."""
-        order = sorted(self.findings, key=lambda finding: -finding.action.severity)
-        return tuple(dict.fromkeys(line for finding in order for line in finding.advice))
 
 
 @dataclass
-class _ReportState:
-    """The log state of a guard: count of its trips, step and severity of its last line."""
+class GuardState:
+    """The state of one guard.
 
+    Attributes:
+        taken: Actions taken since it was calm.
+        waited: Steps since the last of them.
+        calm: Steps in a row at which it did not trip.
+        times: Actions that it asked for in the whole run.
+        logged: Severity of the last that was logged.
+    """
+
+    taken: int = 0
+    waited: int = 0
+    calm: int = 0
     times: int = 0
-    step: int = 0
-    severity: int = 0
+    logged: int = 0
 
-
-class FindingReporter:
-    """A log filter for recurring findings, which also words their lines.
-
-    Args:
-        memory: Steps after which a finding is logged again in any case.
-    """
-
-    def __init__(self, memory: int) -> None:
-        self._memory = memory
-        self._logged: dict[str, _ReportState] = {}
-
-    def lines(self, step: int, findings: Sequence[GuardFinding], action: Action) -> tuple[str, ...]:
-        """The log lines of a step.
-
-        Args:
-            findings: The guards that tripped.
-            action: The action taken: less than a finding asks for where guards only warn, and more
-                where it would have been rolled back once too often.
-        """
-        return tuple(line for each in findings if (line := self._line(step, each, action)))
-
-    def _line(self, step: int, finding: GuardFinding, action: Action) -> str:
-        """The log line of a finding; empty where it is not due."""
-        asked = finding.action
-        does = (
-            action
-            if asked is Action.ROLL_BACK
-            else min(asked, action, key=lambda each: each.severity)
-        )
-        logged = self._logged.setdefault(finding.guard, _ReportState())
-        logged.times += 1
-        is_news = logged.times == 1 or does.severity > logged.severity
-        is_due = logged.times.bit_count() == 1 or step - logged.step >= self._memory
-        if not (is_news or is_due or does in (Action.ROLL_BACK, Action.STOP)):
-            return ""
-        logged.step, logged.severity = step, does.severity
-        cures = finding.advice if is_news else finding.advice[:1]
-        often = f" Seen {logged.times} times so far." if logged.times > 1 else ""
-        message = " ".join((f"{finding.reason}.", *cures))
-        return f"step {step}, {does.value}, {finding.guard}: {message}{often}"
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, as JSON can hold it."""
-        return {name: [k.times, k.step, k.severity] for name, k in self._logged.items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
-        self._logged = {name: _ReportState(*values) for name, values in state.items()}
-
-
-def rollback_message(step: int, place: int) -> str:
-    """The log line of a roll-back.
-
-    Args:
-        place: After which step the weights were that are restored.
-    """
-    return (
-        f"step {step}: weights, optimizer and learning-rate schedule are again those after step"
-        f" {place}. The count of steps, the order of tasks and all random numbers go on, so that"
-        " the batch that led here is not drawn again."
-    )
-
-
-def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
-    """The diagnosis of a run that ends for want of a healthy snapshot to roll back to.
-
-    Args:
-        reasons: Of the decision.
-        cure: What to change in the trainer's settings.
-    """
-    seen = "\n".join(f"- {reason}." for reason in reasons)
-    return (
-        f"Training stops at step {step}: the weights should go back to healthy ones, and there are"
-        f" none.\n{seen}\n{cure}"
-    )
-
-
-_REMEMBERED: Final = 1000  # steps whose weights are remembered as healthy
+    def next_action(self, actions: Sequence[Action], wait: int, trips: bool) -> Action | None:
+        """Count a step, and return the action that is due; None where there is none."""
+        self.waited, self.calm = self.waited + 1, 0 if trips else self.calm + 1
+        if self.calm >= CALM:
+            self.taken = 0
+        if not trips or (self.taken and self.waited < wait):
+            return None
+        self.taken, self.waited = self.taken + 1, 0
+        return actions[min(self.taken, len(actions)) - 1]
 
 
 class Guards:
@@ -188,23 +105,19 @@ class Guards:
     'ok'
     >>> decision = guards.observe(2, {"loss": float("nan"), "grad_norm": float("nan")})
     >>> decision.action.value, decision.update, decision.reasons
-    ('skip', False, ('non_finite: loss and grad_norm not finite',))
+    ('skip', False, ('gradient: loss and grad_norm not finite',))
     """
 
-    def __init__(self, config: GuardConfig | None = None, setup: Setup | None = None) -> None:
-        self._config, self._setup = config or GuardConfig(), setup or Setup()
-        self._history = History(self._config)
-        self._streaks: dict[str, int] = {}
-        self._trips: dict[str, list[int]] = {}
-        self._healthy_steps: deque[int] = deque([0], maxlen=_REMEMBERED)
+    def __init__(self, config: GuardConfig | None = None) -> None:
+        self._config = config or GuardConfig()
+        self._run = RunHistory()
+        self._states = {guard.name: GuardState() for guard in GUARDS}
+        self._healthy_steps = [0]
         self._returned: tuple[int, int] | None = None  # to which snapshot, and when
         self._step = 0
         self._scale = 1.0
-        self._roll_backs = 0
-        self._recent = 0  # roll-backs that are not forgotten
-        self._calm_updates = 0  # updates since then with nothing worse than a warning
+        self._counts = {"updates": 0, "skipped": 0, "roll_backs": 0, "recent": 0, "calm": 0}
         self._last = Action.OK
-        self._reporter = FindingReporter(self._config.memory)
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
         """Decide over the update that makes the weights of `step` out of those of `step - 1`.
@@ -215,87 +128,97 @@ class Guards:
                 Of all processes together, so that each of them decides the same.
         """
         self._step = step
-        observation = self._history.observe(metrics)
-        findings = self._findings(step, observation)
-        self._judge_weights(step, observation)
-        action = max((f.action for f in findings), key=lambda a: a.severity, default=Action.OK)
-        if action is Action.ROLL_BACK and self._recent >= self._config.max_roll_backs:
+        now = self._run.add(step, metrics)
+        findings: list[GuardFinding] = []
+        bad_since = step + 1
+        for guard in GUARDS:
+            actions = self._config.actions.get(guard.name, guard.actions)
+            if not actions or (guard.reads and now.keys().isdisjoint(guard.reads)):
+                continue
+            found = guard.check(now, self._run, self._config)
+            wait = guard.wait if isinstance(guard.wait, int) else self._config.idle_steps
+            action = self._states[guard.name].next_action(actions, wait, found is not None)
+            if found is not None and guard.blames_weights:
+                bad_since = min(bad_since, found.since or step)
+            if found is not None and action is not None:
+                advice = found.advice or guard.advice
+                findings.append(GuardFinding(guard.name, action, found.reason, advice))
+        healthy = [each for each in self._healthy_steps if each == 0 or each < bad_since - 1]
+        is_healthy = has_rollouts(now) and bad_since > step
+        self._healthy_steps = [*healthy, step - 1][-REMEMBERED:] if is_healthy else healthy
+        return self._decide(findings, teaches=now.get("grad_norm") != 0)
+
+    def _decide(self, findings: Sequence[GuardFinding], *, teaches: bool) -> Decision:
+        asked = {finding.action for finding in findings}
+        if not teaches:
+            asked.add(Action.SKIP)  # a gradient of 0 would still move weights by momentum
+        action = max(asked, key=lambda each: each.severity, default=Action.OK)
+        if action is Action.ROLL_BACK and self._counts["recent"] >= self._config.max_roll_backs:
             action = Action.STOP
-        update = not any(finding.leaves_out for finding in findings)
-        lowers = any(finding.action is Action.LOWER_LR for finding in findings)
+        update = asked.isdisjoint({Action.SKIP, Action.ROLL_BACK, Action.STOP})
+        lowers = action is Action.ROLL_BACK or Action.LOWER_LR in asked
         if self._config.only_warn:
-            action, update = min(action, Action.WARN, key=lambda a: a.severity), True
-            lowers = False
-        self._carry(action, lowers, update)
-        log_lines = self._reporter.lines(step, findings, action)
-        diagnosis = self._diagnosis(step, findings) if action is Action.STOP else ""
-        return Decision(step, action, tuple(findings), update, self._scale, log_lines, diagnosis)
+            action = min(action, Action.WARN, key=lambda each: each.severity)
+            action, update, lowers = action if findings else Action.OK, True, False
+        if lowers and action is not Action.STOP:
+            self._scale = max(LOWEST_SCALE, LOWER_BY * self._scale)
+            for state in self._states.values():
+                # What was done for one guard may help the others. After a roll-back they only see
+                # what is new.
+                state.waited = MEMORY if action is Action.ROLL_BACK else 0
+        self._count(action, update)
+        lines = tuple(line for each in findings if (line := self._log_line(each, action)))
+        diagnosis = self._diagnosis(findings) if action is Action.STOP else ""
+        return Decision(self._step, action, tuple(findings), update, self._scale, lines, diagnosis)
 
-    def _findings(self, step: int, observation: Observation) -> list[GuardFinding]:
-        """The findings of all guards; the last one depends on what the others leave out."""
-        *others, last = GUARDS
-        findings = [finding for guard in others if (finding := self._ask(guard, observation, step))]
-        held = [f.guard for f in findings if f.leaves_out and not self._config.only_warn]
-        idle = self._ask(last, self._history.with_evidence(observation, held), step)
-        return [*findings, idle] if idle else findings
-
-    def _ask(self, guard: Guard, observation: Observation, step: int) -> GuardFinding | None:
-        """The finding of one guard, if it trips; patience and escalation are counted here."""
-        actions = self._config.actions.get(guard.name, guard.actions)
-        if not actions or any(key not in observation.metrics for key in guard.needs):
-            return None
-        reason = guard.check(observation, self._config)
-        streak = self._streaks.get(guard.name, 0) + 1 if reason is not None else 0
-        patience = guard.steps(self._config)
-        self._streaks[guard.name] = streak
-        if reason is None and guard.unbroken:
-            self._trips.pop(guard.name, None)
-        if reason is None or streak < patience:
-            return None
-        since = step - self._config.memory - patience * len(actions)
-        trips = [trip for trip in self._trips.get(guard.name, []) if trip > since]
-        action = adjusted_action(
-            guard, actions[min(len(trips), len(actions) - 1)], observation, self._config
-        )
-        self._trips[guard.name] = [*trips, step][-len(actions) :]
-        self._streaks[guard.name] = 0
-        lasted = f" ({patience} steps in a row)" if patience > 1 and not guard.unbroken else ""
-        cures = advice(guard.name, self._setup, hint_of(guard.name, observation, self._config))
-        return GuardFinding(guard.name, action, reason + lasted, cures, guard.drops_update)
-
-    def _judge_weights(self, step: int, observation: Observation) -> None:
-        """Record whether the weights that the step began with are healthy.
-
-        A guard that was switched off has no say in it: under one of drift, say, no weights would
-        ever be worth it again.
-        """
-        off = {name for name, actions in self._config.actions.items() if not actions}
-        judges = [guard for guard in GUARDS if guard.marks_unhealthy and guard.name not in off]
-        asked = any(
-            guard.needs and set(guard.needs) <= observation.metrics.keys() for guard in judges
-        )
-        is_unhealthy = any(
-            set(guard.needs) <= observation.metrics.keys()
-            and guard.check(observation, self._config)
-            for guard in judges
-        )
-        if asked and not is_unhealthy and step - 1 not in self._healthy_steps:
-            self._healthy_steps.append(step - 1)
-
-    def _carry(self, action: Action, lowers: bool, update: bool) -> None:
-        """Record the action that the trainer is about to take."""
+    def _count(self, action: Action, update: bool) -> None:
+        counts = self._counts
         self._last = action
-        self._history.note(update)
-        self._calm_updates += update and action.severity <= Action.WARN.severity
-        if self._calm_updates >= self._config.memory:
-            self._recent = self._calm_updates = 0
+        counts["updates"] += update
+        counts["skipped"] += not update
+        counts["calm"] += update and action.severity <= Action.WARN.severity
         if action is Action.ROLL_BACK:
-            self._roll_backs += 1
-            self._recent, self._calm_updates = self._recent + 1, 0
-            self._history.forget_batch()
-        if action is Action.ROLL_BACK or (lowers and action is not Action.STOP):
-            lowered = self._scale * self._config.lower_by
-            self._scale = max(self._config.lowest_scale, lowered)
+            counts["roll_backs"] += 1
+            counts["recent"] += 1
+            counts["calm"] = 0
+            self._run.restart()
+        elif counts["calm"] >= MEMORY:
+            counts["recent"] = counts["calm"] = 0
+
+    def _log_line(self, finding: GuardFinding, action: Action) -> str:
+        """The log line of a finding; empty where it was logged before.
+
+        Findings are logged the first time, the second, the fourth, the eighth and so on, and
+        whenever their action is severer than before; roll-backs and stops always.
+        """
+        state = self._states[finding.guard]
+        state.times += 1
+        done = min(finding.action, action, key=lambda each: each.severity)
+        if finding.action is Action.ROLL_BACK:
+            done = action  # which may be a stop instead
+        is_news = done.severity > state.logged
+        if not (is_news or state.times.bit_count() == 1 or done in (Action.ROLL_BACK, Action.STOP)):
+            return ""
+        state.logged = done.severity
+        advice = f" {finding.advice}" if state.times == 1 else ""
+        seen = f" Seen {state.times} times so far." if state.times > 1 else ""
+        return f"step {self._step}, {done}, {finding.guard}: {finding.reason}.{advice}{seen}"
+
+    def _diagnosis(self, findings: Sequence[GuardFinding]) -> str:
+        """The text of a stop: its reasons, the run's history, and advice."""
+        severest = sorted(findings, key=lambda finding: -finding.action.severity)
+        counts = self._counts
+        lines = [f"Training stops at step {self._step}."]
+        lines += [f"- {finding.guard}: {finding.reason}." for finding in severest]
+        lines.append(
+            f"Until then: {counts['updates']} updates, {counts['skipped']} left out,"
+            f" {counts['roll_backs']} roll-backs, learning rate at {self._scale:g} of its own."
+        )
+        if severest[0].action is not Action.STOP:
+            lines.append(f"It was rolled back {counts['recent']} times lately, which did not help.")
+        lines.append("What to change, the likeliest cause first:")
+        advice = dict.fromkeys(finding.advice for finding in severest)
+        return "\n".join([*lines, *(f"{number}. {each}" for number, each in enumerate(advice, 1))])
 
     def choose_snapshot(self, steps: Iterable[int]) -> int | None:
         """The snapshot to restore on a roll-back, by its step.
@@ -310,15 +233,14 @@ class Guards:
             others. None where there is none: then the trainer has to stop.
         """
         healthy = sorted(set(steps) & set(self._healthy_steps))
-        if self._returned is not None and self._step - self._returned[1] <= self._config.memory:
+        if self._returned is not None and self._step - self._returned[1] <= MEMORY:
             # A snapshot taken when they had just been returned to holds the same weights.
             while len(healthy) > 1 and healthy[-1] in self._returned:
                 healthy.pop()
         if not healthy:
             return None
         self._returned = (healthy[-1], self._step)
-        earlier = (step for step in self._healthy_steps if step <= healthy[-1])
-        self._healthy_steps = deque(earlier, maxlen=_REMEMBERED)
+        self._healthy_steps = [step for step in self._healthy_steps if step <= healthy[-1]]
         return healthy[-1]
 
     @property
@@ -333,70 +255,56 @@ class Guards:
 
     def metrics(self) -> dict[str, float]:
         """The guards' own metrics after the last `observe`, named as in `toolgym.runs.metrics`."""
-        history = self._history
-        numbers = {
+        return {
             "guard_severity": float(self._last.severity),
-            "updates": float(history.updates),
-            "skipped_updates": float(history.skipped),
-            "roll_backs": float(self._roll_backs),
+            "updates": float(self._counts["updates"]),
+            "skipped_updates": float(self._counts["skipped"]),
+            "roll_backs": float(self._counts["roll_backs"]),
             "learning_rate_scale": self._scale,
         }
-        if history.measured:
-            numbers["collapse_share"] = history.collapsed / history.measured
-        return numbers
-
-    def _diagnosis(self, step: int, findings: Iterable[GuardFinding]) -> str:
-        """The text of a stop: its reasons, the run's history, and advice."""
-        severest = sorted(findings, key=lambda finding: -finding.action.severity)
-        history = self._history
-        lines = [f"Training stops at step {step}."]
-        lines += [f"- {finding.guard}: {finding.reason}." for finding in severest]
-        lines.append(
-            f"Until then: {history.updates} updates, {history.skipped} left out,"
-            f" {self._roll_backs} roll-backs, learning rate at {self._scale:g} of its own."
-        )
-        if all(finding.action is not Action.STOP for finding in severest):
-            lines.append(
-                f"It would be rolled back once more, but that has not helped {self._recent} times."
-            )
-        if history.collapsed:
-            lines.append(
-                f"{history.collapsed} of {history.measured} updates"
-                f" ({history.collapsed / history.measured:.1%}) were at once followed by a collapse"
-                " of validity."
-            )
-        cures = dict.fromkeys(line for finding in severest for line in finding.advice)
-        if cures:
-            lines.append("What to change, the likeliest first:")
-            lines += [f"{number}. {line}" for number, line in enumerate(cures, 1)]
-        return "\n".join(lines)
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint, as JSON can hold it."""
         return {
-            "history": self._history.state_dict(),
-            "streaks": dict(self._streaks),
-            "trips": {name: list(steps) for name, steps in self._trips.items()},
-            "sound": list(self._healthy_steps),
+            "run": self._run.state_dict(),
+            "guards": {name: asdict(state) for name, state in self._states.items()},
+            "healthy": list(self._healthy_steps),
             "returned": list(self._returned) if self._returned else None,
             "step": self._step,
             "scale": self._scale,
-            "roll_backs": self._roll_backs,
-            "recent": self._recent,
-            "healthy": self._calm_updates,
+            "counts": dict(self._counts),
             "last": self._last.value,
-            "told": self._reporter.state_dict(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore such a state, as if the run had never stopped."""
-        self._history.load_state_dict(state["history"])
-        self._streaks = dict(state["streaks"])
-        self._trips = {name: list(steps) for name, steps in state["trips"].items()}
-        self._healthy_steps = deque(state["sound"], maxlen=_REMEMBERED)
+        self._run.load_state_dict(state["run"])
+        self._states.update({name: GuardState(**saved) for name, saved in state["guards"].items()})
+        self._healthy_steps = list(state["healthy"])
         returned = state["returned"]
         self._returned = (returned[0], returned[1]) if returned else None
         self._step, self._scale = state["step"], state["scale"]
-        self._roll_backs, self._last = state["roll_backs"], Action(state["last"])
-        self._recent, self._calm_updates = state["recent"], state["healthy"]
-        self._reporter.load_state_dict(state["told"])
+        self._counts, self._last = dict(state["counts"]), Action(state["last"])
+
+
+def rollback_message(step: int, place: int) -> str:
+    """The log line of a roll-back to the weights after step `place`."""
+    return (
+        f"step {step}: weights, optimizer and learning-rate schedule are again those after step"
+        f" {place}. The count of steps, the order of tasks and all random numbers go on, so that"
+        " the batch that led here is not drawn again."
+    )
+
+
+def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
+    """The diagnosis of a run that ends for want of a healthy snapshot to roll back to.
+
+    Args:
+        reasons: Those of the decision.
+        cure: What to change in the trainer's settings.
+    """
+    seen = "\n".join(f"- {reason}." for reason in reasons)
+    return (
+        f"Training stops at step {step}: the weights should go back to healthy ones, and there are"
+        f" none.\n{seen}\n{cure}"
+    )

@@ -20,8 +20,8 @@ from weakref import WeakKeyDictionary
 import torch
 from transformers import PreTrainedModel
 
-from adapters.training.models.precision import in_float32
 from adapters.training.models.tokenized_examples import Example
+from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
 """Tokens that a common beginning must have, so that reading it apart is worth a pass."""

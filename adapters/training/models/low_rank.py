@@ -1,9 +1,9 @@
-"""An adapter of low rank (LoRA) inside a model, which stays the same object with peft's layers.
+"""Adapters of low rank (LoRA) inside a model, which stays the same object with peft's layers.
 
-Only the adapter's weights are trained, in float32 whatever the model computes in; the rest is as it
-was read, so that it takes no gradient and no moments, and without its adapter the model is what it
-was before: the reference of a KL penalty that takes no memory. `merge` puts the sum of both into
-the model's own weights, and takes peft's layers out again.
+Only the adapter's weights are trained, in float32 whatever the model computes in. The other weights
+stay as they were read, without gradient and moments, so the model without its adapter serves as the
+KL reference at no cost. `merged` adds the adapter to the weights for a while, for rollouts; `merge`
+does so for good and removes peft's layers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WEIGHTS = "adapter_model.safetensors"
 
 
 def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
-    """The config of peft for an adapter.
+    """The `LoraConfig` of peft for an adapter.
 
     Raises:
         ConfigurationError: peft is not installed.
@@ -43,15 +43,15 @@ def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
 
 
 class Adapter:
-    """A new adapter in a model, which adds nothing to begin with.
+    """A new adapter in a model, which adds zero at first.
 
     Args:
-        model: It gets the adapter's layers, and everything else in it is frozen.
+        model: Gets the adapter's layers; its own weights are frozen.
         config: A `LoraConfig` of peft.
-        seed: Of the adapter's first weights.
+        seed: Of the adapter's initial weights.
 
     Raises:
-        ConfigurationError: The model has no such layers.
+        ConfigurationError: The model does not have the layers that the config names.
     """
 
     def __init__(self, model: PreTrainedModel, config: Any, seed: int = 0) -> None:
@@ -68,7 +68,7 @@ class Adapter:
 
     @contextmanager
     def active(self) -> Iterator[PreTrainedModel]:
-        """A context in which the model is what it is without the adapter."""
+        """A context in which the model computes without the adapter, as the KL reference does."""
         with self._inside.disable_adapter():
             yield self.model
 
@@ -100,14 +100,14 @@ class Adapter:
                 weight.data.copy_(original)
 
     def save_pretrained(self, folder: Path) -> None:
-        """Write the adapter, and nothing of the model, into a folder."""
+        """Write the adapter alone into a folder."""
         self._inside.save_pretrained(str(folder), save_embedding_layers=False)
 
     def load(self, folder: Path) -> None:
         """Read the adapter's weights from a folder.
 
         Raises:
-            ConfigurationError: It holds another adapter, or none.
+            ConfigurationError: The folder has no adapter of this shape.
         """
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file
@@ -119,16 +119,16 @@ class Adapter:
                 raise RuntimeError(f"unexpected: {found.unexpected_keys[0]}")
         except (OSError, RuntimeError) as problem:
             raise ConfigurationError(
-                f"{folder} holds no adapter of the shape that is trained: go on with the lora"
-                " settings that it was begun with, or train into another folder."
+                f"{folder} holds no adapter of the shape that is trained: use the lora settings of"
+                " the first run, or train into another folder."
             ) from problem
 
     def remove(self) -> None:
-        """Take the adapter's layers out; the model is what it was."""
+        """Remove the adapter's layers; the model is as before."""
         self._inside.unload()
         self.model.requires_grad_(True)
 
     def merge(self) -> None:
-        """Add the adapter to the model's own weights, and take its layers out."""
+        """Add the adapter to the model's own weights and remove its layers."""
         self._inside.merge_and_unload()
         self.model.requires_grad_(True)

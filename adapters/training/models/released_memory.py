@@ -1,9 +1,9 @@
-"""Memory that was freed goes back to the system between the parts of a training.
+"""Returns freed memory to the system between the parts of a training.
 
-glibc keeps freed blocks below 32 MB in its heap for as long as anything that lies behind them is in
-use, so what a training took for its activations stays with the process while an evaluation takes
-memory of its own: together 19 GB where neither has more than 11. Its `malloc_trim` gives back every
-free page. PyTorch keeps memory of a GPU in the same way.
+glibc keeps freed blocks below 32 MB in its heap as long as anything behind them is in use. So the
+memory of a training's activations stays with the process while an evaluation takes its own: 19 GB
+together where neither needs more than 11. `malloc_trim` returns every free page. PyTorch keeps the
+memory of a GPU in the same way.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import torch
 
 
 def release_memory() -> None:
-    """Give back what nobody uses; takes some tenths of a second, so not in every step."""
+    """Return unused memory; takes some tenths of a second, so not for every step."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()

@@ -1,4 +1,4 @@
-"""Reads the weights of a model folder into a model that is there."""
+"""Reads the weights of a model folder into an existing model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ def read_weights(model: PreTrainedModel, folder: Path) -> None:
     """Put the weights of a model folder into a model of the same kind.
 
     Raises:
-        RuntimeError: They are those of another model.
-        OSError: There are none.
+        RuntimeError: They belong to another model.
+        OSError: The folder has none.
     """
     saved = type(model).from_pretrained(str(folder), dtype=model.dtype)
     model.load_state_dict(saved.state_dict())

@@ -205,12 +205,15 @@ def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple
     rows, width = len(texts), max(len(text.ids) for text in texts) - start
     if device.type == "cuda":
         rows, width = _rounded_up(rows), _rounded_up(width)
-    ids = torch.zeros(rows, width, dtype=torch.long)
-    predicts = torch.zeros(rows, width, dtype=torch.bool)
-    for row, text in enumerate(texts):
-        ids[row, : len(text.ids) - start] = torch.tensor(text.ids[start:])
-        predicts[row, : len(text.ids) - start - 1] = torch.tensor(text.learn[start + 1 :])
-    return _moved(ids, device), _moved(predicts.flatten().nonzero().squeeze(1), device)
+    ids = [[*text.ids[start:], *[0] * (start + width - len(text.ids))] for text in texts]
+    ids += [[0] * width] * (rows - len(texts))
+    places = [
+        row * width + place - start
+        for row, text in enumerate(texts)
+        for place, is_learned in enumerate(text.learn[1:])
+        if is_learned
+    ]
+    return _moved(torch.tensor(ids), device), _moved(torch.tensor(places), device)
 
 
 def _rounded_up(size: int) -> int:

@@ -8,30 +8,26 @@ and prompt, and transcripts of its expert, from calls to text to tokens and back
 
 from __future__ import annotations
 
-import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.training.guards.config import Room
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.tokenized_examples import (
     Example,
-    context_length,
     examples_of,
-    stop_ids,
 )
 from adapters.training.preflight.call_formats import INVENTED, WORDS, readable_formats
 from adapters.training.preflight.judge import Finding, Level
 from adapters.training.runs.settings import TrainSettings
-from toolgym import registration
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.errors import ConfigurationError
+from toolgym.generation import context_length, stop_ids
 from toolgym.messages import Message, prompt_messages
 
 Needs = Callable[[PreTrainedModel, PreTrainedTokenizerBase, ToolEnv[Any]], None]
@@ -313,42 +309,3 @@ def check_room(
 
 def _length(text: str, tokenizer: PreTrainedTokenizerBase) -> int:
     return len(tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-_TASKS: Final = 16  # that the expert plays
-
-
-def room_finder(
-    env_id: str,
-    env_kwargs: Mapping[str, Any],
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-) -> Callable[[], Room | None]:
-    """A function that finds out, when it is first called, how much room a rollout needs and has.
-
-    It needs as many tokens as the environment's expert takes, results included, on a few training
-    tasks; guards ask when rollouts run out of tokens. It is not known where there is no expert.
-
-    Args:
-        tokenizer: Its tokenizer, with a chat template.
-    """
-    return functools.cache(lambda: _room(env_id, env_kwargs, model, tokenizer))
-
-
-def _room(
-    env_id: str,
-    env_kwargs: Mapping[str, Any],
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-) -> Room | None:
-    """None where the environment cannot be played: then that is what has to be told, elsewhere."""
-    try:
-        env = registration.make(env_id, **env_kwargs)
-        if type(env).expert is ToolEnv.expert:
-            return None
-        transcripts = demonstrate(env_id, _TASKS, demonstrator="expert", **env_kwargs)
-        prompts = [prompt_length(transcript, env, tokenizer) for transcript in transcripts]
-        longest = max(completion_lengths(transcripts, env, tokenizer))
-    except (ConfigurationError, EnvironmentFault, TemplateError):
-        return None
-    return Room(longest, context_length(model) - max(prompts))

@@ -108,11 +108,15 @@ class Grpo:
             step, self.model, self.tokenizer, saved
         )
 
-    def held_out_figures(self, step: int) -> dict[str, float]:
-        """The metrics of the evaluation that was made after a step; empty where there was none."""
-        history = self.held_out.history if self.held_out is not None else []
-        found = next((each for each in history if each["step"] == step), {})
-        return {name: value for name, value in found.items() if name.startswith("held_out_")}
+    def held_out_at(self, step: int) -> dict[str, float]:
+        """The accuracy and number of episodes of an evaluation after a step; empty without one."""
+        latest = self.held_out.history[-1:] if self.held_out is not None else []
+        return {
+            key: float(figures[key])
+            for figures in latest
+            for key in ("held_out_accuracy", "held_out_episodes")
+            if figures["step"] == step and figures.get("held_out_accuracy") is not None
+        }
 
     @property
     def is_over(self) -> bool:

@@ -10,6 +10,7 @@ supervised steps on demonstrations, the warm-up before reinforcement learning.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Literal
 
 from pydantic import (
@@ -72,8 +73,8 @@ class TrainSettings(BaseModel):
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
     """Data type of the computation, for the tiny model after its supervised steps only. Small
     updates are rounded away in half precision. So with `bfloat16` the supervised steps and the
-    reference trainer keep the rest of each weight separately; with TRL it is for adapters, whose
-    weights stay in float32. `auto` is bfloat16 where the machine has instructions for it, else
+    reference trainer keep float32 master weights; with TRL it is for adapters, whose weights stay
+    in float32. `auto` is bfloat16 where the machine has instructions for it, else
     float32; the choice is kept in the run."""
     vllm: Literal["colocate", "server"] | None = None
     """Generate rollouts with vLLM, on the training GPU (`colocate`) or on a server of its own
@@ -153,8 +154,9 @@ class TrainSettings(BaseModel):
     """Maximum tokens of a turn in evaluations."""
     eval_every: int = Field(0, ge=0)
     """Steps of reinforcement learning between evaluations on selection tasks, which are neither
-    trained on nor part of the evaluations before and after; 0: none. See
-    `adapters.training.runs.selection`."""
+    trained on nor part of the evaluations before and after; 0: none. A quarter of the steps by
+    default, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards
+    compare the results with the best of the run. See `adapters.training.runs.selection`."""
     sft_eval_every: int = Field(0, ge=0)
     """Supervised steps between such evaluations; 0: none."""
     selection_tasks: int = Field(64, ge=1)
@@ -335,6 +337,8 @@ _PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
     "dtype": "auto",
     "sft_tokens_per_pass": 8192,
 }
+_EVALUATIONS: Final = 4  # during reinforcement learning, besides the one before it
+_LEAST_APART: Final = 5  # steps between two of them at least
 _ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
 
 
@@ -380,6 +384,11 @@ def defaults_for(
         merged = {name: value for _, values in sets for name, value in values.items()}
         rates = {name: _ADAPTER_RATE * merged[name] for name in names}
         sets.append(("default for adapters", rates))
+    merged = {name: value for _, values in sets for name, value in values.items()}
+    steps = merged["steps"] if given.get("steps") is None else given["steps"]
+    if isinstance(steps, int) and steps >= 2 * _LEAST_APART:
+        every = max(_LEAST_APART, math.ceil(steps / _EVALUATIONS))
+        sets.append(("default for this number of steps", {"eval_every": every}))
     return sets
 
 

@@ -40,19 +40,19 @@ RECIPE = Path(__file__).parents[3] / "examples" / "recipes" / "smollm2.yaml"
 
 
 def test_a_name_is_the_environments_or_else_the_trainers() -> None:
-    pairs = ["step_limit=9", "beta=0.02", 'guards={"patience": 3}', "loss_type=bnpo"]
+    pairs = ["step_limit=9", "beta=0.02", 'guards={"idle_steps": 3}', "loss_type=bnpo"]
     divided = divide_options(EXPLORE, "trl", pairs, {})
     assert divided.environment == ["step_limit=9"]
-    assert divided.trainer == {"beta": 0.02, "guards": {"patience": 3}, "loss_type": "bnpo"}
+    assert divided.trainer == {"beta": 0.02, "guards": {"idle_steps": 3}, "loss_type": "bnpo"}
 
 
 def test_a_file_holds_arguments_of_the_trainer_and_set_goes_before_it(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
-    file.write_text("beta: 1e-2\nloss_type: bnpo\ntop_k: 5\nguards:\n  patience: 3\n")
+    file.write_text("beta: 1e-2\nloss_type: bnpo\ntop_k: 5\nguards:\n  idle_steps: 3\n")
     config = read_config(file)
     divided = divide_options(EXPLORE, "trl", ["beta=0.5"], config)
     assert divided.environment == []
-    options = {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"patience": 3}}
+    options = {"beta": 0.5, "loss_type": "bnpo", "top_k": 5, "guards": {"idle_steps": 3}}
     assert divided.trainer == options
     assert divided.sources == {**dict.fromkeys(options, "--config"), "beta": "--set"}
     assert divide_options(EXPLORE, "trl", None, config).trainer["beta"] == 0.01

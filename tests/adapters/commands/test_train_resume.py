@@ -126,7 +126,7 @@ BRIEF = SETTINGS.model_copy(
 
 def train_briefly(folder: Path) -> None:
     settings, planned = check_early(BRIEF, folder)
-    with train_run.new_run(settings, folder, planned) as run:
+    with train_run.new_run(settings, folder, planned) as (run, settings):
         train_run.see_through_on_terminal(run, settings, quiet=True, as_json=False)
 
 

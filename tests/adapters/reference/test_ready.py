@@ -25,8 +25,8 @@ from adapters.reference.losses import Totals, loss_config, policy_loss
 from adapters.reference.optimizer import Optimizer, make_ready
 from adapters.reference.rollout import Request
 from adapters.training.models.output_layer import in_pieces
-from adapters.training.models.tokenized_examples import context_length
 from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
+from toolgym.generation import context_length
 
 pytestmark = pytest.mark.torch
 

@@ -549,7 +549,7 @@ def test_broken_weights_are_undone(make: Any) -> None:
     trainer = make(
         steps=5,
         watch=damage,
-        guards={"actions": {"broken_weights": ["roll_back"], "no_signal": [], "all_invalid": []}},
+        guards={"actions": {"gradient": ["roll_back"]}},
     )
     trainer.train()
 
@@ -618,8 +618,7 @@ def test_an_update_that_is_left_out_moves_nothing(make: Any) -> None:
             player = trainer._batch_sampler._player
             player.settings = dataclasses.replace(player.settings, max_tokens=3)
 
-    others: dict[str, Any] = dict.fromkeys(("all_invalid", "update_collapse", "validity"), ())
-    trainer = make(steps=3, watch=narrow, guards={"actions": others})
+    trainer = make(steps=3, watch=narrow, guards={"actions": {"validity": ()}})
     trainer.train()
 
     told = dict(trainer.told)
@@ -632,10 +631,10 @@ def test_an_update_that_is_left_out_moves_nothing(make: Any) -> None:
 
 
 def test_the_guards_end_a_run_with_a_diagnosis(make: Any) -> None:
-    actions = {"all_invalid": ["stop"], "no_signal": []}
-    trainer = make(steps=4, max_completion_length=3, guards={"actions": actions})
+    guards = {"actions": {"idle": ["stop"]}, "idle_steps": 1}
+    trainer = make(steps=4, max_completion_length=3, guards=guards)
 
-    with pytest.raises(TrainingStopped, match="no turn of the step held a valid call"):
+    with pytest.raises(TrainingStopped, match="no turn had a valid call"):
         trainer.train()
 
     assert [step for step, _ in trainer.told] == [1]

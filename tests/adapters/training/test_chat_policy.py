@@ -1,7 +1,6 @@
 """A chat model as a policy: what it says, and what is said when it cannot be loaded."""
 
 import copy
-import random
 
 import pytest
 
@@ -10,8 +9,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 
 from adapters.tiny.model import TinySize, build_model
-from adapters.training.models import chat_policy
-from adapters.training.models.chat_policy import ChatModelPolicy, Sampling, continue_all, load
+from adapters.training.models.chat_policy import ChatModelPolicy, load
 from adapters.training.runs.preparation import save
 from tests.adapters.call_templates import (
     FAMILIES,
@@ -25,6 +23,7 @@ from tests.adapters.call_templates import (
 from tests.adapters.trl.scripted_trl import NOTES
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, registration, rollout
+from toolgym.generation import steps
 from toolgym.policies import Situation
 from toolgym.records import Evaluation
 
@@ -63,30 +62,6 @@ def test_what_it_says_does_not_depend_on_who_is_asked_beside_it(precise, tempera
 
     assert together == alone
     assert len(set(together)) > 1 or temperature == 0.0
-
-
-def test_who_has_stopped_leaves_the_batch_and_nobody_else_notices(precise):
-    model, tokenizer = precise
-    draw = random.Random(5)
-    prompts = [[draw.randrange(20, len(tokenizer)) for _ in range(5 + i)] for i in range(12)]
-    sampling = Sampling(30, frozenset(range(0, len(tokenizer), 8)), 0, temperature=1.0)
-    widths = []
-    model.eval()
-    hook = model.register_forward_pre_hook(
-        lambda _, __, given: widths.append(len(given["input_ids"])), with_kwargs=True
-    )
-    together = continue_all(model, prompts, sampling, [random.Random(i) for i in range(12)])
-    hook.remove()
-    alone = [
-        continue_all(model, [prompt], sampling, [random.Random(i)])[0]
-        for i, prompt in enumerate(prompts)
-    ]
-
-    assert together == alone
-    assert len(set(map(len, together))) > 4
-    assert widths[0] == 12
-    assert widths[-1] < 6
-    assert all(ids[-1] in sampling.stop or len(ids) == 30 for ids in together)
 
 
 def test_another_seed_draws_other_words_and_the_same_one_the_same(pair):
@@ -166,7 +141,9 @@ def evaluated(monkeypatch):
         env.reset(options={"task_id": "note-1"})
         script = group_of(tokenizer, family, "note-1")[SPOKEN.index(kind)][:turns]
         tokens = iter([token for turn in script for token in encoded(tokenizer, turn)])
-        monkeypatch.setattr(chat_policy, "_choose", lambda *_: [next(tokens)])
+        monkeypatch.setattr(
+            steps, "sample", lambda *_: (torch.tensor([next(tokens)]), torch.zeros(1))
+        )
         for _ in script:
             situation = Situation(env, "", 0)
             shown = tokenizer.decode(policy._prompt(situation))

@@ -21,13 +21,12 @@ from trl.chat_template_utils import (
 
 from adapters.reference.chat import ChatFormat, check_template
 from adapters.tiny.model import TinySize, build_model
-from adapters.training.models import chat_policy
 from adapters.training.models.chat_policy import ChatModelPolicy, load, load_model
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.loading import load as load_by_name
 from adapters.training.models.supervised import WarmupSettings, warm_up
-from adapters.training.models.tokenized_examples import can_sanitize, examples_of, stop_ids
+from adapters.training.models.tokenized_examples import can_sanitize, examples_of
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
 from adapters.trl.settings import prepare_tokenizer
@@ -35,6 +34,7 @@ from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
 from tests.adapters.trl.scripted_trl import ScriptedTools, always, scripted
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
 from toolgym.calls import ToolCall, parse_calls, render_call
+from toolgym.generation import Engine, Generation, stop_ids
 from toolgym.messages import (
     Message,
     episode_messages,
@@ -561,11 +561,10 @@ def test_a_policy_plays_by_a_template_however_it_is_asked_for(
 ) -> None:
     read: list[list[int]] = []
 
-    def nothing(model: Any, prompts: list[list[int]], *_: Any) -> list[list[int]]:
-        read.extend(prompts)
-        return [[] for _ in prompts]
+    def nothing(engine: Engine, turns: list[Generation], **_: Any) -> None:
+        read.extend(turn.prompt for turn in turns)
 
-    monkeypatch.setattr(chat_policy, "continue_all", nothing)
+    monkeypatch.setattr(Engine, "generate", nothing)
     model, _ = load_model(folder, chat_template="chatml")
     policies = [
         load(folder, chat_template="chatml"),
@@ -580,8 +579,8 @@ def test_a_policy_plays_by_a_template_however_it_is_asked_for(
         fitted, prompt_messages(notes), tools=notes.tool_schemas(), add_generation_prompt=True
     )
     assert [fitted.decode(each) for each in read] == [expected] * 3
-    assert [each.sampling.stop for each in policies] == [policies[0].sampling.stop] * 3
-    assert fitted.eos_token_id in policies[0].sampling.stop
+    assert [each._stop for each in policies] == [policies[0]._stop] * 3
+    assert fitted.eos_token_id in policies[0]._stop
     assert bare.chat_template is None
 
 

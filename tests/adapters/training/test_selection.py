@@ -16,7 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.commands.train_run import results, trainer_named
+from adapters.commands.train_run import divided_if_possible, results, trainer_named
 from adapters.training.models.stored_weights import read_weights
 from adapters.training.runs import phases
 from adapters.training.runs.evaluations import Evaluation, evaluations
@@ -142,6 +142,23 @@ def test_too_few_tasks_cannot_choose_and_report() -> None:
     only = Evaluation("unseen tasks", "", {"size": 1}, "notes", ("tasks",), 1, 192)
     with pytest.raises(ConfigurationError, match=r"notes has 1 tasks: too few .* Set eval_every"):
         divide(settings, [only])
+
+
+def test_with_too_few_tasks_there_are_no_evaluations_but_those_that_were_asked_for() -> None:
+    settings = resolve(NOTES)
+    only = Evaluation("unseen tasks", "", {"size": 1}, "notes", ("tasks",), 1, 192)
+    assert settings.eval_every == 15
+    without, division = divided_if_possible(settings, [only], given=["steps"])
+    assert (without.eval_every, division) == (0, None)
+    for asked in ("eval_every", "patience", "checkpoint"):
+        with pytest.raises(ConfigurationError, match="too few"):
+            divided_if_possible(settings, [only], given=[asked])
+
+
+@pytest.mark.parametrize(("steps", "every"), [(0, 0), (4, 0), (10, 5), (60, 15), (1000, 250)])
+def test_a_training_is_evaluated_four_times_by_default(steps: int, every: int) -> None:
+    assert resolve(NOTES, steps=steps).eval_every == every
+    assert resolve(NOTES, steps=max(1, steps), eval_every=3).eval_every == 3
 
 
 # When ---------------------------------------------------------------------------------------------

@@ -11,10 +11,12 @@ pytest.importorskip("peft", reason="needs the extra `train`")
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from adapters.training.models import common_prefix, token_log_probs
 from adapters.training.models.common_prefix import can_share, clusters, sharing_problem
 from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.token_log_probs import _padded, _rounded_up, passes
 from adapters.training.models.tokenized_examples import Example
 from tests.adapters.base_models import random_model
@@ -120,7 +122,9 @@ def test_learned_tokens_have_the_log_probabilities_entropies_and_gradients_of_al
     assert_same(model, some_texts(), tolerance)
 
 
-@pytest.mark.parametrize("name", sweep(MODELS, ["Qwen 3, tied head", "Gemma 2, softcaps"]))
+@pytest.mark.parametrize(
+    "name", sweep(MODELS, ["Qwen 3, tied head", "Mistral, windows in all layers"])
+)
 def test_a_beginning_that_is_read_once_changes_no_value_and_no_gradient(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,3 +244,21 @@ def test_padding_is_on_the_right_and_predicts_nothing() -> None:
 
     assert ids.tolist() == [[5, 6, 7], [8, 9, 0]]
     assert places.tolist() == [0, 1, 3]
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_pass_and_an_update_stay_on_the_device_and_do_not_wait_for_it(dtype: torch.dtype) -> None:
+    """A fake device refuses to mix with another one and to tell a value to the host."""
+    with FakeTensorMode():
+        with torch.device("lazy:0"):
+            model = random_model("Llama", dtype)
+        optimizer = MasterAdamW(model.parameters())
+        log_probs, _ = token_log_probs.token_log_probs(model, some_texts())
+        log_probs.sum().backward()  # type: ignore[no-untyped-call]
+        assert {gradient.device.type for gradient in optimizer.gradients()} == {"lazy"}
+        optimizer.step(1e-3, log_probs.detach().sum(), 1.0)
+
+        with pytest.raises(DataDependentOutputException, match="scalar"):
+            log_probs.sum().item()
+    assert {parameter.device.type for parameter in model.parameters()} == {"lazy"}

@@ -88,8 +88,8 @@ def test_the_machine_decides_on_number_format_and_memory(
         ({"shuffle_dataset": 1}, "shuffle_dataset must be true or false, got 1"),
         ({"guards": ["kl"]}, "guards: Input should be a valid dictionary.*only_warn"),
         ({"guards": "only_warn"}, "guards: Invalid JSON"),
-        ({"guards": {"patience": 0}}, "patience: Input should be"),
-        ({"guards": {"patiense": 1}}, "patiense: Extra inputs"),
+        ({"guards": {"idle_steps": 0}}, "idle_steps: Input should be"),
+        ({"guards": {"idle_stebs": 1}}, "idle_stebs: Extra inputs"),
         ({"guards": '{"actions": {"kl": ["explode"]}}'}, r"actions\.kl"),
     ],
 )

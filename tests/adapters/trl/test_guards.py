@@ -14,7 +14,6 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 import torch
 from transformers import TrainerState
 
-from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Guards, rollback_message
 from adapters.trl.callbacks import GuardCallback
@@ -38,12 +37,6 @@ pytestmark = pytest.mark.torch
 
 Make = Callable[..., Any]
 BROKEN = "<tool_call>\n### Step 1: analyze the problem\n</tool_call><|im_end|>"
-NEVER: dict[str, list[str]] = {
-    "all_invalid": [],
-    "update_collapse": [],
-    "validity": [],
-    "no_signal": [],
-}
 
 
 @pytest.fixture
@@ -122,7 +115,7 @@ def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(
     def played(length: int, steps: int) -> Run:
         run = Run(rate=1e-3)
         settings = {"beta": 0.0, "lr_scheduler_type": "constant", "snapshot_steps": 1}
-        settings |= {"max_draws": 1.0, "guards": {"nothing_patience": 2}}
+        settings |= {"max_draws": 1.0, "guards": {"idle_steps": 2}}
         trainer = scripted(
             deepcopy(tiny_model),
             tokenizer,
@@ -142,8 +135,8 @@ def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(
         run.states = [State(w, {"optimizer": o, "schedule": s}) for w, o, s in moving]
         return run
 
-    enough = check_silent(played(100, 45), allowed=100)
-    assert played(enough, 2).numbers(2)["updates"] == 2.0
+    check_silent(played(100, 45))
+    assert played(400, 2).numbers(2)["updates"] == 2.0
 
 
 @pytest.mark.integration
@@ -160,7 +153,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     seen: list[dict[str, float]] = []
     trainer = make(
         script,
-        settings={"snapshot_steps": 1, "max_steps": 5, "guards": {"collapse_errors": 1.0}},
+        settings={"snapshot_steps": 1, "max_steps": 5, "guards": {"errors": 1.0}},
         on_metrics=lambda step, numbers: seen.append(numbers),
     )
     back = trainer._guard_callback._roll_back
@@ -191,34 +184,12 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
 # One at a time, with what else there is to see
 
 
-def test_an_all_fallback_batch_moves_neither_weights_nor_momentum_nor_schedule(make: Make) -> None:
-    seen: list[dict[str, float]] = []
-    trainer = make(
-        fallback_in(2),
-        settings={"max_steps": 3, "guards": {"actions": {"update_collapse": []}}},
-        on_metrics=lambda step, numbers: seen.append(numbers),
-    )
-    trainer.train()
-    states = trainer.recorder
-    assert seen[1]["validity"] == 0.0
-    assert seen[1]["grad_norm"] > 0
-    lines = [line for line in trainer.state.log_history if "loss" in line]
-    for key, counted in (("skipped_updates", [0, 1, 1]), ("updates", [1, 1, 2])):
-        assert [line[key] for line in seen] == counted
-        assert [line[f"toolgym/{key}"] for line in lines] == counted  # what other callbacks read
-    assert states.moved(1) > 0
-    assert states.moved(2) == 0.0
-    assert same(states.optimizer[2], states.optimizer[1])
-    assert same(states.schedule[2], states.schedule[1])
-    assert states.optimizer[1]["state"][0]["step"] == 1
-    assert states.moved(3) > 0
-    assert states.optimizer[3]["state"][0]["step"] == 2
-
-
 def test_a_lowered_rate_is_given_back_after_the_optimizers_step() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     around = {"stateful": {}, "acts": True, "snapshot_steps": 1, "snapshot_keep": 1, "wait": Mock()}
-    guards = Guards(GuardConfig(patience=1))
+    guards = Guards()
+    for step in range(1, 5):
+        guards.observe(step, {"kl": 0.6})
     callback = GuardCallback(guards, lambda: {"kl": 0.6}, Mock(), Mock(), Mock(), **around)
     event = (Mock(), TrainerState(), Mock())
     callback.on_pre_optimizer_step(*event, optimizer=optimizer, lr_scheduler=Mock(), model=Mock())
@@ -230,11 +201,12 @@ def test_a_lowered_rate_is_given_back_after_the_optimizers_step() -> None:
 def test_guards_that_only_warn_let_that_batch_move_the_weights(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trainer = make(fallback_in(2), settings={"guards": {"only_warn": True}, "max_steps": 2})
+    guards = {"only_warn": True, "errors": 1.0}
+    trainer = make(fallback_in(2), settings={"guards": guards, "max_steps": 2})
     trainer.train()
     assert trainer.recorder.moved(2) > 0
     assert not (Path(trainer.args.output_dir) / "snapshots").exists()
-    assert "no turn of the step held a valid call" in caplog.text
+    assert "warn, validity: `validity` is 0% in 1 value" in caplog.text
 
 
 class FarReference(Scripted):
@@ -275,8 +247,12 @@ def test_one_nan_after_the_other_rolls_back_and_then_stops_with_a_diagnosis(
     told: dict[int, dict[str, float]] = {}
     trainer = with_far_reference(make, tiny_model, 2, 3, 4, 5, 6, 7, max_steps=9)
     trainer._on_metrics = told.__setitem__
-    with pytest.raises(TrainingStopped, match=r"(?s)step 6.*loss.*not finite.*1\. Look for one"):
+    with pytest.raises(TrainingStopped, match=r"(?s)step 6.*loss.*not finite.*1\. Look for a"):
         trainer.train()
+    lines = [line for line in trainer.state.log_history if "loss" in line]
+    for key, counted in (("skipped_updates", [0, 1, 2]), ("updates", [1, 1, 1])):
+        assert [told[step][key] for step in (1, 2, 3)] == counted
+        assert [line[f"toolgym/{key}"] for line in lines[:3]] == counted  # for other callbacks
     states = trainer.recorder
     assert len(states.weights) == 7
     assert [math.isfinite(told[step]["loss"]) for step in (1, 2, 3)] == [True, False, False]
@@ -290,50 +266,32 @@ def test_one_nan_after_the_other_rolls_back_and_then_stops_with_a_diagnosis(
     assert not list(Path(trainer.args.output_dir).glob("checkpoint-*"))
 
 
-@pytest.mark.nightly
-def test_an_entropy_that_collapses_is_rolled_back(make: Make) -> None:
-    """Real entropy of the real model, which is taught a few sentences until it knows no others."""
-    seen: list[dict[str, float]] = []
-
-    def one_wrong(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
-        right = [call("answer", value=10 + int(inputs[0]["task_id"].rpartition("-")[2]))]
-        return [["I do not know.<|im_end|>"], right, right, right]
-
-    guards = {"baseline_steps": 1, "patience": 2, "entropy_floor": 0.5, "actions": NEVER}
-    trainer = make(
-        one_wrong,
-        settings={
-            "learning_rate": 6e-2,
-            "lr_scheduler_type": "constant",
-            "max_steps": 8,
-            "guards": guards,
-            "snapshot_steps": 100,
-        },
-        on_metrics=lambda step, numbers: seen.append(numbers),
-    )
-    trainer.train()
-    states = trainer.recorder
-    back = next(step for step, line in enumerate(seen, 1) if line["roll_backs"])
-    assert "entropy_floor: entropy is" in trainer.reasons[back - 1][0]
-    assert seen[back - 1]["entropy"] < 0.5 * seen[0]["entropy"]
-    assert states.moved(back - 1, since=0) > 0
-    assert same(states.weights[back], states.weights[0])
-    assert seen[back]["entropy"] == pytest.approx(seen[0]["entropy"], rel=1e-4)  # other tokens
-
-
 @pytest.mark.integration
 def test_a_policy_that_drifts_from_its_reference_learns_at_half_the_rate(
     make: Make, tokenizer: Any, tiny_model: Any
 ) -> None:
     moved = {}
-    for name, ceiling in (("free", 1e9), ("held", 1e-9)):
-        guards = {"kl_ceiling": ceiling, "kl_spike": 1e30, "patience": 1, "actions": NEVER}
-        settings = {"beta": 0.01, "max_steps": 2, "guards": guards}
+    for name, limit in (("free", 1e9), ("held", 1e-12)):
+        settings = {"beta": 0.01, "max_steps": 6, "guards": {"kl_limit": limit}}
         trainer = make(right_and_wrong, model=deepcopy(tiny_model), settings=settings)
         trainer.train()
         states = trainer.recorder
-        moved[name] = {n: states.weights[2][n] - states.weights[1][n] for n in states.weights[2]}
-        assert states.schedule[1]["_last_lr"][0] == pytest.approx(5e-4)
-        assert states.schedule[2]["last_epoch"] == 2
+        moved[name] = {n: states.weights[5][n] - states.weights[4][n] for n in states.weights[5]}
+        assert states.schedule[5]["last_epoch"] == 5
     for name, free in moved["free"].items():
         assert (moved["held"][name] - free / 2).abs().max() < 1e-6 + 1e-3 * free.abs().max()
+
+
+def test_held_out_figures_reach_the_guards_once(make: Make) -> None:
+    trainer = make(right_and_wrong, settings={"max_steps": 2})
+    trainer.held_out = {"held_out_accuracy": 0.5, "held_out_episodes": 12.0}
+    seen: list[Any] = []
+    observe = trainer._guard_callback.guards.observe
+
+    def observed(step: int, metrics: dict[str, float]) -> Any:
+        seen.append(metrics.get("held_out_accuracy"))
+        return observe(step, metrics)
+
+    trainer._guard_callback.guards.observe = observed
+    trainer.train()
+    assert seen == [0.5, None]

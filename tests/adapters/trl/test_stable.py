@@ -283,8 +283,8 @@ def test_the_numbers_of_a_step_are_in_the_vocabulary(make: Make) -> None:
     (numbers,) = trainer.seen
     assert not numbers.keys() - METRICS.keys()
     missing = {key for key, metric in METRICS.items() if "grpo" in metric.phases} - numbers.keys()
-    of_losses_elsewhere = {"policy_loss", "ratio", "clip_dual", "log_ratio_limited"}
-    assert missing == of_losses_elsewhere | {"collapse_share", *MISTAKES}  # all have an answer
+    of_losses_elsewhere = {"policy_loss", "ratio", "mismatch", "clip_dual", "log_ratio_limited"}
+    assert missing == of_losses_elsewhere | {*MISTAKES}  # all have an answer
 
 
 def test_rollouts_are_new_only_in_the_step_that_played_them(make: Make) -> None:
@@ -416,7 +416,7 @@ def test_under_lora_a_roll_back_restores_the_adapter(make: Make, tiny_model: Any
             "dynamic_sampling": False,
             "learning_rate": 1e-2,
             "snapshot_steps": 1,
-            "guards": {"collapse_errors": 0.5},
+            "guards": {"errors": 0.5},
             **TWO_GROUPS,
         },
     )

@@ -13,6 +13,7 @@ from aflowgym.backends import make_backend
 from aflowgym.backends.transformers import TransformersBackend
 from aflowgym.execution.protocols import Request
 from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.generation import Engine
 
 pytestmark = pytest.mark.torch
 TASK = load_tasks("bundled", "train")[0]
@@ -58,13 +59,13 @@ def test_a_prompt_that_leaves_no_room_is_answered_by_nothing(pair):
     assert (reply.text, reply.tokens_out, reply.cut) == ("", 0, True)
 
 
-def test_a_model_that_fails_is_a_fault(pair):
+def test_a_model_that_fails_is_a_fault(pair, monkeypatch):
     model = backend(pair)
 
-    def out_of_memory(row):
+    def out_of_memory(*_, **__):
         raise RuntimeError("out of memory\nand a long report")
 
-    model._continue_row = out_of_memory
+    monkeypatch.setattr(Engine, "generate", out_of_memory)
     with pytest.raises(EnvironmentFault, match=r"out of memory\. If memory is short, lower max"):
         model.generate(request())
 
