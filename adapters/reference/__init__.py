@@ -7,7 +7,6 @@
     processes     several processes
     checkpoint    folders from which a run resumes
     evaluation    evaluations of a run, played as rollouts
-    command       the options of `python -m adapters.reference.train`
 
 It needs torch and transformers, any causal language model that keeps keys and values, and its chat
 template. Modules that other trainers use too are in `adapters.training`.

@@ -31,7 +31,10 @@ while the weights move, models that see images.
 
 from __future__ import annotations
 
+import argparse
 import copy
+import functools
+import json
 import logging
 import math
 import random
@@ -40,18 +43,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+import yaml
+from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import ChatFormat, check_template
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import ReferenceConfig
+from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.processes import Processes
 from adapters.training.algorithms.advantages import advantages
@@ -65,17 +69,19 @@ from adapters.training.guards.guards import (
     no_snapshot_message,
     rollback_message,
 )
+from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import playable_tasks
-from adapters.training.models.low_rank import Adapter
+from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym import registration
+from toolgym.commands import say
 from toolgym.env import ToolEnv
 from toolgym.episode import Outcome
-from toolgym.errors import EnvironmentFault
+from toolgym.errors import EnvironmentFault, ToolgymError
 from toolgym.generation import Engine, Generation, check_model, context_length
 from toolgym.messages import Message, turn_messages
 from toolgym.records import EpisodeRecord, Evaluation
@@ -146,7 +152,7 @@ class Player:
         workers: int = 8,
     ) -> None:
         self.model, self._tokenizer = model, tokenizer
-        self._make = partial(registration.make, env_id, **(env_kwargs or {}))
+        self._make = functools.partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
         self._chat = ChatFormat(model, tokenizer, self.env)
         slots = slots or (256 if model.device.type == "cuda" else 64)
@@ -666,7 +672,90 @@ class ReferenceTrainer:
         return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))
 
 
-if __name__ == "__main__":
-    from adapters.reference.command import main
+# The command --------------------------------------------------------------------------------------
 
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a model from the command line: `python -m adapters.reference.train --help`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m adapters.reference.train",
+        description="Train a chat model with GRPO on a tool environment. The same command resumes"
+        " from the last checkpoint. With torchrun several processes share the tasks of a batch.",
+    )
+    add = parser.add_argument
+    add("model", help="folder or hub id of a chat model")
+    add("env_id", help="environment, such as sqlgym/Explore-v0")
+    add("--out", type=Path, default=Path("runs/reference"), help="folder of metrics, checkpoints")
+    add("--env", type=yaml.safe_load, default={}, help="its arguments: '{dataset: my.db}'")
+    add("--eval-env", type=yaml.safe_load, help="those of evaluations: '{split: dev}'; none: none")
+    add("--eval-every", type=int, default=20, help="steps between evaluations (default: 20)")
+    add("--eval-tasks", type=int, default=64, help="tasks of an evaluation (default: 64)")
+    add("--lora-rank", type=int, help="train a LoRA adapter of this rank")
+    settings = parser.add_argument_group("settings of the training, values as in YAML")
+    for name, info in ReferenceConfig.model_fields.items():
+        value = info.get_default(call_default_factory=True)
+        shown = value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
+        about = " ".join((info.description or "").split()).replace("%", "%%")
+        settings.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=yaml.safe_load,
+            metavar="VALUE",
+            default=argparse.SUPPRESS,
+            help=f"{about} (default: {json.dumps(shown)})",
+        )
+    given = parser.parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    try:
+        chosen = {name: vars(given)[name] for name in ReferenceConfig.model_fields if name in given}
+        _train_and_save(given, reference_config(chosen))
+    except ToolgymError as problem:
+        raise SystemExit(f"{type(problem).__name__}: {problem}") from None
+
+
+def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
+    model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
+        with (given.out / "metrics.jsonl").open("a") as file:
+            file.write(json.dumps({"step": step, **metrics}) + "\n")
+        names = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
+        shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in names if name in metrics)
+        say(f"step {step} of {config.steps}: {shown}")
+
+    @functools.cache
+    def held_out_player() -> Player:
+        return Player(model, tokenizer, given.env_id, {**given.env, **given.eval_env})
+
+    def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
+        if given.eval_env is None or (step % given.eval_every and step < config.steps):
+            return {}
+        tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
+        found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
+        low, high = found.interval
+        say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
+        return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
+
+    rank = given.lora_rank
+    trainer = ReferenceTrainer(
+        model,
+        tokenizer,
+        given.env_id,
+        given.out,
+        config,
+        env_kwargs=given.env,
+        lora=lora_config(rank, 2 * rank, "all-linear") if rank else None,
+        on_step=on_step,
+        evaluate=held_out,
+    )
+    trainer.train()
+    if trainer.adapter is not None:
+        trainer.adapter.merge()
+    if Processes().is_main:
+        model.save_pretrained(given.out / "final")
+        tokenizer.save_pretrained(given.out / "final")
+        say(f"The trained model is in {given.out / 'final'}.")
+
+
+if __name__ == "__main__":
     main()
