@@ -1,6 +1,7 @@
 """The reference trainer: GRPO in one file, without TRL, and a check on the TRL trainer.
 
     train         the whole training loop, read from top to bottom
+    play          rollouts: episodes that a model plays
     losses        the losses by name
     config        the settings
     chat          prompts and tool results as tokens
