@@ -29,7 +29,8 @@ MEASURES = {
     "rollouts": "rollouts per second",
     "tokens": "sampled tokens per second",
     "steps": "steps per second",
-    "cpu": "steps per second of processor time",
+    "rollouts_cpu": "rollouts per second of processor time",
+    "steps_cpu": "steps per second of processor time",
 }
 
 _MODEL = """
@@ -44,7 +45,8 @@ from adapters.training.models.tokenized_examples import examples_of
 from toolgym import registration
 
 folder, name = sys.argv[1:]
-transcripts = demonstrate("sqlgym/Explore-v0", 300, dataset="tiny")
+n = 300 if name == "tiny" else 30
+transcripts = demonstrate("sqlgym/Explore-v0", n, dataset="tiny")
 tokenizer = train_tokenizer(transcripts)
 if name == "tiny":
     model = build_model(tokenizer, 0)
@@ -96,23 +98,38 @@ seen = []
 def on_metrics(step, metrics, *rest):
     seen.append((time.perf_counter(), time.process_time(), metrics))
 
+played = []
+
+def timed(owner):
+    sample = owner.sample
+    def measured(*given):
+        began, computed = time.perf_counter(), time.process_time()
+        result = sample(*given)
+        played.append((time.perf_counter() - began, time.process_time() - computed))
+        return result
+    owner.sample = measured
+
 out = Path(tempfile.mkdtemp())
 place = (model, tokenizer, "sqlgym/Explore-v0", out, reference_config(settings))
 if is_new:
     from adapters.reference.train import ReferenceTrainer
+    timed(ReferenceTrainer)
     ReferenceTrainer(*place, env_kwargs={"dataset": "tiny"}, on_step=on_metrics).train()
 else:
+    from adapters.reference.batch_sampling import BatchSampler
     from adapters.reference.trainer import ReferenceTrainer
+    timed(BatchSampler)
     ReferenceTrainer(*place, env_kwargs={"dataset": "tiny"}, on_metrics=on_metrics).train()
 measured = [metrics for *_, metrics in seen[1:]]
 rollouts = sum(m["rollouts"] for m in measured)
 tokens = sum(m["rollouts"] * m["completion_length"] for m in measured)
-seconds = sum(m["rollout_seconds"] for m in measured)
+seconds, computed = map(sum, zip(*played[1:]))
 print(json.dumps({
     "rollouts": rollouts / seconds,
     "tokens": tokens / seconds,
+    "rollouts_cpu": rollouts / computed,
     "steps": len(measured) / (seen[-1][0] - seen[0][0]),
-    "cpu": len(measured) / (seen[-1][1] - seen[0][1]),
+    "steps_cpu": len(measured) / (seen[-1][1] - seen[0][1]),
     "completion_length": tokens / rollouts,
 }))
 """
@@ -192,7 +209,7 @@ def main() -> None:
             statistics.median(found[side][name] for found in rounds) for side in ("this", "other")
         )
         print(
-            f"{title:36}{this:9.3f} here{other:9.3f} there, ratio {statistics.median(ratios):.2f}"
+            f"{title:40}{this:9.3f} here{other:9.3f} there, ratio {statistics.median(ratios):.2f}"
             f" ({min(ratios):.2f} to {max(ratios):.2f})"
         )
     if options.json is not None:

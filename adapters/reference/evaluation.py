@@ -7,7 +7,7 @@ from typing import Final
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.train import Player, Rollout
+from adapters.reference.play import Player, Rollout
 from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
 from adapters.training.models.released_memory import release_memory
 from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn

@@ -1,8 +1,7 @@
 """GRPO on a tool environment: the whole training loop in one file.
 
-    Player.play                             plays group_size rollouts of each task in parallel
-    ReferenceTrainer.sample                 replaces groups whose rollouts all had one outcome
-                                            (dynamic sampling)
+    ReferenceTrainer.sample                 plays group_size rollouts of each task, and replaces
+                                            groups with one outcome (dynamic sampling)
                     .advantages             compares each reward with those of its group
                     .reference_log_probs    for the KL penalty
                     .gradient               of the loss over the sampled tokens
@@ -11,16 +10,10 @@
                     .train                  the loop of these, with evaluations, roll backs and
                                             checkpoints
 
-The loss and the estimator of advantages are chosen by name (`adapters.reference.losses`,
-`adapters.training.algorithms.advantages`). Four other things are calls into named modules: tokens
-of chats (`chat`), generation (`toolgym.generation`), several processes (`processes`) and folders
-of checkpoints (`checkpoint`).
-
-A rollout is one list of tokens that is never rendered or encoded again:
-
-    prompt            | tokens
-    system, question  | turn, result, turn, result, ..., turn
-                      | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
+Rollouts are played by `play`: lists of tokens of which the policy sampled some (mask 1) and the
+environment the others (mask 0). The loss and the estimator of advantages are chosen by name
+(`losses`, `adapters.training.algorithms.advantages`). Several processes, checkpoints, LoRA, float32
+master weights and forward passes are calls into the modules that are imported below.
 
 Left out, since other trainers do it better: generation on other devices than training (TRL with
 vLLM), sharded weights (every process holds the whole model), a value model, rollouts that continue
@@ -31,32 +24,34 @@ while the weights move, models that see images.
 
 from __future__ import annotations
 
+import argparse
 import copy
+import functools
+import json
 import logging
 import math
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+import yaml
+from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.chat import ChatFormat, check_template
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import ReferenceConfig
+from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
+from adapters.reference.play import Player, Rollout, evaluate
 from adapters.reference.processes import Processes
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
-from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.training.algorithms.rollout_metrics import batch_metrics
 from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import (
@@ -65,213 +60,22 @@ from adapters.training.guards.guards import (
     no_snapshot_message,
     rollback_message,
 )
+from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import playable_tasks
-from adapters.training.models.low_rank import Adapter
+from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
-from toolgym import registration
-from toolgym.env import ToolEnv
+from toolgym.commands import say
 from toolgym.episode import Outcome
-from toolgym.errors import EnvironmentFault
-from toolgym.generation import Engine, Generation, check_model, context_length
-from toolgym.messages import Message, turn_messages
-from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.errors import ToolgymError
+from toolgym.records import EpisodeRecord
+from toolgym.runs.files import append_lines, read_lines
 from toolgym.runs.metrics import recorded
-from toolgym.tasks import seed_of
 
 _logger = logging.getLogger(__name__)
-
-
-# Play ---------------------------------------------------------------------------------------------
-
-
-@dataclass(eq=False)
-class Rollout:
-    """One rollout: what is asked for, and once it is played what came of it.
-
-    Attributes:
-        task_id: A task of the environment.
-        group: Rollouts with the same number are compared with each other.
-        stream: Names its random numbers, together with the task.
-        tokens: Prompt, tokens, mask and log-probabilities at sampling.
-        unfinished: It ran out of tokens before the episode was over.
-        cut: It ran out of tokens inside a turn.
-        fault: What failed in the environment; empty where nothing did.
-        episode: The transcript; None where no episode began.
-        reward: The score of the episode; nan where a fault left it unscored.
-        turn_rewards: What each turn added to the score; they sum to the reward.
-    """
-
-    task_id: str
-    group: int
-    stream: str
-    env: Any = None
-    tokens: Generation = field(default_factory=lambda: Generation([], "", 0))
-    unfinished: bool = False
-    cut: bool = False
-    fault: str = ""
-    episode: EpisodeRecord | None = None
-    reward: float = math.nan
-    turn_rewards: list[float] = field(default_factory=list)
-
-    @property
-    def figures(self) -> Figures:
-        """The counts that batch metrics are computed from."""
-        written, cut, unfinished = sum(self.tokens.mask), self.cut, self.unfinished
-        return Figures.of(self.episode, written=written, clipped=cut, unfinished=unfinished)
-
-
-class Player:
-    """Plays episodes of an environment with a model.
-
-    Args:
-        slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
-        workers: Threads that run the tools of different rollouts.
-
-    Raises:
-        ConfigurationError: There is no such environment, or the chat template cannot be used.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        env_id: str,
-        env_kwargs: Mapping[str, Any] | None = None,
-        *,
-        slots: int | None = None,
-        workers: int = 8,
-    ) -> None:
-        self.model, self._tokenizer = model, tokenizer
-        self._make = partial(registration.make, env_id, **(env_kwargs or {}))
-        self._env_id, self._envs = env_id, [self._make()]
-        self._chat = ChatFormat(model, tokenizer, self.env)
-        slots = slots or (256 if model.device.type == "cuda" else 64)
-        self._engine = Engine(model, stop=self._chat.stop, slots=slots)
-        self._threads = ThreadPoolExecutor(workers)
-
-    @property
-    def env(self) -> ToolEnv[Any]:
-        """One of its environments."""
-        return self._envs[0]
-
-    def check(self, task_id: str) -> int:
-        """Check model and chat template, and return the number of tokens of a task's prompt.
-
-        Raises:
-            ConfigurationError: They cannot be used; the message says why and what to do.
-        """
-        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
-        check_model(self.model)
-        check_template(self.model, self._tokenizer, self.env)
-        return len(self._chat.prompts([self.env])[0])
-
-    def play(
-        self,
-        rollouts: Sequence[Rollout],
-        *,
-        max_tokens: int,
-        temperature: float = 1.0,
-        turn_tokens: int | None = None,
-    ) -> None:
-        """Play the rollouts in parallel.
-
-        Args:
-            max_tokens: Most tokens of a rollout after its prompt, tool results included.
-            temperature: 0 takes the likeliest tokens.
-            turn_tokens: Most tokens of a turn; a longer turn is cut there and played as it is.
-        """
-        while len(self._envs) < len(rollouts):
-            self._envs.append(self._make())
-        for rollout, env in zip(rollouts, self._envs, strict=False):
-            rollout.env = env
-        list(self._threads.map(_reset, rollouts))
-        started = [rollout for rollout in rollouts if not rollout.fault]
-        tasks = {rollout.task_id: rollout.env for rollout in reversed(started)}
-        prompts = dict(zip(tasks, self._chat.prompts(list(tasks.values())), strict=True))
-        playing: dict[int, Rollout] = {}
-        for rollout in started:
-            prompt = prompts[rollout.task_id]
-            room = min(max_tokens, context_length(self.model) - len(prompt))
-            rollout.tokens = Generation(prompt, f"{rollout.stream}-{rollout.task_id}", room)
-            rollout.unfinished = room < 1
-            if room >= 1:
-                playing[id(rollout.tokens)] = rollout
-
-        def reply(ended: list[Generation]) -> list[list[int] | None]:
-            """Step the environments of rollouts whose turn is over; the tokens of the results."""
-            turns = [playing[id(each)] for each in ended]
-            answers = list(self._threads.map(self._step, turns))
-            results = iter(self._chat.following([answer for answer in answers if answer]))
-            return [
-                self._continue(turn, next(results)) if answer else None
-                for turn, answer in zip(turns, answers, strict=True)
-            ]
-
-        self._engine.generate(
-            [rollout.tokens for rollout in playing.values()],
-            reply,
-            temperature=temperature,
-            turn_tokens=turn_tokens,
-        )
-        for rollout in started:
-            episode = rollout.episode = EpisodeRecord.of(rollout.env.episode, self._env_id)
-            rollout.reward = episode.score
-            earned = [turn["reward"] for turn in episode.turns]
-            earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
-            if earned:  # what closing the episode changed belongs to the last turn
-                earned[-1] += episode.score - math.fsum(earned)
-            rollout.turn_rewards = earned
-
-    def _step(self, rollout: Rollout) -> list[Message]:
-        """Give a turn to the environment; the messages that answer it, none after the last turn."""
-        tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
-        turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
-        try:
-            rollout.env.step(turn)
-        except EnvironmentFault as fault:
-            rollout.fault = str(fault)
-            return []
-        episode = rollout.env.episode
-        return [] if episode.over else turn_messages(episode.turns[-1])[1:]
-
-    def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
-        """The tokens between a turn and the next; None if no room is left for them."""
-        tokens, most = rollout.tokens.tokens, rollout.tokens.max_tokens
-        if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
-            rollout.cut = len(tokens) >= most
-            result = [*self._chat.end_of_turn, *result]
-        elif result[:1] == tokens[-1:]:
-            result = result[1:]  # the turn stopped with the opening of the next message
-        rollout.unfinished = len(tokens) + len(result) >= most
-        return None if rollout.unfinished else result
-
-
-def _reset(rollout: Rollout) -> None:
-    try:
-        seed = seed_of(rollout.task_id)
-        rollout.env.reset(seed=seed, options={"task_id": rollout.task_id})
-    except EnvironmentFault as fault:
-        rollout.fault = str(fault)
-
-
-def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
-    """Play each task once, greedily, and return the figures.
-
-    Raises:
-        EnvironmentFault: An environment failed before its episode began.
-    """
-    rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
-    player.play(rollouts, max_tokens=max_tokens, temperature=0)
-    if lost := [each.fault for each in rollouts if each.episode is None]:
-        raise EnvironmentFault(lost[0])
-    return Evaluation(tuple(each.episode for each in rollouts if each.episode is not None))
-
-
-# Train --------------------------------------------------------------------------------------------
 
 
 class Sample(NamedTuple):
@@ -666,7 +470,95 @@ class ReferenceTrainer:
         return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))
 
 
-if __name__ == "__main__":
-    from adapters.reference.command import main
+# The command --------------------------------------------------------------------------------------
 
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train a model from the command line: `python -m adapters.reference.train --help`."""
+    parser = argparse.ArgumentParser(
+        prog="python -m adapters.reference.train",
+        description="Train a chat model with GRPO on a tool environment. The same command resumes"
+        " from the last checkpoint. With torchrun several processes share the tasks of a batch.",
+    )
+    add = parser.add_argument
+    add("model", help="folder or hub id of a chat model")
+    add("env_id", help="environment, such as sqlgym/Explore-v0")
+    add("--out", type=Path, default=Path("runs/reference"), help="folder of metrics, checkpoints")
+    add("--env", type=yaml.safe_load, default={}, help="its arguments: '{dataset: my.db}'")
+    add("--eval-env", type=yaml.safe_load, help="those of evaluations: '{split: dev}'; none: none")
+    add("--eval-every", type=int, default=20, help="steps between evaluations (default: 20)")
+    add("--eval-tasks", type=int, default=64, help="tasks of an evaluation (default: 64)")
+    add("--lora-rank", type=int, help="train a LoRA adapter of this rank")
+    settings = parser.add_argument_group("settings of the training, values as in YAML")
+    for name, info in ReferenceConfig.model_fields.items():
+        value = info.get_default(call_default_factory=True)
+        shown = value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
+        about = " ".join((info.description or "").split()).replace("%", "%%")
+        settings.add_argument(
+            f"--{name.replace('_', '-')}",
+            type=yaml.safe_load,
+            metavar="VALUE",
+            default=argparse.SUPPRESS,
+            help=f"{about} (default: {json.dumps(shown)})",
+        )
+    given = parser.parse_args(arguments)
+    logging.basicConfig(format="%(message)s")
+    try:
+        chosen = {name: vars(given)[name] for name in ReferenceConfig.model_fields if name in given}
+        _train_and_save(given, reference_config(chosen))
+    except ToolgymError as problem:
+        raise SystemExit(f"{type(problem).__name__}: {problem}") from None
+
+
+def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
+    model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
+    given.out.mkdir(parents=True, exist_ok=True)
+    file = given.out / "metrics.jsonl"
+    if Processes().is_main:  # steps after the last checkpoint are made again
+        saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
+        lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
+        file.unlink(missing_ok=True)
+        append_lines(file, lines)
+
+    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
+        append_lines(file, [{"step": step, **metrics}])
+        names = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
+        shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in names if name in metrics)
+        say(f"step {step} of {config.steps}: {shown}")
+
+    @functools.cache
+    def held_out_player() -> Player:
+        return Player(model, tokenizer, given.env_id, {**given.env, **given.eval_env})
+
+    def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
+        if given.eval_env is None or (step % given.eval_every and step < config.steps):
+            return {}
+        tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
+        found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
+        low, high = found.interval
+        say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
+        return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
+
+    rank = given.lora_rank
+    trainer = ReferenceTrainer(
+        model,
+        tokenizer,
+        given.env_id,
+        given.out,
+        config,
+        env_kwargs=given.env,
+        lora=lora_config(rank, 2 * rank, "all-linear") if rank else None,
+        on_step=on_step,
+        evaluate=held_out,
+    )
+    trainer.train()
+    if trainer.adapter is not None:
+        trainer.adapter.merge()
+    if Processes().is_main:
+        model.save_pretrained(given.out / "final")
+        tokenizer.save_pretrained(given.out / "final")
+        say(f"The trained model is in {given.out / 'final'}.")
+
+
+if __name__ == "__main__":
     main()

@@ -188,5 +188,6 @@ def next_draw(places: int, max_draws: float, tallies: Sequence[Sequence[int]]) -
     """
     missing, live, drawn = zip(*tallies, strict=True)
     share = (sum(live) + 1) / (sum(drawn) + 2)  # never 0: a first draw may have been unlucky
-    left = math.floor(places * max_draws) - max(drawn)
-    return max(0, min(math.ceil(max(missing) / share), places, left))
+    needed: int = math.ceil(max(missing) / share)
+    left: int = math.floor(places * max_draws) - max(drawn)
+    return max(0, min(needed, places, left))

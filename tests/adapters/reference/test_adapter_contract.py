@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.reference.train import Player, Rollout
+from adapters.reference.play import Player, Rollout
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from tests.adapters.conftest import Hold

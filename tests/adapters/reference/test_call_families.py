@@ -8,7 +8,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.reference.config import reference_config
-from adapters.reference.train import ReferenceTrainer, Rollout
+from adapters.reference.play import Rollout
+from adapters.reference.train import ReferenceTrainer
 from tests.adapters.call_templates import (
     FAMILIES,
     LONGEST,

@@ -8,7 +8,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.reference import evaluation
 from adapters.reference.evaluation import BatchPlay
-from adapters.reference.train import Player, evaluate
+from adapters.reference.play import Player, evaluate
 from adapters.training.runs.playing import Asked, play_turn_by_turn
 from adapters.training.runs.settings import resolve
 from tests.adapters.base_models import random_model

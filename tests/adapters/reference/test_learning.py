@@ -13,7 +13,7 @@ from torch import Tensor
 
 from adapters.reference.config import reference_config
 from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
-from adapters.reference.train import Rollout
+from adapters.reference.play import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.training.models import common_prefix

@@ -15,7 +15,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 import transformers
 
-from adapters.reference.train import Player, Rollout
+from adapters.reference.play import Player, Rollout
 from tests.adapters.base_models import random_model
 from tests.adapters.reference.scripted import ScriptedEngine
 from tests.sweeps import sweep

@@ -371,15 +371,15 @@ import sys
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {root!r})
-from adapters.reference import command, train
+from adapters.reference import play, train
 from tests.adapters.reference import digits, scripted
 from adapters.training.models.chat_policy import load_model
 if {recites}:
     _, tokenizer = load_model({start!r})
     def engine(model, *, stop, slots):
         return scripted.ScriptedEngine(model, stop, lambda name: digits.speech(tokenizer, name))
-    train.Engine = engine
-command.main({arguments!r})
+    play.Engine = engine
+train.main({arguments!r})
 """
 
 

@@ -324,6 +324,12 @@ def test_completions_can_be_logged_though_answers_have_many_types(build: Any) ->
     assert list(Path(trainer.args.output_dir).glob("completions/*.parquet"))
 
 
+def test_a_data_set_that_is_made_has_the_tasks_that_the_steps_take(build: Any) -> None:
+    trainer = build(answers, env_kwargs={"size": 50})
+    rollouts = trainer.args.max_steps * trainer.args.generation_batch_size
+    assert len(trainer.train_dataset) == rollouts // trainer.args.num_generations < 50
+
+
 def test_a_data_set_that_would_train_zero_steps_is_refused(build: Any) -> None:
     with pytest.raises(
         ConfigurationError, match=r"6 rows, but .* 32 rollouts in groups of 4 needs 8"

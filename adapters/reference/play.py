@@ -1,0 +1,215 @@
+"""Rollouts: episodes of an environment that a model plays.
+
+A rollout is one list of tokens that is never rendered or encoded again:
+
+    prompt            | tokens
+    system, question  | turn, result, turn, result, ..., turn
+                      | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
+
+Turns are sampled by the generation engine (`toolgym.generation`) and given to the environment as
+they are; the tokens of tool results are appended (`adapters.reference.chat`).
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from adapters.reference.chat import ChatFormat, check_template
+from adapters.training.algorithms.rollout_metrics import Figures
+from toolgym import registration
+from toolgym.env import ToolEnv
+from toolgym.errors import EnvironmentFault
+from toolgym.generation import Engine, Generation, check_model, context_length
+from toolgym.messages import Message, turn_messages
+from toolgym.records import EpisodeRecord, Evaluation
+from toolgym.tasks import seed_of
+
+
+@dataclass(eq=False)
+class Rollout:
+    """One rollout: what is asked for, and once it is played what came of it.
+
+    Attributes:
+        task_id: A task of the environment.
+        group: Rollouts with the same number are compared with each other.
+        stream: Names its random numbers, together with the task.
+        tokens: Prompt, tokens, mask and log-probabilities at sampling.
+        unfinished: It ran out of tokens before the episode was over.
+        cut: It ran out of tokens inside a turn.
+        fault: What failed in the environment; empty where nothing did.
+        episode: The transcript; None where no episode began.
+        reward: The score of the episode; nan where a fault left it unscored.
+        turn_rewards: What each turn added to the score; they sum to the reward.
+    """
+
+    task_id: str
+    group: int
+    stream: str
+    env: Any = None
+    tokens: Generation = field(default_factory=lambda: Generation([], "", 0))
+    unfinished: bool = False
+    cut: bool = False
+    fault: str = ""
+    episode: EpisodeRecord | None = None
+    reward: float = math.nan
+    turn_rewards: list[float] = field(default_factory=list)
+
+    @property
+    def figures(self) -> Figures:
+        """The counts that batch metrics are computed from."""
+        written, cut, unfinished = sum(self.tokens.mask), self.cut, self.unfinished
+        return Figures.of(self.episode, written=written, clipped=cut, unfinished=unfinished)
+
+
+class Player:
+    """Plays episodes of an environment with a model.
+
+    Args:
+        slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
+        workers: Threads that run the tools of different rollouts.
+
+    Raises:
+        ConfigurationError: There is no such environment, or the chat template cannot be used.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        env_id: str,
+        env_kwargs: Mapping[str, Any] | None = None,
+        *,
+        slots: int | None = None,
+        workers: int = 8,
+    ) -> None:
+        self.model, self._tokenizer = model, tokenizer
+        self._make = functools.partial(registration.make, env_id, **(env_kwargs or {}))
+        self._env_id, self._envs = env_id, [self._make()]
+        self._chat = ChatFormat(model, tokenizer, self.env)
+        slots = slots or (256 if model.device.type == "cuda" else 64)
+        self._engine = Engine(model, stop=self._chat.stop, slots=slots)
+        self._threads = ThreadPoolExecutor(workers)
+
+    @property
+    def env(self) -> ToolEnv[Any]:
+        """One of its environments."""
+        return self._envs[0]
+
+    def check(self, task_id: str) -> int:
+        """Check model and chat template, and return the number of tokens of a task's prompt.
+
+        Raises:
+            ConfigurationError: They cannot be used; the message says why and what to do.
+        """
+        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        check_model(self.model)
+        check_template(self.model, self._tokenizer, self.env)
+        return len(self._chat.prompts([self.env])[0])
+
+    def play(
+        self,
+        rollouts: Sequence[Rollout],
+        *,
+        max_tokens: int,
+        temperature: float = 1.0,
+        turn_tokens: int | None = None,
+    ) -> None:
+        """Play the rollouts in parallel.
+
+        Args:
+            max_tokens: Most tokens of a rollout after its prompt, tool results included.
+            temperature: 0 takes the likeliest tokens.
+            turn_tokens: Most tokens of a turn; a longer turn is cut there and played as it is.
+        """
+        while len(self._envs) < len(rollouts):
+            self._envs.append(self._make())
+        for rollout, env in zip(rollouts, self._envs, strict=False):
+            rollout.env = env
+        list(self._threads.map(_reset, rollouts))
+        started = [rollout for rollout in rollouts if not rollout.fault]
+        tasks = {rollout.task_id: rollout.env for rollout in reversed(started)}
+        prompts = dict(zip(tasks, self._chat.prompts(list(tasks.values())), strict=True))
+        playing: dict[int, Rollout] = {}
+        for rollout in started:
+            prompt = prompts[rollout.task_id]
+            room = min(max_tokens, context_length(self.model) - len(prompt))
+            rollout.tokens = Generation(prompt, f"{rollout.stream}-{rollout.task_id}", room)
+            rollout.unfinished = room < 1
+            if room >= 1:
+                playing[id(rollout.tokens)] = rollout
+
+        def reply(ended: list[Generation]) -> list[list[int] | None]:
+            """Step the environments of rollouts whose turn is over; the tokens of the results."""
+            turns = [playing[id(each)] for each in ended]
+            answers = list(self._threads.map(self._step, turns))
+            results = iter(self._chat.following([answer for answer in answers if answer]))
+            return [
+                self._continue(turn, next(results)) if answer else None
+                for turn, answer in zip(turns, answers, strict=True)
+            ]
+
+        self._engine.generate(
+            [rollout.tokens for rollout in playing.values()],
+            reply,
+            temperature=temperature,
+            turn_tokens=turn_tokens,
+        )
+        for rollout in started:
+            episode = rollout.episode = EpisodeRecord.of(rollout.env.episode, self._env_id)
+            rollout.reward = episode.score
+            earned = [turn["reward"] for turn in episode.turns]
+            earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
+            if earned:  # what closing the episode changed belongs to the last turn
+                earned[-1] += episode.score - math.fsum(earned)
+            rollout.turn_rewards = earned
+
+    def _step(self, rollout: Rollout) -> list[Message]:
+        """Give a turn to the environment; the messages that answer it, none after the last turn."""
+        tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
+        turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
+        try:
+            rollout.env.step(turn)
+        except EnvironmentFault as fault:
+            rollout.fault = str(fault)
+            return []
+        episode = rollout.env.episode
+        return [] if episode.over else turn_messages(episode.turns[-1])[1:]
+
+    def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
+        """The tokens between a turn and the next; None if no room is left for them."""
+        tokens, most = rollout.tokens.tokens, rollout.tokens.max_tokens
+        if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
+            rollout.cut = len(tokens) >= most
+            result = [*self._chat.end_of_turn, *result]
+        elif result[:1] == tokens[-1:]:
+            result = result[1:]  # the turn stopped with the opening of the next message
+        rollout.unfinished = len(tokens) + len(result) >= most
+        return None if rollout.unfinished else result
+
+
+def _reset(rollout: Rollout) -> None:
+    try:
+        seed = seed_of(rollout.task_id)
+        rollout.env.reset(seed=seed, options={"task_id": rollout.task_id})
+    except EnvironmentFault as fault:
+        rollout.fault = str(fault)
+
+
+def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
+    """Play each task once, greedily, and return the figures.
+
+    Raises:
+        EnvironmentFault: An environment failed before its episode began.
+    """
+    rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
+    player.play(rollouts, max_tokens=max_tokens, temperature=0)
+    if lost := [each.fault for each in rollouts if each.episode is None]:
+        raise EnvironmentFault(lost[0])
+    return Evaluation(tuple(each.episode for each in rollouts if each.episode is not None))
