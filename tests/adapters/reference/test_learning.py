@@ -145,7 +145,7 @@ def test_the_reference_is_the_model_before_training(lora_rank: int, make: Any) -
 
 
 def test_rollouts_left_out_of_the_loss_are_compared_all_the_same(make: Any) -> None:
-    trainer = make(advantages="group_centered", advantage_limit=None)
+    trainer = make(advantages="group_centered", advantage_limit=0.1)
     rollouts = recorded(trainer)
     rollouts[1].unfinished = True
     rollouts[2].reward = math.nan
@@ -154,7 +154,7 @@ def test_rollouts_left_out_of_the_loss_are_compared_all_the_same(make: Any) -> N
 
     rewards = torch.tensor([rollout.reward for rollout in rollouts], dtype=torch.float64)
     groups = torch.tensor([rollout.group for rollout in rollouts])
-    expected = ESTIMATORS["group_centered"](rewards, groups)
+    expected = ESTIMATORS["group_centered"](rewards, groups).clamp(-0.1, 0.1)
     learned = [place for place in range(8) if place not in (1, 2)]
     assert len(samples) == 6
     for sample, place in zip(samples, learned, strict=True):

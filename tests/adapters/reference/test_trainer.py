@@ -284,9 +284,9 @@ def test_held_out_metrics_reach_the_guards_and_none_ends_the_training(make: Any)
     observed: list[tuple[int, Any]] = []
 
     def evaluate(step: int, adapter: Any) -> Any:
-        return None if step == 3 else {"held_out_accuracy": 0.25} if step == 1 else {}
+        return None if step == 4 else {"held_out_accuracy": 0.25} if step == 2 else {}
 
-    trainer = make(evaluate=evaluate, save_every=100)
+    trainer = make(steps=6, updates_per_batch=2, evaluate=evaluate, save_every=100)
     observe = trainer._guards.observe
 
     def noted(step: int, metrics: Any) -> Decision:
@@ -297,8 +297,8 @@ def test_held_out_metrics_reach_the_guards_and_none_ends_the_training(make: Any)
     trainer._guards.observe = noted
     trainer.train()
 
-    assert observed == [(1, None), (2, 0.25), (3, None)]
-    assert trainer._saved_steps() == [0, 3]
+    assert observed == [(1, None), (2, None), (3, 0.25), (4, None)]
+    assert trainer._saved_steps() == [0, 4]
 
 
 # Batches
