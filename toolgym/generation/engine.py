@@ -132,6 +132,7 @@ class Engine:
         self.model, self.stop, self.slots = model, frozenset(stop), slots
         self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
         self._kept: _Batch | None = None
+        self._can_record = True
 
     def generate(
         self,
@@ -212,7 +213,9 @@ class Engine:
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
             slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
-        self._kept = _Batch(Decoder(self.model, slots, columns + 1), self.stop, slots, columns)
+        decoder = Decoder(self.model, slots, columns + 1)
+        records = self._can_record and self.model.device.type == "cuda"
+        self._kept = _Batch(decoder, self.stop, slots, columns, records=records)
         self._kept.clear()
         return self._kept
 
@@ -244,6 +247,7 @@ class Engine:
             expected = self._trial_error()
             self._cache = "static"
             error = self._trial_error()
+            self._can_record = self._kept is not None and self._kept.steps.records
             problem = f"its log-probabilities are off by {error:.2g}, and {expected:.2g} without"
             if error <= 3 * expected + 1e-3:
                 return
@@ -288,23 +292,29 @@ class _Batch:
         slots: Most sequences.
         columns: Most tokens of a sequence, for a cache of fixed size and steps of rounded shapes.
             0: the cache grows, and a step computes no more rows and columns than there are.
+        records: Whether steps are recorded as CUDA graphs.
     """
 
     def __init__(
-        self, decoder: Decoder, stop: Collection[int], slots: int, columns: int = 0
+        self,
+        decoder: Decoder,
+        stop: Collection[int],
+        slots: int,
+        columns: int = 0,
+        *,
+        records: bool = False,
     ) -> None:
         self.slots, self.columns = slots, columns
         self.sequences: list[_Sequence] = []
         self._decoder, self._stop = decoder, stop
         self._can_share = not columns and can_share(decoder.model)
-        records = bool(columns) and decoder.model.device.type == "cuda"
         most = _STEPS if columns else 1
-        self._steps = Steps(decoder, slots, most, sorted(stop), records=records)
+        self.steps = Steps(decoder, slots, most, sorted(stop), records=records)
 
     def clear(self) -> None:
         """Begin without sequences, and without graphs of weights that have other memory now."""
         self.sequences.clear()
-        self._steps.forget_moved_weights()
+        self.steps.forget_moved_weights()
 
     def admit(self, waiting: deque[_Sequence]) -> None:
         """Fill the free slots; a prompt in none of them is read once, but for its last token."""
@@ -359,7 +369,7 @@ class _Batch:
             rows = self._rows(len(active))
             active = list(range(len(active)))
         going = [self.sequences[place] for place in active]
-        most = self._steps.most
+        most = self.steps.most
         steps = min(most, max(s.room(turn_tokens) for s in going))
         width = max(s.cached for s in going) + steps
         if self.columns:
@@ -372,7 +382,7 @@ class _Batch:
                 contexts.enter_context(
                     sharing(self._decoder.model, prompts, [s.cached for s in going])
                 )
-            sampled = self._steps.run(part, steps, width, temperature)
+            sampled = self.steps.run(part, steps, width, temperature)
         for place in active:
             sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
             sequence.append(tokens, log_probs, 1)
@@ -450,6 +460,7 @@ def _generating(model: PreTrainedModel) -> Iterator[None]:
         with ExitStack() as contexts:
             contexts.enter_context(torch.inference_mode())
             if model.device.type == "cuda":
+                contexts.enter_context(torch.cuda.device(model.device))
                 contexts.enter_context(sdpa_kernel(kernels))
             yield
     finally:
