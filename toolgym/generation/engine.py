@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
@@ -84,11 +83,17 @@ class _Sequence:
         active: Whether its turn goes on.
     """
 
-    def __init__(self, generation: Generation, limit: int, uniforms: Tensor) -> None:
+    def __init__(self, generation: Generation, limit: int) -> None:
         self.generation, self.limit = generation, limit
         self.begin, self.active = 0, True
         self.unread = generation.prompt[-1:]
-        self._uniforms = uniforms  # of all its tokens, and some behind them
+        self._uniforms = torch.zeros(0)
+
+    def draw(self, temperature: float) -> None:
+        """Draw the numbers for all its tokens; the steps behind them read zeros."""
+        self._uniforms = torch.zeros(self.limit + _STEPS + 1, dtype=torch.float64)
+        if temperature:
+            self._uniforms[: self.limit] = uniform_numbers(self.generation.stream, self.limit)
 
     @property
     def cached(self) -> int:
@@ -179,10 +184,7 @@ class Engine:
         for each in generations:
             limit = min(each.max_tokens, context - len(each.prompt))
             if limit > 0:
-                uniforms = torch.zeros(limit + _STEPS + 1, dtype=torch.float64)
-                if temperature:
-                    uniforms[:limit] = uniform_numbers(each.stream, limit)
-                waiting.append(_Sequence(each, limit, uniforms))
+                waiting.append(_Sequence(each, limit))
         if not waiting:
             return
         batch = self._batch(waiting)
@@ -190,7 +192,7 @@ class Engine:
             active = sum(each.active for each in batch.sequences)
             if 2 * active <= len(batch.sequences):
                 batch.answer(reply)
-                batch.admit(waiting)
+                batch.admit(waiting, temperature)
             if not batch.sequences:
                 return
             batch.decode(temperature, turn_tokens)
@@ -212,7 +214,9 @@ class Engine:
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
-            slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
+            affordable = int(_SHARE * free) // (self._column_bytes() * columns)
+            self.slots = max(1, min(self.slots, affordable))  # also for later calls
+            slots = min(slots, self.slots)
         decoder = Decoder(self.model, slots, columns + 1)
         records = self._can_record and self.model.device.type == "cuda"
         self._kept = _Batch(decoder, self.stop, slots, columns, records=records)
@@ -316,7 +320,7 @@ class _Batch:
         self.sequences.clear()
         self.steps.forget_moved_weights()
 
-    def admit(self, waiting: deque[_Sequence]) -> None:
+    def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
         """Fill the free slots; a prompt in none of them is read once, but for its last token."""
         first = len(self.sequences)
         places = dict[tuple[int, ...], int]()
@@ -325,6 +329,7 @@ class _Batch:
         copies = list[_Sequence]()
         while waiting and len(self.sequences) + len(copies) < self.slots:
             new = waiting.popleft()
+            new.draw(temperature)
             if places.setdefault(tuple(new.generation.prompt), len(self.sequences)) == len(
                 self.sequences
             ):
