@@ -82,6 +82,7 @@ def test_turns_end_with_a_stop_token_or_where_no_more_tokens_may_follow(cache: s
             assert turn[-1] in STOP or len(turn) == 11 or end == each.max_tokens
 
 
+@pytest.mark.integration
 def test_a_generation_is_the_same_in_whatever_batch_and_cache() -> None:
     model = random_model()
     whole = made(3)
@@ -276,6 +277,7 @@ def recording(monkeypatch: Any) -> list[Any]:
     return recorded
 
 
+@pytest.mark.integration
 def test_a_step_is_recorded_once_for_each_shape_and_again_for_other_weights(
     recording: list[Any],
 ) -> None:
