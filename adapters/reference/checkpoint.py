@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -97,7 +98,7 @@ class Checkpoints:
         try:
             state: dict[str, Any] = json.loads((place / _STATE).read_text())
             tensors = load_file(place / _TENSORS)
-        except (OSError, ValueError) as problem:  # safetensors' own error is an Exception
+        except (OSError, ValueError, SafetensorError) as problem:
             raise ConfigurationError(
                 f"{place} cannot be read ({problem}): remove it to go on from an older checkpoint."
             ) from problem

@@ -135,10 +135,8 @@ def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     Zheng et al. 2025, arXiv:2507.18071. Its bounds are narrower than what rounding to bfloat16
     changes between sampling and training: compute in float32, or set wider ones.
     """
-    lengths = torch.bincount(batch.rollout)
-    sums = torch.zeros_like(lengths, dtype=batch.log_probs.dtype)
-    sums = sums.index_add(0, batch.rollout, batch.log_probs - batch.old)
-    ratio = importance_ratio(sums / lengths.clamp(min=1))[batch.rollout]
+    lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
+    ratio = importance_ratio(over_rollout(batch.log_probs - batch.old, batch) / lengths)
     return Surrogate(clipped(ratio, batch.advantages, low, high), per_rollout(batch, totals), ratio)
 
 
@@ -185,8 +183,13 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tenso
 
 def per_rollout(batch: Pass, totals: Totals) -> Tensor:
     """Weights [M] with which every rollout counts the same, whatever its length."""
-    lengths = torch.bincount(batch.rollout)[batch.rollout]
-    return 1 / (lengths * (totals.rollouts or 1)).to(batch.log_probs.dtype)
+    lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
+    return 1 / (lengths * (totals.rollouts or 1))
+
+
+def over_rollout(values: Tensor, batch: Pass) -> Tensor:
+    """The sum of values [M] over the rollout that each token belongs to, [M]."""
+    return torch.zeros_like(values).index_add(0, batch.rollout, values)[batch.rollout]
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:

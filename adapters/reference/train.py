@@ -72,6 +72,7 @@ from toolgym.commands import say
 from toolgym.episode import Outcome
 from toolgym.errors import ToolgymError
 from toolgym.records import EpisodeRecord
+from toolgym.runs.files import append_lines, read_lines
 from toolgym.runs.metrics import recorded
 
 _logger = logging.getLogger(__name__)
@@ -512,10 +513,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
     model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
     given.out.mkdir(parents=True, exist_ok=True)
+    file = given.out / "metrics.jsonl"
+    if Processes().is_main:  # steps after the last checkpoint are made again
+        saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
+        lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
+        file.unlink(missing_ok=True)
+        append_lines(file, lines)
 
     def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
-        with (given.out / "metrics.jsonl").open("a") as file:
-            file.write(json.dumps({"step": step, **metrics}) + "\n")
+        append_lines(file, [{"step": step, **metrics}])
         names = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
         shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in names if name in metrics)
         say(f"step {step} of {config.steps}: {shown}")

@@ -21,8 +21,9 @@ from adapters.training.models.precision import multiplies_bfloat16
 from adapters.training.preflight.judge import Finding
 from adapters.training.runs.settings import TrainSettings
 
-_DEFAULTS: Final = {"tokens_per_pass": 8192, "at_once": 64, "gradient_checkpointing": False}
+_DEFAULTS: Final = {"tokens_per_pass": 8192, "at_once": None, "gradient_checkpointing": False}
 """Of the reference trainer."""
+_BETA: Final = 0.01  # KL coefficient of its losses
 _ROW: Final = 8192  # tokens of a pass of imitation, where nothing else is set
 _PROMPT: Final = 1024  # tokens, for want of better
 _GROUP: Final = Path("/sys/fs/cgroup")
@@ -40,7 +41,9 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         return None
     options = {**_DEFAULTS, **settings.trainer_options}
     loss = options.get("loss")
-    beta = loss.get("beta", 0.0) if isinstance(loss, dict) else 0.01 if loss is None else 0.0
+    beta = loss.get("beta", _BETA) if isinstance(loss, dict) else _BETA
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    at_once = int(options["at_once"] or (256 if device == "cuda" else 64))
     rollouts = settings.group_size * settings.prompts
     tokens = _PROMPT + settings.max_completion_length
     load = Load(
@@ -49,9 +52,9 @@ def memory_needs(settings: TrainSettings, config: Any, parameters: int = 0) -> N
         has_reference=beta > 0,
         tokens_per_pass=min(max(int(options["tokens_per_pass"]), tokens), rollouts * tokens),
         has_checkpointing=bool(options["gradient_checkpointing"]),
-        at_once=min(int(options["at_once"] or 64), rollouts),
+        at_once=min(at_once, rollouts),
         rollout_tokens=tokens,
-        device="cuda" if torch.cuda.is_available() else "cpu",
+        device=device,
     )
     needed = needs_of(shape, load)
     if settings.lora and settings.sft_steps and not settings.has_adapter_from_start:

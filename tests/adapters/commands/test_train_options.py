@@ -18,9 +18,9 @@ from adapters.commands.train_options import (
     divide_options,
     read_config,
 )
+from adapters.commands.train_run import reference_options
 from adapters.commands.train_with_trl import check_settings, grpo_options, quiet_libraries
-from adapters.reference.config import reference_options
-from adapters.reference.losses import loss_config
+from adapters.reference.losses import LOSSES
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import (
     TrainSettings,
@@ -172,12 +172,12 @@ def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -
 
 
 def test_groups_of_one_can_be_asked_for_on_the_command_line_of_the_reference_trainer_only() -> None:
-    pairs = ["advantages=batch_normalized", "sampling=null"]
+    pairs = ["advantages=batch_normalized", "max_draws=null"]
     own = divide_options(EXPLORE, "reference", pairs, {}).trainer
     asked = {"group_size": 1, "trainer_options": own}
     config = reference_options(resolve(EXPLORE, trainer="reference", **asked))
 
-    assert (config.group_size, config.advantages, config.sampling) == (1, "batch_normalized", None)
+    assert (config.group_size, config.advantages, config.max_draws) == (1, "batch_normalized", None)
     with pytest.raises(ConfigurationError, match=r"--group-size: 2 at least; .* --trainer referen"):
         resolve(EXPLORE, trainer="trl", **asked)
 
@@ -199,15 +199,15 @@ def config_of(tmp_path: Path, **given: Any) -> StableGRPOConfig:
 def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
     """As far as a setting of the one has a counterpart in the other."""
     one, other = config_of(tmp_path), reference_options(resolve(EXPLORE))
-    loss = other.loss
-    assert one.loss_type == "dapo"
-    assert loss == loss_config("dapo", beta=one.beta)
-    assert (one.epsilon, one.epsilon_high) == (loss.epsilon_low, loss.epsilon_high)
+    assert one.loss_type == other.loss.name
+    assert one.beta == other.loss.beta
+    assert (one.epsilon, one.epsilon_high) == LOSSES[other.loss.name][1:]
     assert (one.estimator, one.advantage_clip) == (other.advantages, other.advantage_limit)
     assert one.mask_truncated_completions is not other.learn_from_unfinished
     assert other.max_draws == one.max_draws
     assert one.guard_config() == other.guards
-    assert (one.num_generations, one.generation_batch_size) == (other.group_size, other.rollouts)
+    rollouts = other.prompts * other.group_size
+    assert (one.num_generations, one.generation_batch_size) == (other.group_size, rollouts)
     assert (one.adam_beta1, one.adam_beta2) == other.betas
     assert (one.learning_rate, one.weight_decay, one.max_grad_norm, one.temperature) == (
         *(other.learning_rate, other.weight_decay, other.max_grad_norm, other.temperature),

@@ -1,39 +1,59 @@
-"""Samplers whose tokens the test decides.
+"""An engine whose tokens the test decides; log-probabilities and all that follows are real."""
 
-The forward passes, the log-probabilities and all that follows from a turn are the real ones. What
-is drawn depends on no rounding, so rollouts that are computed in different ways, or on different
-processors, hold the same tokens, and their log-probabilities can be compared.
-"""
-
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from adapters.reference.sampling import Sampler
-
-
-class Blind(Sampler):
-    """Draws any token by the numbers of the rollout alone, whatever the model would say."""
-
-    def _sampled(
-        self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
-    ) -> Tensor:
-        uniforms = self._uniforms[list(rollouts), list(positions)]
-        return (uniforms * log_probs.shape[1]).long()
+from adapters.training.models.token_log_probs import token_log_probs
+from adapters.training.models.tokenized_examples import Example
+from toolgym.generation import Generation, Reply
 
 
-class Script(Blind):
-    """Draws what the script says for each rollout, then any token."""
+class ScriptedEngine:
+    """Generates what a script says, in place of `toolgym.generation.Engine`.
 
-    def __init__(self, sayings: Sequence[list[int]], *draw: Any) -> None:
-        super().__init__(*draw)
-        self.sayings = [iter(tokens) for tokens in sayings]
+    Args:
+        model: Computes the log-probabilities.
+        stop: Tokens that end a turn.
+        say: The sampled tokens of a stream. A generation has no room behind the last one.
+    """
 
-    def _sampled(
-        self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
-    ) -> Tensor:
-        drawn = super()._sampled(log_probs, rollouts, positions)
-        said = [next(self.sayings[r], int(token)) for r, token in zip(rollouts, drawn, strict=True)]
-        return torch.tensor(said)
+    def __init__(self, model: Any, stop: Collection[int], say: Callable[[str], list[int]]) -> None:
+        self.model, self.stop, self.say = model, stop, say
+
+    def generate(
+        self,
+        generations: Sequence[Generation],
+        reply: Reply,
+        *,
+        temperature: float = 1.0,
+        turn_tokens: int | None = None,
+    ) -> None:
+        """Take turns until every generation is ended or full."""
+        said = {id(each): list(self.say(each.stream)) for each in generations}
+        playing = list(generations)
+        while playing:
+            for each in playing:
+                left, begin = said[id(each)], len(each.tokens)
+                while left and len(each.tokens) < each.max_tokens:
+                    each.tokens.append(left.pop(0))
+                    if each.tokens[-1] in self.stop or len(each.tokens) - begin == turn_tokens:
+                        break
+                each.mask += [1] * (len(each.tokens) - begin)
+                each.turns.append((begin, len(each.tokens)))
+                if not left:
+                    each.max_tokens = len(each.tokens)
+            answers = reply(playing)
+            for each, answer in zip(playing, answers, strict=True):
+                each.tokens += answer or []
+                each.mask += [0] * len(answer or [])
+            pairs = zip(playing, answers, strict=True)
+            playing = [each for each, answer in pairs if answer is not None]
+        for each in generations:
+            learn = (False,) * len(each.prompt) + tuple(map(bool, each.mask))
+            text = Example((*each.prompt, *each.tokens), learn)
+            with torch.no_grad():
+                values, _ = token_log_probs(self.model, [text], temperature=temperature or 1.0)
+            left_over = iter(values.tolist())
+            each.log_probs = [next(left_over) if bit else 0.0 for bit in each.mask]

@@ -4,22 +4,17 @@ Only the choice of tokens is scripted. What the model reads is taken from the to
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from torch import Tensor
-
-from adapters.reference.generation import ActiveSequence, Player, PlaySettings
-from adapters.reference.rollout import Ending, Request, Rollout
-from adapters.reference.sampling import Sampler
+from adapters.reference.play import Player, Rollout
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from tests.adapters.conftest import Hold
-from tests.adapters.reference.scripted import Script
+from tests.adapters.reference.scripted import ScriptedEngine
 from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, played_in
 from tests.adapters.scripted_episodes import EXPLORE, HUTS, SCRIPTS, ScriptedEpisode
 from tests.sweeps import sweep
@@ -30,7 +25,6 @@ from toolgym.rollout import play
 pytestmark = pytest.mark.torch
 
 END = "<|im_end|>"
-ENDS = (Ending.ANSWERED, Ending.OUT_OF_CALLS)
 MOST_TOKENS = 2000
 STOPS = "no token is generated behind the end of an episode"
 EXEMPT = {
@@ -50,39 +44,6 @@ QUICK = (
     "lone_surrogate",
     "strict_parsing",
 )
-
-
-class LastWord(Script):
-    """Draws the tokens of a script, and lets the rollout end with the last of them."""
-
-    def __init__(self, tokens: list[int], sequences: list[ActiveSequence], *draw: Any) -> None:
-        super().__init__([tokens], *draw)
-        self.left, self.sequences = len(tokens), sequences
-
-    def _sampled(
-        self, log_probs: Tensor, rollouts: Sequence[int], positions: Sequence[int]
-    ) -> Tensor:
-        self.left -= 1
-        if not self.left:
-            self.sequences[0].max_length = positions[0] + 1
-        return super()._sampled(log_probs, rollouts, positions)
-
-
-class ScriptedPlayer(Player):
-    """Says what it is told to."""
-
-    tokens: list[int]
-
-    def _encode_prompts(
-        self, sequences: Sequence[ActiveSequence], requests: Sequence[Request]
-    ) -> None:
-        super()._encode_prompts(sequences, requests)
-        self.sequences = list(sequences)
-
-    def _sampler(self, requests: Sequence[Request]) -> Sampler:
-        return LastWord(
-            self.tokens, self.sequences, ["scripted"], 1.0, MOST_TOKENS, self.model.device
-        )
 
 
 @pytest.fixture(scope="module")
@@ -106,32 +67,32 @@ def test_a_rollout_carries_what_a_model_can_write(
         tokens = tokenizer(said, add_special_tokens=False)["input_ids"]
         if not 0 < len(tokens) < MOST_TOKENS:
             raise NotCarried(f"a script of {len(tokens)} tokens")
-        settings = PlaySettings(max_tokens=MOST_TOKENS, workers=1)
-        player = ScriptedPlayer(model, tokenizer, script.env_id, script.arguments, settings)
-        player.tokens = tokens
-        (rollout,) = player.play([Request(script.task_id, 0, "scripted")])
-        return seen(rollout, player.env, tokenizer)
+        player = Player(model, tokenizer, script.env_id, script.arguments)
+        player._engine = ScriptedEngine(model, player._chat.stop, lambda stream: tokens)
+        rollout = Rollout(script.task_id, 0, "scripted")
+        player.play([rollout], max_tokens=MOST_TOKENS)
+        return seen(rollout, tokenizer)
 
     hold("reference", play_tokens, script, EXEMPT)
 
 
-def seen(rollout: Rollout, env: Any, tokenizer: Any) -> Played:
-    """What the model read, where it read all of it; else the tokens, decoded."""
-    places = [end for _, end in rollout.turns], [start for start, _ in rollout.turns[1:]]
-    between = [tokenizer.decode(rollout.completion[a:b]) for a, b in zip(*places, strict=False)]
-    rewards = rollout.turn_rewards[: len(env.episode.turns)]
-    if rewards and rollout.scored:  # what closing the episode changed belongs to the last turn
-        rewards[-1] -= rollout.reward - math.fsum(turn.reward for turn in env.episode.turns)
+def seen(rollout: Rollout, tokenizer: Any) -> Played:
+    """What the model read, where it read all of it; else what the environment answered."""
+    env, tokens, played = rollout.env, rollout.tokens, rollout.env.episode.turns
+    places = [end for _, end in tokens.turns], [start for start, _ in tokens.turns[1:]]
+    between = [tokenizer.decode(tokens.tokens[a:b]) for a, b in zip(*places, strict=False)]
+    rewards = rollout.turn_rewards[: len(played)]
+    if rewards and not rollout.fault:  # what closing the episode changed belongs to the last turn
+        rewards[-1] -= rollout.reward - math.fsum(turn.reward for turn in played)
     turns = []
-    for number, turn in enumerate(env.episode.turns):
-        is_over = rollout.ending in ENDS and turn is env.episode.turns[-1]
+    for number, turn in enumerate(played):
+        is_over = not rollout.unfinished and not rollout.fault and turn is played[-1]
         known = PlayedTurn.of(turn, is_over)
         read = between[number] if number < len(between) else turn.observation
         is_whole = all(result in read for result in turn.results)
         shown = turn.observation if is_whole else read
         turns.append(PlayedTurn(shown, rewards[number], known.repairs, known.errors, is_over))
     known = played_in(env, turns)
-    prompt = tokenizer.decode(rollout.prompt)
+    prompt = tokenizer.decode(tokens.prompt)
     asked = known.prompt if known.prompt and known.prompt in prompt else prompt
-    score = rollout.reward if rollout.scored else math.nan
-    return Played(asked, known.turns, score, known.correct)
+    return Played(asked, known.turns, rollout.reward, known.correct)

@@ -1,6 +1,5 @@
 """Models of every kind of chat template in the reference trainer: calls, results, mask, rewards."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 from adapters.reference.config import reference_config
-from adapters.reference.rollout import Ending, Request, Rollout
-from adapters.reference.sampling import Sampler
-from adapters.reference.trainer import ReferenceTrainer
+from adapters.reference.play import Rollout
+from adapters.reference.train import ReferenceTrainer
 from tests.adapters.call_templates import (
     FAMILIES,
     LONGEST,
@@ -25,9 +23,10 @@ from tests.adapters.call_templates import (
     tokenizer_of,
     told_between,
 )
-from tests.adapters.reference.scripted import Script
+from tests.adapters.reference.scripted import ScriptedEngine
 from tests.adapters.trl.scripted_trl import NOTES
 from tests.sweeps import sweep
+from toolgym.records import EpisodeRecord
 
 pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
@@ -37,47 +36,8 @@ SETTINGS: dict[str, Any] = {
     "group_size": len(SPOKEN),
     "prompts": 1,
     "max_completion_length": LONGEST,
-    "learning_rate": 1e-3,
-    "workers": 1,
-    "sampling": None,
+    "max_draws": None,
 }
-ENDINGS = (
-    *[Ending.ANSWERED] * 3,
-    Ending.OUT_OF_CALLS,
-    *[Ending.ANSWERED] * 2,
-    Ending.CUT_OFF,
-)
-
-
-def scripted(family: Family, tokenizer: Any, folder: Path, **hooks: Any) -> Any:
-    """A trainer whose one group says what `group_of` has; it keeps the rollouts in `played`."""
-    trainer: Any = ReferenceTrainer(
-        model_of(family, tokenizer),
-        tokenizer,
-        NOTES,
-        folder,
-        reference_config(SETTINGS),
-        env_kwargs={"step_limit": 3},
-        **hooks,
-    )
-    batches, trainer.played = trainer._batch_sampler, []
-    player = batches._player
-
-    def sampler(requests: Sequence[Request]) -> Sampler:
-        group = group_of(tokenizer, family, requests[0].task_id)
-        said = [[t for turn in turns for t in encoded(tokenizer, turn)] for turns in group]
-        names = [request.name for request in requests]
-        return Script(said, names, player.settings.temperature, LONGEST, player.model.device)
-
-    sample = batches.sample
-
-    def kept(step: int) -> Any:
-        played = sample(step)
-        trainer.played += played.rollouts
-        return played
-
-    player._sampler, batches.sample = sampler, kept
-    return trainer
 
 
 @pytest.mark.parametrize("family", sweep(FAMILIES, QUICK, name=lambda each: each.format))
@@ -85,24 +45,46 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
     family: Family, tmp_path: Path
 ) -> None:
     tokenizer = tokenizer_of(family, texts_of(NOTES))
+    model = model_of(family, tokenizer)
     steps: list[dict[str, float]] = []
     records: list[dict[str, Any]] = []
-    trainer = scripted(
-        family,
+    rollouts: list[Rollout] = []
+
+    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
+        steps.append(metrics)
+        records.extend(episode.to_json() for episode in episodes)
+
+    trainer = ReferenceTrainer(
+        model,
         tokenizer,
+        NOTES,
         tmp_path,
-        on_metrics=lambda step, numbers: steps.append(numbers),
-        on_rollouts=lambda step, episodes: records.extend(episodes),
-        transcripts=len(SPOKEN),
+        reference_config(SETTINGS),
+        env_kwargs={"step_limit": 3},
+        on_step=on_step,
     )
+    player = trainer.player
+
+    def said(stream: str) -> list[int]:
+        """The member of a group and its task are in the name: seed-step-group-member-task."""
+        task_id = stream.split("-", 4)[4]
+        turns = group_of(tokenizer, family, task_id)[int(stream.split("-")[3])]
+        return [token for turn in turns for token in encoded(tokenizer, turn)]
+
+    def play(given: list[Rollout], **how: Any) -> None:
+        plain(given, **how)
+        rollouts.extend(given)
+
+    plain, player.play = player.play, play
+    player._engine = ScriptedEngine(model, player._chat.stop, said)
     trainer.train()
 
-    rollouts: list[Rollout] = trainer.played
     rewards = dict(zip(SPOKEN, [rollout.reward for rollout in rollouts], strict=True))
     assert 1.0 > rewards["right"] > rewards["repaired"] > 0.9 > rewards["wrong"]
     assert rewards["wrong"] == 0.0 > rewards["in a thought"] == rewards["in an open thought"]
     assert rewards["cut off"] < 0 > rewards["silent"]
-    assert tuple(rollout.ending for rollout in rollouts) == ENDINGS
+    assert [rollout.cut for rollout in rollouts] == [False] * 6 + [True]
+    assert [rollout.unfinished for rollout in rollouts] == [False] * 6 + [True]
     for kind, record in zip(SPOKEN, records, strict=True):
         check_record(family, kind, record)
     known = {"accuracy": 2 / 7, "answered": 5 / 7, "clipped": 1 / 7, "dead_groups": 0.0}
@@ -110,11 +92,9 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
     assert steps[0]["grad_norm"] > 0
     group = group_of(tokenizer, family, records[0]["task_id"])
     for turns, rollout in zip(group, rollouts, strict=True):
-        said = [encoded(tokenizer, turn) for turn in turns]
-        assert [rollout.completion[a:b] for a, b in rollout.turns] == said
-        own = [t for t, bit in zip(rollout.completion, rollout.mask, strict=True) if bit]
-        assert own == [token for turn in said for token in turn]
-    first = rollouts[0]
-    told = [t for t, bit in zip(first.completion, first.mask, strict=True) if not bit]
+        spoken, tokens = [encoded(tokenizer, turn) for turn in turns], rollout.tokens
+        assert [tokens.tokens[a:b] for a, b in tokens.turns] == spoken
+    first = rollouts[0].tokens
+    told = [token for token, bit in zip(first.tokens, first.mask, strict=True) if not bit]
     result = records[0]["turns"][0]["observation"]
     assert tokenizer.decode(told) == told_between(tokenizer, family, records[0]["task_id"], result)

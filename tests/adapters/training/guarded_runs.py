@@ -16,12 +16,10 @@ from typing import Any
 import gymnasium as gym
 
 from adapters.reference.config import ReferenceConfig, reference_config
-from adapters.reference.trainer import ReferenceTrainer
+from adapters.reference.train import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
-from adapters.training.algorithms.dynamic_sampling import TaskStream
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from tests.adapters.training.guard_proofs import Run, State, listening, watch
@@ -117,13 +115,6 @@ def _imitator(manner: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def task_order() -> list[str]:
-    """Tasks in the order in which a trainer with one prompt per step draws them."""
-    tasks = LooksEnv().tasks
-    ids = playable_tasks(tasks, None, 0).ids
-    return [ids[place] for place in TaskStream(len(ids), seed=0, name="tasks").take(len(ids))]
-
-
 def settings(**options: Any) -> ReferenceConfig:
     """A run in which every rollout counts, and which can go back to the end of every step."""
     plain = {
@@ -132,7 +123,7 @@ def settings(**options: Any) -> ReferenceConfig:
         "prompts": 2,
         "max_completion_length": 160,
         "learn_from_unfinished": True,
-        "sampling": None,
+        "max_draws": None,
         "loss": "dapo",
         "learning_rate": 1e-3,
         "save_every": 1,
@@ -140,10 +131,6 @@ def settings(**options: Any) -> ReferenceConfig:
         "workers": 1,
     }
     return reference_config({**plain, **options})
-
-
-class _Enough(Exception):
-    """Ends a run."""
 
 
 def train(
@@ -163,7 +150,7 @@ def train(
         manner: Of the model that it begins with.
         env: Arguments of the environment.
         harm: What happens to the model after a step, as a fault of the machine would.
-        enough: Whether to end the run before its next step.
+        enough: Whether to end the run before its next batch.
         prepare: Given the trainer before it begins, to watch it.
         options: Of the trainer's config.
     """
@@ -171,38 +158,27 @@ def train(
     config = settings(**options)
     run = Run(config.learning_rate)
 
-    def look() -> None:
+    def look(step: int, adapter: Any = None) -> dict[str, float] | None:
         weights = {name: value.detach().clone() for name, value in policy.named_parameters()}
-        run.states.append(State(weights, copy.deepcopy(trainer._optimizer.state_dict())))
+        optimizer = trainer._optimizer
+        moments = {**optimizer.state_dict(), "updates": optimizer.updates}
+        run.states.append(State(weights, copy.deepcopy(moments)))
+        return None if enough(run) else {}
 
-    def on_metrics(step: int, numbers: dict[str, float]) -> None:
-        run.told.append(numbers)
+    def on_step(step: int, metrics: dict[str, float], episodes: list[Any]) -> None:
+        run.told.append(metrics)
         harm(step, policy)
-
-    def on_rollouts(step: int, episodes: list[dict[str, Any]]) -> None:
-        look()
-        if enough(run):
-            raise _Enough
 
     policy = copy.deepcopy(model)
     trainer: Any = ReferenceTrainer(
-        policy,
-        tokenizer,
-        LOOKS,
-        folder,
-        config,
-        env_kwargs=env,
-        on_metrics=on_metrics,
-        on_rollouts=on_rollouts,
+        policy, tokenizer, LOOKS, folder, config, env_kwargs=env, on_step=on_step, evaluate=look
     )
     watch(trainer._guards, run)
     prepare(trainer)
-    with listening("adapters.reference.trainer", run):
+    with listening("adapters.reference.train", run):
         try:
             trainer.train()
-        except _Enough:
-            return run
         except TrainingStopped as stop:
             run.diagnosis = str(stop)
-    look()
+            look(trainer.step)
     return run

@@ -1,39 +1,30 @@
-"""What a rollout, a turn and a token are told that they were worth."""
+"""Advantage estimators: values worked by hand, properties, and an expected gradient."""
 
-import doctest
 import itertools
 import math
-from typing import Any
 
 import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from adapters.training.algorithms import advantages as estimators
 from adapters.training.algorithms.advantages import (
     ESTIMATORS,
-    TURN_ESTIMATORS,
     advantages,
-    batch_normalized,
-    batch_normalized_baseline,
-    clipped,
-    group_centered,
     group_normalized,
-    leave_one_out,
-    token_advantages,
-    turn_centered,
     turn_normalized,
-    turn_returns,
 )
 from toolgym.errors import ConfigurationError
 
 pytestmark = pytest.mark.torch
 
 NAN = math.nan
+NAMES = [*ESTIMATORS, "turn_normalized"]
 
 
 def exact(*values: float) -> Tensor:
@@ -44,25 +35,16 @@ def whole(*values: int) -> Tensor:
     return torch.tensor(values)
 
 
-def test_the_example_in_the_documentation_is_true() -> None:
-    failed, attempted = doctest.testmod(estimators)
-
-    assert failed == 0 < attempted
-
-
-@pytest.mark.parametrize(
-    ("rewards", "advantage"), [((1.0, 0.0), 0.70701), ((0.51, 0.5), 0.69725), ((0.5, 0.5), 0.0)]
-)
-def test_only_the_epsilon_tells_gaps_of_two_apart(
-    rewards: tuple[float, float], advantage: float
-) -> None:
-    found = group_normalized(exact(*rewards), whole(0, 0))
-
-    assert found.tolist() == pytest.approx([advantage, -advantage], abs=1e-5)
+def of_rollouts(name: str, rewards: Tensor, groups: Tensor) -> Tensor:
+    """The advantages of rollouts of one turn, [N]."""
+    taken = torch.ones(len(rewards), 1, dtype=torch.bool)
+    found = advantages(name, rewards, groups, turn_rewards=rewards[:, None], taken=taken)
+    return found.flatten()
 
 
 # Two groups, [1, 0, .5] and [.25, .25]; their leads over the mean are .5, -.5, 0 and 0, 0. The
-# deviation is sqrt(.25) in the first group, sqrt(.575 / 4) of rewards, sqrt(.5 / 4) of leads.
+# deviation is sqrt(.25) in the first group, sqrt(.575 / 4) of rewards, sqrt(.5 / 4) of leads and
+# sqrt(1.125 / 4) of leads over the others.
 BY_HAND = {
     "group_normalized": (0.5 / 0.5001, -0.5 / 0.5001, 0, 0, 0),
     "group_centered": (0.5, -0.5, 0, 0, 0),
@@ -70,57 +52,70 @@ BY_HAND = {
     "batch_scaled": tuple(lead / 0.3792438 for lead in (0.5, -0.5, 0, 0, 0)),
     "batch_normalized": tuple(lead / 0.3792438 for lead in (0.6, -0.4, 0.1, -0.15, -0.15)),
     "batch_normalized_baseline": tuple(lead / 0.3536534 for lead in (0.5, -0.5, 0, 0, 0)),
+    "turn_normalized": tuple(lead / 0.5304301 for lead in (0.75, -0.75, 0, 0, 0)),
 }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_estimator_gives_what_was_worked_by_hand(name: str) -> None:
-    found = ESTIMATORS[name](exact(1, 0, 0.5, 0.25, 0.25), whole(7, 7, 7, 3, 3))
+    found = of_rollouts(name, exact(1, 0, 0.5, 0.25, 0.25), whole(7, 7, 7, 3, 3))
 
     assert found.tolist() == pytest.approx(BY_HAND[name], abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_members_of_a_group_need_not_stand_together(name: str) -> None:
-    rewards, groups = exact(1, 0, 0.5, 0.25, 0.75, 0), whole(0, 0, 0, 1, 1, 1)
-    order = [3, 0, 4, 2, 5, 1]
+@pytest.mark.parametrize(
+    ("rewards", "advantage"), [((1.0, 0.0), 0.70701), ((0.51, 0.5), 0.69725), ((0.5, 0.5), 0.0)]
+)
+def test_in_groups_of_two_only_the_epsilon_tells_gaps_apart(
+    rewards: tuple[float, float], advantage: float
+) -> None:
+    found = group_normalized(exact(*rewards), whole(0, 0))
 
-    found = ESTIMATORS[name](rewards[order], groups[order])
-
-    torch.testing.assert_close(found, ESTIMATORS[name](rewards, groups)[order])
-
-
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_the_unscored_get_nothing_and_move_nobody(name: str) -> None:
-    rewards, groups = exact(1, NAN, 0, 0.5, NAN, 0.25, NAN), whole(0, 0, 0, 1, 1, 1, 2)
-    known = rewards.isfinite()
-
-    found = ESTIMATORS[name](rewards, groups)
-
-    assert found[~known].tolist() == [0.0] * 3
-    torch.testing.assert_close(found[known], ESTIMATORS[name](rewards[known], groups[known]))
-    marked = rewards.nan_to_num(nan=100.0)  # a mask is believed, whatever stands beside it
-    torch.testing.assert_close(ESTIMATORS[name](marked, groups, scored=known), found)
+    assert found.tolist() == pytest.approx([advantage, -advantage], abs=1e-5)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_where_all_earned_the_same_nobody_leads_not_even_by_a_rounding(name: str) -> None:
-    rewards = torch.tensor([0.97] * 7 + [0.3] * 7)
-    assert (rewards[:7].mean() - rewards[0]).abs() > 0 or (rewards[7:].mean() - 0.3).abs() > 0
-    groups = torch.arange(2).repeat_interleave(7)
-    if name == "batch_normalized":  # for it, the batch is the group
-        rewards = rewards[:7]
-        groups = groups[:7]
-
-    assert ESTIMATORS[name](rewards, groups).tolist() == [0.0] * len(rewards)
+BATCHES = st.lists(
+    st.tuples(
+        st.sampled_from([-0.3, 0.0, 0.25, 0.97, 1.0, NAN]), st.integers(0, 2), st.integers(0, 10**6)
+    ),
+    min_size=1,
+    max_size=10,
+)
 
 
-@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - {"batch_normalized"}))
-def test_who_is_alone_in_a_group_learns_nothing(name: str) -> None:
-    found = ESTIMATORS[name](exact(1, 0, 5, 3, NAN), whole(0, 0, 1, 2, 2))
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=20, deadline=None)
+@given(batch=BATCHES)
+def test_whatever_the_batch(name: str, batch: list[tuple[float, int, int]]) -> None:
+    """Order and unscored rollouts change nothing; equal, single and unscored ones get 0."""
+    rewards = exact(*(reward for reward, _, _ in batch))
+    groups = whole(*(group for _, group, _ in batch))
+    order = whole(*(place for _, place in sorted((key, i) for i, (_, _, key) in enumerate(batch))))
+    scored = rewards.isfinite()
 
-    assert found[2:].tolist() == [0.0] * 3
-    assert found[:2].abs().min() > 0
+    found = of_rollouts(name, rewards, groups)
+
+    torch.testing.assert_close(of_rollouts(name, rewards[order], groups[order]), found[order])
+    assert found[~scored].abs().sum() == 0
+    if scored.any():
+        torch.testing.assert_close(
+            found[scored], of_rollouts(name, rewards[scored], groups[scored])
+        )
+    compared = torch.zeros_like(groups) if name == "batch_normalized" else groups
+    for group in compared.unique():
+        members = scored & (compared == group)
+        if rewards[members].unique().numel() < 2:
+            assert found[members].abs().sum() == 0
+        if name != "turn_normalized":
+            assert abs(found[members].sum().item()) < 1e-9
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_equal_rewards_get_exactly_nothing_even_where_their_mean_is_rounded(name: str) -> None:
+    rewards, groups = torch.tensor([0.97] * 7), torch.zeros(7)
+    assert rewards.mean() != rewards[0]
+
+    assert of_rollouts(name, rewards, groups).tolist() == [0.0] * 7
 
 
 def test_the_floor_keeps_a_cost_small_where_everything_is_solved() -> None:
@@ -133,65 +128,50 @@ def test_the_floor_keeps_a_cost_small_where_everything_is_solved() -> None:
         assert 0.08 < ESTIMATORS[name](rewards, groups).abs().max() <= 0.1
 
 
-@pytest.mark.parametrize("estimator", [batch_normalized, batch_normalized_baseline])
-def test_statistics_over_tokens_are_those_of_each_rollout_told_once_per_token(
-    estimator: Any,
-) -> None:
-    rewards, groups, tokens = exact(1, 0, 0.5, 0, NAN), whole(0, 0, 1, 1, 1), whole(3, 1, 2, 4, 9)
-    lead = rewards if estimator is batch_normalized else group_centered(rewards, groups)
-    told = torch.cat([lead[i].repeat(int(n)) for i, n in enumerate(tokens) if i < 4])
+def test_a_limit_clips_on_both_sides() -> None:
+    rewards, groups = exact(1, *[0] * 7), torch.zeros(8)
 
-    found = estimator(rewards, groups, tokens=tokens)
-
-    centre = told.mean() if estimator is batch_normalized else 0
-    expected = (lead[:4] - centre) / (told.std() + 1e-4)
-    torch.testing.assert_close(found[:4], expected)
-    assert found[4] == 0
+    for sign in (1, -1):
+        assert advantages("group_normalized", sign * rewards, groups, limit=2.0)[0] == 2.0 * sign
 
 
-def test_advantages_are_cut_off_on_both_sides() -> None:
-    assert clipped(exact(-3, -1, 0, 2.5), 2.0).tolist() == [-2, -1, 0, 2]
-    rewards, groups = exact(1, 0, 0, 0, 0, 0, 0, 0), torch.zeros(8)
-    assert advantages("group_normalized", rewards, groups, limit=2.0).max() == 2.0
-
-
-def test_an_unknown_estimator_is_refused_with_the_known_ones() -> None:
+def test_an_unknown_estimator_or_missing_turns_are_refused() -> None:
     rewards, groups = exact(1, 0), whole(0, 0)
     with pytest.raises(ConfigurationError, match=r"no advantage estimator 'gae'.*leave_one_out"):
         advantages("gae", rewards, groups)
-    with pytest.raises(ConfigurationError, match="'turn_centered' needs the rewards of the turns"):
-        advantages("turn_centered", rewards, groups)
+    with pytest.raises(ConfigurationError, match="'turn_normalized' needs the rewards of turns"):
+        advantages("turn_normalized", rewards, groups)
 
 
 # Turns
 
 
-def test_a_turn_answers_for_what_came_after_it() -> None:
-    rewards = torch.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, NAN]])
-    taken = torch.tensor([[True, True, True], [True, True, False]])
-
-    assert turn_returns(rewards, taken).tolist() == [[7, 6, 4], [8, 5, 0]]
-    assert turn_returns(rewards, taken, 0.5).tolist() == [[3, 4, 4], [5.5, 5, 0]]
-
-
-def test_a_turn_is_compared_with_all_others_and_who_has_ended_earns_nothing_more() -> None:
-    rewards = torch.tensor([[1.0, 2.0], [4.0, 0.0], [0.0, 0.5], [9.0, 9.0]])
+def test_a_turn_is_compared_with_all_others_and_one_that_has_ended_earns_nothing_more() -> None:
+    rewards = torch.tensor([[1.0, 2.0], [4.0, 0.0], [0.0, 0.5], [9.0, 9.0]]).double()
     taken = torch.tensor([[True, True], [True, False], [True, True], [True, True]])
 
-    found = turn_centered(rewards, whole(0, 0, 0, 1), taken=taken)
+    found = turn_normalized(rewards.sum(1), whole(0, 0, 0, 1), rewards, taken)
 
     # Returns are [3, 2], [4, -], [.5, .5]: at the second turn the others of the first had 0 and .5.
-    expected = [[3 - 2.25, 2 - 0.25], [4 - 1.75, 0], [0.5 - 3.5, 0.5 - 1], [0, 0]]
-    torch.testing.assert_close(found, torch.tensor(expected))
+    leads = exact(3 - 2.25, 2 - 0.25, 4 - 1.75, 0.5 - 3.5, 0.5 - 1, 0, 0)
+    torch.testing.assert_close(found[taken], leads / (leads.std() + 1e-4))
+    assert found[1, 1] == 0
 
 
-def test_with_one_turn_it_is_leave_one_out() -> None:
-    rewards, groups = exact(1, 0, 0.5, NAN, 3), whole(0, 0, 0, 0, 1)
-    taken = torch.ones(5, 1, dtype=torch.bool)
+def test_rollouts_without_a_reward_or_without_turns_are_compared_with_nobody() -> None:
+    """A fault may come before the first turn, or in a later one."""
+    rewards = torch.tensor([[0.5, 0.5], [0.2, 0.0], [0.0, 0.0], [0.1, NAN]])
+    taken = torch.tensor([[True, True], [True, False], [False, False], [True, True]])
+    groups = whole(0, 0, 0, 0)
 
-    found = turn_centered(rewards[:, None], groups, taken=taken)
+    found = advantages(
+        "turn_normalized", exact(1, 0.2, NAN, NAN), groups, turn_rewards=rewards, taken=taken
+    )
 
-    torch.testing.assert_close(found[:, 0], leave_one_out(rewards, groups))
+    assert found[2:].abs().sum() == 0
+    scored = turn_normalized(exact(1, 0.2), groups[:2], rewards[:2], taken[:2])
+    torch.testing.assert_close(found[:2], scored)
+    assert found[0].abs().min() > 0
 
 
 class Walk:
@@ -216,61 +196,25 @@ class Walk:
             rows.append(torch.stack(logs + [exact(0)[0]] * (self.TURNS - len(path))))
             for turn, go in enumerate(path):
                 self.rewards[row, turn], self.taken[row, turn] = self.PAY[turn][go], True
-        self.logprobs = torch.stack(rows)
-        self.chances = self.logprobs.sum(dim=1).exp()
+        self.log_probs = torch.stack(rows)
+        self.chances = self.log_probs.sum(dim=1).exp()
         combined = torch.tensor(list(itertools.product(range(shape[0]), repeat=self.SIZE)))
         self.rows = combined.flatten()
         self.groups = torch.arange(len(combined)).repeat_interleave(self.SIZE)
         self.odds = self.chances.detach()[combined].prod(dim=1).repeat_interleave(self.SIZE)
 
-    def true_gradient(self) -> Tensor:
-        reward = (self.chances * self.rewards.sum(dim=1)).sum()
-        return torch.autograd.grad(reward, self.weights, retain_graph=True)[0]
-
-    def expected_gradient(self, per_turn: Tensor) -> Tensor:
-        pushed = (self.odds[:, None] * per_turn * self.logprobs[self.rows]).sum() / self.SIZE
-        return torch.autograd.grad(pushed, self.weights, retain_graph=True)[0]
+    def gradient(self, value: Tensor) -> Tensor:
+        return torch.autograd.grad(value, self.weights, retain_graph=True)[0]
 
 
 def test_the_expected_gradient_of_turn_level_credit_is_that_of_the_reward() -> None:
     walk = Walk()
+    reward = (walk.chances * walk.rewards.sum(dim=1)).sum()
 
-    found = turn_centered(walk.rewards[walk.rows], walk.groups, taken=walk.taken[walk.rows])
+    rewards = walk.rewards[walk.rows]
+    found = turn_normalized(rewards.sum(1), walk.groups, rewards, walk.taken[walk.rows])
 
-    torch.testing.assert_close(
-        walk.expected_gradient(found), walk.true_gradient(), rtol=1e-12, atol=0
-    )
-
-
-@pytest.mark.parametrize("name", TURN_ESTIMATORS)
-def test_turns_of_the_unscored_the_lone_and_of_dead_groups_get_exactly_nothing(name: str) -> None:
-    rewards = torch.tensor([[0.1, 0.3], [0.7, 0.1], [NAN, 0.1], [0.9, 0.9]] + [[0.1, 0.87]] * 7)
-    groups = whole(0, 0, 0, 1, *[2] * 7)
-    taken = torch.ones(11, 2, dtype=torch.bool)
-
-    found = TURN_ESTIMATORS[name](rewards, groups, taken=taken)
-
-    assert found[2:].abs().max() == 0
-    assert found[:2].abs().min() > 0
-    same = advantages(name, rewards.sum(1), groups, step_rewards=rewards, taken=taken)
-    assert torch.equal(found, same)
-
-
-def test_turns_of_a_batch_are_scaled_together_and_never_by_less_than_the_floor() -> None:
-    rewards = torch.tensor([[1.0, 2.0], [4.0, 1.0], [0.0, 0.5], [0.0, 0.0]], dtype=torch.float64)
-    groups, taken = whole(0, 0, 0, 0), torch.ones(4, 2, dtype=torch.bool)
-    plain = turn_centered(rewards, groups, taken=taken)
-
-    found = turn_normalized(rewards, groups, taken=taken)
-    small = turn_normalized(rewards / 1000, groups, taken=taken)
-
-    torch.testing.assert_close(found, plain / (plain.std() + 1e-4))
-    torch.testing.assert_close(small, plain / 1000 / 0.1)
-
-
-def test_a_turn_hands_its_advantage_to_its_own_tokens_only() -> None:
-    turns = torch.tensor([[0, 0, -1, 1, -1], [1, -1, 0, -1, -1]])
-
-    found = token_advantages(torch.tensor([[2.0, -1.0], [3.0, 5.0]]), turns)
-
-    assert found.tolist() == [[2, 2, 0, -1, 0], [5, 0, 3, 0, 0]]
+    pushed = (walk.odds[:, None] * found * walk.log_probs[walk.rows]).sum() / walk.SIZE
+    ratio = walk.gradient(pushed) / walk.gradient(reward)  # the scale of the batch
+    torch.testing.assert_close(ratio, ratio[:1].expand(3), rtol=1e-12, atol=0)
+    assert ratio[0] > 0
