@@ -26,6 +26,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "toolgym.runs.paired.Paired",
     ),
     "toolgym.chat": ("toolgym.chat", "toolgym.policies.chat.ChatPolicy"),
+    "toolgym.generation": ("toolgym.generation",),
     "toolgym.testing": ("toolgym.testing.check_tool_env", "toolgym.testing.ContractBroken"),
     "sqlgym": ("sqlgym", "sqlgym.envs.explore.ExploreEnv", "sqlgym.envs.text_to_sql.TextToSQLEnv"),
     "sqlgym.synthesis": ("sqlgym.synthesis",),

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from transformers import PreTrainedModel
 
@@ -84,11 +83,17 @@ class _Sequence:
         active: Whether its turn goes on.
     """
 
-    def __init__(self, generation: Generation, limit: int, uniforms: Tensor) -> None:
+    def __init__(self, generation: Generation, limit: int) -> None:
         self.generation, self.limit = generation, limit
         self.begin, self.active = 0, True
         self.unread = generation.prompt[-1:]
-        self._uniforms = uniforms  # of all its tokens, and some behind them
+        self._uniforms = torch.zeros(0)
+
+    def draw(self, temperature: float) -> None:
+        """Draw the numbers for all its tokens; the steps behind them read zeros."""
+        self._uniforms = torch.zeros(self.limit + _STEPS + 1, dtype=torch.float64)
+        if temperature:
+            self._uniforms[: self.limit] = uniform_numbers(self.generation.stream, self.limit)
 
     @property
     def cached(self) -> int:
@@ -132,6 +137,7 @@ class Engine:
         self.model, self.stop, self.slots = model, frozenset(stop), slots
         self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
         self._kept: _Batch | None = None
+        self._can_record = True
 
     def generate(
         self,
@@ -178,10 +184,7 @@ class Engine:
         for each in generations:
             limit = min(each.max_tokens, context - len(each.prompt))
             if limit > 0:
-                uniforms = torch.zeros(limit + _STEPS + 1, dtype=torch.float64)
-                if temperature:
-                    uniforms[:limit] = uniform_numbers(each.stream, limit)
-                waiting.append(_Sequence(each, limit, uniforms))
+                waiting.append(_Sequence(each, limit))
         if not waiting:
             return
         batch = self._batch(waiting)
@@ -189,7 +192,7 @@ class Engine:
             active = sum(each.active for each in batch.sequences)
             if 2 * active <= len(batch.sequences):
                 batch.answer(reply)
-                batch.admit(waiting)
+                batch.admit(waiting, temperature)
             if not batch.sequences:
                 return
             batch.decode(temperature, turn_tokens)
@@ -211,8 +214,12 @@ class Engine:
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
-            slots = max(1, min(slots, int(_SHARE * free) // (self._column_bytes() * columns)))
-        self._kept = _Batch(Decoder(self.model, slots, columns + 1), self.stop, slots, columns)
+            affordable = int(_SHARE * free) // (self._column_bytes() * columns)
+            self.slots = max(1, min(self.slots, affordable))  # also for later calls
+            slots = min(slots, self.slots)
+        decoder = Decoder(self.model, slots, columns + 1)
+        records = self._can_record and self.model.device.type == "cuda"
+        self._kept = _Batch(decoder, self.stop, slots, columns, records=records)
         self._kept.clear()
         return self._kept
 
@@ -244,6 +251,7 @@ class Engine:
             expected = self._trial_error()
             self._cache = "static"
             error = self._trial_error()
+            self._can_record = self._kept is not None and self._kept.steps.records
             problem = f"its log-probabilities are off by {error:.2g}, and {expected:.2g} without"
             if error <= 3 * expected + 1e-3:
                 return
@@ -288,25 +296,31 @@ class _Batch:
         slots: Most sequences.
         columns: Most tokens of a sequence, for a cache of fixed size and steps of rounded shapes.
             0: the cache grows, and a step computes no more rows and columns than there are.
+        records: Whether steps are recorded as CUDA graphs.
     """
 
     def __init__(
-        self, decoder: Decoder, stop: Collection[int], slots: int, columns: int = 0
+        self,
+        decoder: Decoder,
+        stop: Collection[int],
+        slots: int,
+        columns: int = 0,
+        *,
+        records: bool = False,
     ) -> None:
         self.slots, self.columns = slots, columns
         self.sequences: list[_Sequence] = []
         self._decoder, self._stop = decoder, stop
         self._can_share = not columns and can_share(decoder.model)
-        records = bool(columns) and decoder.model.device.type == "cuda"
         most = _STEPS if columns else 1
-        self._steps = Steps(decoder, slots, most, sorted(stop), records=records)
+        self.steps = Steps(decoder, slots, most, sorted(stop), records=records)
 
     def clear(self) -> None:
         """Begin without sequences, and without graphs of weights that have other memory now."""
         self.sequences.clear()
-        self._steps.forget_moved_weights()
+        self.steps.forget_moved_weights()
 
-    def admit(self, waiting: deque[_Sequence]) -> None:
+    def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
         """Fill the free slots; a prompt in none of them is read once, but for its last token."""
         first = len(self.sequences)
         places = dict[tuple[int, ...], int]()
@@ -315,6 +329,7 @@ class _Batch:
         copies = list[_Sequence]()
         while waiting and len(self.sequences) + len(copies) < self.slots:
             new = waiting.popleft()
+            new.draw(temperature)
             if places.setdefault(tuple(new.generation.prompt), len(self.sequences)) == len(
                 self.sequences
             ):
@@ -359,7 +374,7 @@ class _Batch:
             rows = self._rows(len(active))
             active = list(range(len(active)))
         going = [self.sequences[place] for place in active]
-        most = self._steps.most
+        most = self.steps.most
         steps = min(most, max(s.room(turn_tokens) for s in going))
         width = max(s.cached for s in going) + steps
         if self.columns:
@@ -372,7 +387,7 @@ class _Batch:
                 contexts.enter_context(
                     sharing(self._decoder.model, prompts, [s.cached for s in going])
                 )
-            sampled = self._steps.run(part, steps, width, temperature)
+            sampled = self.steps.run(part, steps, width, temperature)
         for place in active:
             sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
             sequence.append(tokens, log_probs, 1)
@@ -450,6 +465,7 @@ def _generating(model: PreTrainedModel) -> Iterator[None]:
         with ExitStack() as contexts:
             contexts.enter_context(torch.inference_mode())
             if model.device.type == "cuda":
+                contexts.enter_context(torch.cuda.device(model.device))
                 contexts.enter_context(sdpa_kernel(kernels))
             yield
     finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -54,10 +55,8 @@ class Steps:
         self, decoder: Decoder, slots: int, most: int, stop: Sequence[int], *, records: bool
     ) -> None:
         device = decoder.model.device
-        vocabulary = decoder.model.config.get_text_config().vocab_size
         self._decoder, self.most = decoder, most
-        self._is_stop = torch.zeros(vocabulary, dtype=torch.bool, device=device)
-        self._is_stop[[token for token in stop if token < vocabulary]] = True
+        self._stop = torch.tensor(stop, dtype=torch.long, device=device)
         # By row: the pending token, its column, tokens that may follow, tokens of these steps.
         self._counts = torch.zeros(4, slots, dtype=torch.long, device=device)
         self._alive = torch.zeros(slots, dtype=torch.bool, device=device)
@@ -65,10 +64,10 @@ class Steps:
         self._uniforms = torch.zeros(slots, most + 1, dtype=torch.float64, device=device)
         self._tokens = torch.zeros(slots, most + 1, dtype=torch.long, device=device)
         self._log_probs = torch.zeros(slots, most + 1, device=device)
-        self._last_position = _positions(decoder) - 1
-        self._records = records
+        self.records = records
         self._graphs: dict[tuple[int, int, float], Any] = {}
         self._pool: Any = None
+        self._stream: Any = None
         self._weights: list[int] = []
 
     def forget_moved_weights(self) -> None:
@@ -77,7 +76,7 @@ class Steps:
         weights = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
         if weights != self._weights:
             self._graphs.clear()
-            self._weights = weights
+            self._pool, self._weights = None, weights
 
     def run(
         self, rows: Sequence[Row], steps: int, width: int, temperature: float
@@ -110,9 +109,8 @@ class Steps:
         token, column, room, count = self._counts[:, :rows]
         alive = self._alive[:rows]
         columns = column[:, None]
-        positions = columns.clamp(max=self._last_position)
-        logits = self._decoder.logits(0, token[:, None], columns, positions, width)
-        place = torch.where(alive, count, self.most)[:, None]
+        logits = self._decoder.logits(0, token[:, None], columns, columns, width)
+        place = count.masked_fill(~alive, self.most)[:, None]
         uniforms = self._uniforms[:rows].gather(1, place).squeeze(1)
         sampled, log_probs = sample(logits, uniforms, temperature)
         self._tokens[:rows].scatter_(1, place, sampled[:, None])
@@ -120,7 +118,8 @@ class Steps:
         token.copy_(torch.where(alive, sampled, token))
         column.add_(alive)
         count.add_(alive)
-        alive.logical_and_(~self._is_stop[sampled] & (count < room))
+        has_stopped = (sampled[:, None] == self._stop).any(dim=1)
+        alive.logical_and_(~has_stopped & (count < room))
 
     def _step_of(self, rows: int, width: int, temperature: float) -> Callable[[], object]:
         """A step of these shapes: its graph, or where none is recorded the step itself."""
@@ -128,14 +127,14 @@ class Steps:
         def step() -> None:
             self._step(rows, width, temperature)
 
-        if not self._records:
+        if not self.records:
             return step
         key = (rows, width, temperature)
         if key not in self._graphs:
             try:
                 self._graphs[key] = self._recorded(step)
             except Exception as problem:  # noqa: BLE001 - whatever the driver says
-                self._records = False
+                self.records = False
                 self._graphs.clear()
                 _log.warning(
                     "Decoding steps run without CUDA graphs, several times slower: %s.",
@@ -147,25 +146,32 @@ class Steps:
 
     def _recorded(self, step: Callable[[], None]) -> Any:
         """The CUDA graph of a step, after it has run once: kernels are loaded and chosen then."""
-        device = self._alive.device
-        side: Any = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
-        side.wait_stream(torch.cuda.current_stream(device))
-        with torch.cuda.stream(side):
+        if self._pool is None:
+            self._pool = torch.cuda.graph_pool_handle()
+        if self._stream is None:
+            self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
             step()
             with _refusing_waits():
                 step()
-        torch.cuda.current_stream(device).wait_stream(side)
-        if self._pool is None:
-            self._pool = torch.cuda.graph_pool_handle()
+        torch.cuda.current_stream().wait_stream(self._stream)
         random = torch.cuda.default_generators[torch.cuda.current_device()]
         state = random.clone_state()
         graph = torch.cuda.CUDAGraph()
+        # Other threads may use the GPU meanwhile.
+        recording: Any = torch.cuda.graph(
+            graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
+        )
         try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=side):
+            with torch.cuda.stream(self._stream), recording:
                 step()
         except Exception:
-            with contextlib.suppress(Exception):  # else it takes itself for recorded ever after
+            # A failed recording leaves the generator and the allocator as if it went on.
+            with contextlib.suppress(Exception):
                 random.graphsafe_set_state(state)
+            with contextlib.suppress(Exception):
+                torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), self._pool)
             raise
         return graph
 
@@ -174,14 +180,10 @@ class Steps:
 def _refusing_waits() -> Any:
     """A context that raises RuntimeError where the host waits for the device, as no graph can."""
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
+    with warnings.catch_warnings():  # the mode is a prototype, and says so
+        warnings.simplefilter("ignore")
+        torch.cuda.set_sync_debug_mode("error")
     try:
         yield
     finally:
         torch.cuda.set_sync_debug_mode(before)
-
-
-def _positions(decoder: Decoder) -> int:
-    """Positions that the model has."""
-    config = decoder.model.config.get_text_config()
-    return int(getattr(config, "max_position_embeddings", None) or 2**31)

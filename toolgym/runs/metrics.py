@@ -98,8 +98,6 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         " compute alike",
         ("clip_low", "share"): "tokens clipped at the lower bound of the ratio",
         ("clip_high", "share"): "tokens clipped at the upper bound of the ratio",
-        ("clip_dual", "share"): "tokens with negative advantage clipped at the dual-clip bound",
-        ("log_ratio_limited", "share"): "tokens whose log-ratio was clamped",
         ("learnt_tokens", "tokens"): "tokens in the loss",
         ("nonfinite_gradients", "count"): "parameters whose gradient has a nan or infinity",
         ("nonfinite_weights", "count"): "parameters that have a nan or infinity",

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.sweeps import sweep
 from tests.toolgym.generation.random_models import FAMILIES, plain_log_probs, random_model
@@ -81,6 +82,7 @@ def test_turns_end_with_a_stop_token_or_where_no_more_tokens_may_follow(cache: s
             assert turn[-1] in STOP or len(turn) == 11 or end == each.max_tokens
 
 
+@pytest.mark.integration
 def test_a_generation_is_the_same_in_whatever_batch_and_cache() -> None:
     model = random_model()
     whole = made(3)
@@ -275,6 +277,7 @@ def recording(monkeypatch: Any) -> list[Any]:
     return recorded
 
 
+@pytest.mark.integration
 def test_a_step_is_recorded_once_for_each_shape_and_again_for_other_weights(
     recording: list[Any],
 ) -> None:
@@ -336,3 +339,20 @@ def test_a_model_with_another_memory_generates_one_sequence_at_a_time(
     assert "One sequence is generated at a time" in caplog.text
     for each in generations:
         assert each.log_probs == pytest.approx(plain_log_probs(model, each, 0.8), abs=1e-4)
+
+
+@pytest.mark.parametrize("family", sweep({*FAMILIES} - {"GptOss"}, ["Llama", "Gemma2"]))
+@pytest.mark.parametrize("temperature", [0.0, 0.8])
+def test_a_step_mixes_no_devices_and_waits_for_no_value(family: str, temperature: float) -> None:
+    """On a device that only exists for those who look where tensors are, and without values."""
+    with FakeTensorMode():
+        with torch.device("lazy:0"):
+            model = random_model(family)
+        decoder = Decoder(model, 4, 129)
+        decoder.feed(0, [[1, 2, 3], [4, 5]], [0, 0])
+        decoder.cache.arrange([0, 1, 0], 3)
+        made = steps.Steps(decoder, 4, 8, [1, 2], records=False)
+        for _ in range(2):
+            made._step(4, 128, temperature)
+
+    assert str(made._tokens.device) == "lazy:0"
