@@ -74,6 +74,7 @@ class Player:
     Args:
         slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
         workers: Threads that run the tools of different rollouts.
+        engine: The engine of another player of the same model, so that both share its memory.
 
     Raises:
         ConfigurationError: There is no such environment, or the chat template cannot be used.
@@ -88,13 +89,14 @@ class Player:
         *,
         slots: int | None = None,
         workers: int = 8,
+        engine: Engine | None = None,
     ) -> None:
         self.model, self._tokenizer = model, tokenizer
         self._make = functools.partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
         self._chat = ChatFormat(model, tokenizer, self.env)
         slots = slots or (256 if model.device.type == "cuda" else 64)
-        self._engine = Engine(model, stop=self._chat.stop, slots=slots)
+        self.engine = engine or Engine(model, stop=self._chat.stop, slots=slots)
         self._threads = ThreadPoolExecutor(workers)
 
     @property
@@ -102,15 +104,19 @@ class Player:
         """One of its environments."""
         return self._envs[0]
 
-    def check(self, task_id: str) -> int:
-        """Check model and chat template, and return the number of tokens of a task's prompt.
+    def check(self, task_id: str) -> None:
+        """Check that model and chat template can be used, with the prompt of a task.
 
         Raises:
-            ConfigurationError: They cannot be used; the message says why and what to do.
+            ConfigurationError: They cannot; the message says why and what to do.
         """
-        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        self.env.reset(options={"task_id": task_id})
         check_model(self.model)
         check_template(self.model, self._tokenizer, self.env)
+
+    def prompt_length(self, task_id: str) -> int:
+        """The number of tokens of a task's prompt."""
+        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
         return len(self._chat.prompts([self.env])[0])
 
     def play(
@@ -155,7 +161,7 @@ class Player:
                 for turn, answer in zip(turns, answers, strict=True)
             ]
 
-        self._engine.generate(
+        self.engine.generate(
             [rollout.tokens for rollout in playing.values()],
             reply,
             temperature=temperature,
