@@ -101,7 +101,7 @@ def test_all_guards_together_let_a_run_that_learns_alone(tmp_path: Path) -> None
 
 def test_a_run_whose_rollouts_all_run_out_of_tokens_says_so_and_stops(tmp_path: Path) -> None:
     thorough = {"manner": "thorough", "env": ODDS, "learn_from_unfinished": False}
-    options = {**thorough, "sampling": {"max_draws": 1.0}, "max_completion_length": 30}
+    options = {**thorough, "max_draws": 1.0, "max_completion_length": 30}
     check_silent(train(tmp_path, guards={"idle_steps": 2}, steps=45, **options))
 
 
@@ -112,7 +112,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     random, asked = list[torch.Tensor](), list[str]()
 
     def prepare(trainer: Any) -> None:
-        back, play = trainer._roll_back, trainer._batch_sampler._player.play
+        back, play = trainer._roll_back, trainer.player.play
 
         def watched(*args: Any) -> None:
             torch.rand(1)  # as a model does that draws by itself
@@ -120,13 +120,13 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
             back(*args)
             random.append(torch.get_rng_state())
 
-        def played(requests: Any) -> Any:
-            asked.extend(request.name for request in requests)
-            return play(requests)
+        def played(rollouts: Any, **how: Any) -> None:
+            asked.extend(f"{rollout.stream}-{rollout.task_id}" for rollout in rollouts)
+            play(rollouts, **how)
 
-        trainer._roll_back, trainer._batch_sampler._player.play = watched, played
+        trainer._roll_back, trainer.player.play = watched, played
 
-    options = {**FAR_TOO_FAST, "decay": "linear", "max_completion_length": 60}
+    options = {**FAR_TOO_FAST, "lr_decay": "linear", "max_completion_length": 60}
     run = train(tmp_path, guards=alone("validity"), prepare=prepare, **options)
     assert len(run.returns) == 2
     for step, place in run.returns.items():
