@@ -341,7 +341,9 @@ def test_a_model_with_another_memory_generates_one_sequence_at_a_time(
         assert each.log_probs == pytest.approx(plain_log_probs(model, each, 0.8), abs=1e-4)
 
 
-@pytest.mark.parametrize("family", sweep({*FAMILIES} - {"GptOss"}, ["Llama", "Gemma2"]))
+@pytest.mark.parametrize(
+    "family", sweep([name for name in FAMILIES if name != "GptOss"], ["Llama", "Gemma2"])
+)
 @pytest.mark.parametrize("temperature", [0.0, 0.8])
 def test_a_step_mixes_no_devices_and_waits_for_no_value(family: str, temperature: float) -> None:
     """On a device that only exists for those who look where tensors are, and without values."""
