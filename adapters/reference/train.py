@@ -65,7 +65,7 @@ from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.ready import make_ready
-from adapters.training.models.token_log_probs import passes, token_log_probs
+from adapters.training.models.token_log_probs import moved, passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym.commands import say
@@ -376,9 +376,9 @@ class ReferenceTrainer:
             lengths = torch.tensor([len(each.old) for each in rows])
             batch = Pass(
                 log_probs,
-                torch.cat([each.old for each in rows]).to(device),
-                torch.cat([each.advantages for each in rows]).to(device),
-                torch.arange(len(rows)).repeat_interleave(lengths).to(device),
+                moved(torch.cat([each.old for each in rows]), device),
+                moved(torch.cat([each.advantages for each in rows]), device),
+                moved(torch.arange(len(rows)).repeat_interleave(lengths), device),
             )
             loss, metrics = policy_loss(
                 batch,
@@ -528,13 +528,15 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
 
     @functools.cache
     def held_out_player() -> Player:
-        return Player(model, tokenizer, given.env_id, {**given.env, **given.eval_env})
+        arguments = {**given.env, **given.eval_env}
+        return Player(model, tokenizer, given.env_id, arguments, engine=trainer.player.engine)
 
     def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
         if given.eval_env is None or (step % given.eval_every and step < config.steps):
             return {}
         tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
-        found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
+        with adapter.merged() if adapter is not None else nullcontext():
+            found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
         low, high = found.interval
         say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
         return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
