@@ -64,6 +64,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
+from adapters.training.models.memory_needs import Load, bytes_of_update
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import moved, passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
@@ -162,6 +163,15 @@ class ReferenceTrainer:
             betas=config.betas,
             weight_decay=config.weight_decay,
         )
+        if model.device.type == "cuda":  # where the cache of the rollouts is kept between them
+            load = Load(
+                dtype=config.dtype,
+                adapter_rank=0 if lora is None else lora.r,
+                tokens_per_pass=config.tokens_per_pass,
+                has_checkpointing=config.gradient_checkpointing,
+            )
+            count = sum(parameter.numel() for parameter in model.parameters())
+            self.player.engine.reserved = bytes_of_update(model.config, count, load)
         self._guards, self._faults = Guards(config.guards), FaultLimit(config.steps)
         self._checkpoints = Checkpoints(folder, config.keep, on_save)
 

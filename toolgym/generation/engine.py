@@ -42,6 +42,7 @@ _COMMON: Final = 128  # tokens from which on the beginning of different prompts 
 _STEPS: Final = 8  # between two looks at the tokens, on CUDA
 _NARROWEST: Final = 128  # columns, on CUDA
 _SHARE: Final = 0.4  # of the free memory of a GPU that a cache may take
+_LEAST_SHARE: Final = 0.1  # which it may take although less is left beside what is reserved
 _log: Final = logging.getLogger(__name__)
 
 
@@ -132,6 +133,10 @@ class Engine:
         stop: Tokens that end a turn; they are part of it.
         slots: Most sequences in the KV cache. On CUDA there are fewer if the cache would take more
             than two fifths of the free memory, and it is kept for the next call (see `release`).
+
+    Attributes:
+        reserved: Bytes of the free memory of a GPU that the cache leaves to others, such as the
+            updates between two calls.
     """
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
@@ -139,6 +144,7 @@ class Engine:
         self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
         self._kept: _Batch | None = None
         self._can_record = True
+        self.reserved = 0
 
     def generate(
         self,
@@ -221,7 +227,7 @@ class Engine:
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
-            affordable = int(_SHARE * free) // (self._column_bytes() * columns)
+            affordable = _share(free, self.reserved) // (self._column_bytes() * columns)
             self.slots = max(1, min(self.slots, affordable))  # also for later calls
             slots = min(slots, self.slots)
         decoder = Decoder(self.model, slots, columns + 1)
@@ -443,6 +449,15 @@ class _Batch:
         if holes:
             self._decoder.cache.arrange(order, max(s.cached for s in self.sequences))
             self.sequences = [self.sequences[place] for place in order]
+
+
+def _share(free: int, reserved: int) -> int:
+    """The part of some free memory that a cache may take.
+
+    >>> [_share(100, reserved) for reserved in (0, 70, 200)]
+    [40, 30, 10]
+    """
+    return max(int(_LEAST_SHARE * free), min(int(_SHARE * free), free - reserved))
 
 
 def _rounded(count: int) -> int:
