@@ -521,10 +521,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
+    processes = Processes()  # each chooses its GPU before it loads the model
     model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "metrics.jsonl"
-    if Processes().is_main:  # steps after the last checkpoint are made again
+    if processes.is_main:  # steps after the last checkpoint are made again
         saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
         lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
         file.unlink(missing_ok=True)
@@ -566,7 +567,7 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
     trainer.train()
     if trainer.adapter is not None:
         trainer.adapter.merge()
-    if Processes().is_main:
+    if processes.is_main:
         model.save_pretrained(given.out / "final")
         tokenizer.save_pretrained(given.out / "final")
         say(f"The trained model is in {given.out / 'final'}.")

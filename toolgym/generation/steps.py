@@ -3,8 +3,8 @@
 A step reads the pending token of each row, samples the next, and notes it, unless the row has
 stopped: then it computes the same values again and changes nothing. All of it has fixed shapes and
 is done in place, so that on CUDA a step is recorded once as a graph for each number of rows and
-width, and replayed by one call: driven from Python, the 600 kernels of a small model's step take 25
-ms to launch and 2 ms to run.
+width, and replayed by one call: driven from Python, the 1,350 kernels of a step of a model with 30
+layers take 25 ms to launch, several times as long as they run.
 """
 
 from __future__ import annotations
