@@ -382,6 +382,7 @@ def generation(bench: Bench) -> None:
         before = bench.time("prefill", by, prefill)
         if before is not None:
             bench.time("decode", by, decode, before.seconds)
+        engine.release()  # or its cache would count as memory of the others
 
 
 # Whole GRPO steps.

@@ -31,7 +31,7 @@ class BatchPlay:
     """
 
     def __init__(self) -> None:
-        self._engine: Engine | None = None  # kept for the next evaluation of the same model
+        self._engine: Engine | None = None  # for all evaluations of the same model
 
     def __call__(
         self,
@@ -78,6 +78,7 @@ class BatchPlay:
                 seed = seed_of_try(MEASURED_ON, task_id, number)
                 records.append(replace(rollout.episode, seed=seed, number=number))
             done(len(records))
+        player.engine.release()  # training takes its memory
         return records
 
 

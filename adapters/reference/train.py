@@ -64,8 +64,9 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
+from adapters.training.models.memory_needs import Load, bytes_of_update
 from adapters.training.models.ready import make_ready
-from adapters.training.models.token_log_probs import passes, token_log_probs
+from adapters.training.models.token_log_probs import moved, passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym.commands import say
@@ -162,6 +163,15 @@ class ReferenceTrainer:
             betas=config.betas,
             weight_decay=config.weight_decay,
         )
+        if model.device.type == "cuda":  # where the cache of the rollouts is kept between them
+            load = Load(
+                dtype=config.dtype,
+                adapter_rank=0 if lora is None else lora.r,
+                tokens_per_pass=config.tokens_per_pass,
+                has_checkpointing=config.gradient_checkpointing,
+            )
+            count = sum(parameter.numel() for parameter in model.parameters())
+            self.player.engine.reserved = bytes_of_update(model.config, count, load)
         self._guards, self._faults = Guards(config.guards), FaultLimit(config.steps)
         self._checkpoints = Checkpoints(folder, config.keep, on_save)
 
@@ -376,9 +386,9 @@ class ReferenceTrainer:
             lengths = torch.tensor([len(each.old) for each in rows])
             batch = Pass(
                 log_probs,
-                torch.cat([each.old for each in rows]).to(device),
-                torch.cat([each.advantages for each in rows]).to(device),
-                torch.arange(len(rows)).repeat_interleave(lengths).to(device),
+                moved(torch.cat([each.old for each in rows]), device),
+                moved(torch.cat([each.advantages for each in rows]), device),
+                moved(torch.arange(len(rows)).repeat_interleave(lengths), device),
             )
             loss, metrics = policy_loss(
                 batch,
@@ -511,10 +521,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
+    processes = Processes()  # each chooses its GPU before it loads the model
     model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "metrics.jsonl"
-    if Processes().is_main:  # steps after the last checkpoint are made again
+    if processes.is_main:  # steps after the last checkpoint are made again
         saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
         lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
         file.unlink(missing_ok=True)
@@ -528,13 +539,15 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
 
     @functools.cache
     def held_out_player() -> Player:
-        return Player(model, tokenizer, given.env_id, {**given.env, **given.eval_env})
+        arguments = {**given.env, **given.eval_env}
+        return Player(model, tokenizer, given.env_id, arguments, engine=trainer.player.engine)
 
     def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
         if given.eval_env is None or (step % given.eval_every and step < config.steps):
             return {}
         tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
-        found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
+        with adapter.merged() if adapter is not None else nullcontext():
+            found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
         low, high = found.interval
         say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
         return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
@@ -554,7 +567,7 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
     trainer.train()
     if trainer.adapter is not None:
         trainer.adapter.merge()
-    if Processes().is_main:
+    if processes.is_main:
         model.save_pretrained(given.out / "final")
         tokenizer.save_pretrained(given.out / "final")
         say(f"The trained model is in {given.out / 'final'}.")

@@ -36,6 +36,7 @@ class _Window:
         slots: Slots of the cache.
         least: Columns that are allocated at least.
         first: The first slot of the pass.
+        rows: The slot of each row, (rows, 1).
         columns: The column of each new token, (rows, tokens).
         width: The number of columns that the model reads.
     """
@@ -43,6 +44,7 @@ class _Window:
     slots: int
     least: int
     first: int
+    rows: Tensor
     columns: Tensor
     width: int
 
@@ -75,9 +77,8 @@ class _SlotLayer(CacheLayerMixin):
         window = self._window
         if self.keys.shape[2] <= window.width:
             self.keys, self.values = self._widened(self.keys), self._widened(self.values)
-        rows = torch.arange(len(key_states), device=key_states.device)[:, None] + window.first
-        self.keys[rows, :, window.columns] = key_states.transpose(1, 2)
-        self.values[rows, :, window.columns] = value_states.transpose(1, 2)
+        self.keys[window.rows, :, window.columns] = key_states.transpose(1, 2)
+        self.values[window.rows, :, window.columns] = value_states.transpose(1, 2)
         read = slice(window.first, window.first + len(key_states))
         return self.keys[read, :, : window.width], self.values[read, :, : window.width]
 
@@ -113,7 +114,8 @@ class SlotCache(Cache):
     """
 
     def __init__(self, slots: int, columns: int, device: torch.device) -> None:
-        window = _Window(slots, columns, 0, torch.zeros(0, 0, dtype=torch.long, device=device), 0)
+        none = torch.zeros(0, 0, dtype=torch.long, device=device)
+        window = _Window(slots, columns, 0, none, none, 0)
         # The layers hold the window and not `self`: a cycle would keep the memory after use.
         self.window = window
         super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))
@@ -198,6 +200,7 @@ class Decoder:
         """
         window = self.cache.window
         window.first, window.columns, window.width = first, columns, width
+        window.rows = torch.arange(first, first + len(tokens), device=tokens.device)[:, None]
         logits: Tensor = self.model(
             input_ids=tokens,
             attention_mask=self._mask(columns, width),

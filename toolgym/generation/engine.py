@@ -9,8 +9,9 @@ All sequences of a call advance together, each in a slot of one KV cache.
 A sequence whose turn is over waits for its reply. Replies are asked for where no sequence is active
 or at least half of them wait, so that answers, which take a pass of their own, are read together.
 
-On CUDA shapes are rounded up: rows and columns are the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on,
-in a cache of fixed size, so that a step of each shape can be recorded (`toolgym.generation.steps`).
+On CUDA shapes are rounded up: rows to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on, columns to
+three significant bits, in a cache of fixed size, so that a step of each shape can be recorded
+(`toolgym.generation.steps`).
 On a CPU a step computes exactly the rows and columns that there are.
 """
 
@@ -41,6 +42,7 @@ _COMMON: Final = 128  # tokens from which on the beginning of different prompts 
 _STEPS: Final = 8  # between two looks at the tokens, on CUDA
 _NARROWEST: Final = 128  # columns, on CUDA
 _SHARE: Final = 0.4  # of the free memory of a GPU that a cache may take
+_LEAST_SHARE: Final = 0.1  # which it may take although less is left beside what is reserved
 _log: Final = logging.getLogger(__name__)
 
 
@@ -130,7 +132,11 @@ class Engine:
             after another, with a cache of its own kind.
         stop: Tokens that end a turn; they are part of it.
         slots: Most sequences in the KV cache. On CUDA there are fewer if the cache would take more
-            than two fifths of the free memory, and it is kept for the next call.
+            than two fifths of the free memory, and it is kept for the next call (see `release`).
+
+    Attributes:
+        reserved: Bytes of the free memory of a GPU that the cache leaves to others, such as the
+            updates between two calls.
     """
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
@@ -138,6 +144,7 @@ class Engine:
         self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
         self._kept: _Batch | None = None
         self._can_record = True
+        self.reserved = 0
 
     def generate(
         self,
@@ -172,6 +179,12 @@ class Engine:
                 self._choose_cache()
             self._generate(generations, reply, temperature, turn_tokens)
 
+    def release(self) -> None:
+        """Free the cache that is kept on CUDA; the next call makes another."""
+        self._kept = None
+        if self.model.device.type == "cuda":
+            torch.cuda.empty_cache()
+
     def _generate(
         self,
         generations: Sequence[Generation],
@@ -204,7 +217,7 @@ class Engine:
             return _Batch(OwnCacheDecoder(self.model, slots), self.stop, slots)
         if self._cache != "static":
             return _Batch(Decoder(self.model, slots), self.stop, slots)
-        columns = _rounded(max(len(s.generation.prompt) + s.limit for s in waiting), _NARROWEST)
+        columns = _rounded_columns(max(len(s.generation.prompt) + s.limit for s in waiting))
         if self._kept is not None:
             if self._kept.slots >= slots and self._kept.columns >= columns:
                 self._kept.clear()
@@ -214,7 +227,7 @@ class Engine:
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
-            affordable = int(_SHARE * free) // (self._column_bytes() * columns)
+            affordable = _share(free, self.reserved) // (self._column_bytes() * columns)
             self.slots = max(1, min(self.slots, affordable))  # also for later calls
             slots = min(slots, self.slots)
         decoder = Decoder(self.model, slots, columns + 1)
@@ -316,9 +329,9 @@ class _Batch:
         self.steps = Steps(decoder, slots, most, sorted(stop), records=records)
 
     def clear(self) -> None:
-        """Begin without sequences, and without graphs of weights that have other memory now."""
+        """Begin without sequences, and without graphs of a model that is another one now."""
         self.sequences.clear()
-        self.steps.forget_moved_weights()
+        self.steps.forget_other_models()
 
     def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
         """Fill the free slots; a prompt in none of them is read once, but for its last token."""
@@ -378,7 +391,7 @@ class _Batch:
         steps = min(most, max(s.room(turn_tokens) for s in going))
         width = max(s.cached for s in going) + steps
         if self.columns:
-            width = min(_rounded(width, _NARROWEST), self.columns)
+            width = min(_rounded_columns(width), self.columns)
         part = [s.row(turn_tokens, most) for s in self.sequences[:rows]]
         part += [Row(0, 0, 0, torch.zeros(most + 1, dtype=torch.float64))] * (rows - len(part))
         with ExitStack() as contexts:
@@ -438,14 +451,33 @@ class _Batch:
             self.sequences = [self.sequences[place] for place in order]
 
 
-def _rounded(count: int, least: int = 1) -> int:
+def _share(free: int, reserved: int) -> int:
+    """The part of some free memory that a cache may take.
+
+    >>> [_share(100, reserved) for reserved in (0, 70, 200)]
+    [40, 30, 10]
+    """
+    return max(int(_LEAST_SHARE * free), min(int(_SHARE * free), free - reserved))
+
+
+def _rounded(count: int) -> int:
     """The next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
 
     >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
     [1, 2, 3, 6, 8, 12, 128]
     """
-    power = 1 << (max(count, least) - 1).bit_length()
-    return power * 3 // 4 if max(count, least) <= power * 3 // 4 else power
+    power = 1 << (count - 1).bit_length()
+    return power * 3 // 4 if count <= power * 3 // 4 else power
+
+
+def _rounded_columns(count: int) -> int:
+    """The next multiple of 64 with at most three significant bits, at least 128.
+
+    >>> [_rounded_columns(count) for count in (1, 129, 300, 570, 1100)]
+    [128, 192, 320, 640, 1280]
+    """
+    step = max(64, 1 << max(0, (count - 1).bit_length() - 3))
+    return max(_NARROWEST, -(-count // step) * step)
 
 
 @contextmanager

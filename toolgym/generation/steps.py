@@ -3,8 +3,8 @@
 A step reads the pending token of each row, samples the next, and notes it, unless the row has
 stopped: then it computes the same values again and changes nothing. All of it has fixed shapes and
 is done in place, so that on CUDA a step is recorded once as a graph for each number of rows and
-width, and replayed by one call: driven from Python, the 600 kernels of a small model's step take 25
-ms to launch and 2 ms to run.
+width, and replayed by one call: driven from Python, the 1,350 kernels of a step of a model with 30
+layers take 25 ms to launch, several times as long as they run.
 """
 
 from __future__ import annotations
@@ -68,15 +68,23 @@ class Steps:
         self._graphs: dict[tuple[int, int, float], Any] = {}
         self._pool: Any = None
         self._stream: Any = None
-        self._weights: list[int] = []
+        self._recorded_of: list[Any] = []
 
-    def forget_moved_weights(self) -> None:
-        """Drop the graphs if a weight has other memory than when they were recorded."""
+    def forget_other_models(self) -> None:
+        """Drop the graphs if a weight has other memory than when they were recorded.
+
+        Also if adapters (of peft) are merged, switched off or chosen in another way, since a graph
+        holds the kernels of one way.
+        """
         model = self._decoder.model
-        weights = [tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers())]
-        if weights != self._weights:
+        found: list[Any] = [t.data_ptr() for t in (*model.parameters(), *model.buffers())]
+        for module in model.modules():
+            if hasattr(module, "merged_adapters"):
+                chosen = (*module.merged_adapters, None, *module.active_adapters)
+                found.append((module.disable_adapters, chosen))
+        if found != self._recorded_of:
             self._graphs.clear()
-            self._pool, self._weights = None, weights
+            self._pool, self._recorded_of = None, found
 
     def run(
         self, rows: Sequence[Row], steps: int, width: int, temperature: float
@@ -151,11 +159,13 @@ class Steps:
         if self._stream is None:
             self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         self._stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(self._stream):
-            step()
-            with _refusing_waits():
+        try:
+            with torch.cuda.stream(self._stream):
                 step()
-        torch.cuda.current_stream().wait_stream(self._stream)
+                with _refusing_waits():
+                    step()
+        finally:  # also where a step fails: what it began still reads the rows' state
+            torch.cuda.current_stream().wait_stream(self._stream)
         random = torch.cuda.default_generators[torch.cuda.current_device()]
         state = random.clone_state()
         graph = torch.cuda.CUDAGraph()

@@ -187,6 +187,19 @@ def _activations(shape: Shape, load: Load, item: int) -> float:
     return float(load.tokens_per_pass * (shape.layers * kept + per_layer))
 
 
+def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
+    """What an update takes beside the weights; 0 where the config has other names for its sizes.
+
+    Args:
+        parameters: Of the whole model.
+    """
+    shape = shape_of(config, parameters)
+    if shape is None:
+        return 0
+    needs = needs_of(shape, load)
+    return int(needs.moments + needs.gradient + needs.activations + needs.logits)
+
+
 def bytes_of_rollout(shape: Shape, tokens: int, item: int) -> int:
     """Keys and values of one rollout, and the logits of one step.
 

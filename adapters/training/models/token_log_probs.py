@@ -145,7 +145,7 @@ def at_learned_tokens(
     if device.type == "cuda":
         torch.backends.cuda.enable_cudnn_sdp(False)
     pairs = (pair for text in texts for pair in zip(text.ids[1:], text.learn[1:], strict=True))
-    targets = _moved(
+    targets = moved(
         torch.tensor([t for t, is_learned in pairs if is_learned], dtype=torch.long), device
     )
     body = _body(model)
@@ -218,7 +218,7 @@ def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple
         for place, is_learned in enumerate(text.learn[1:])
         if is_learned
     ]
-    return _moved(torch.tensor(ids), device), _moved(torch.tensor(places, dtype=torch.long), device)
+    return moved(torch.tensor(ids), device), moved(torch.tensor(places, dtype=torch.long), device)
 
 
 def _rounded_up(size: int) -> int:
@@ -231,7 +231,7 @@ def _rounded_up(size: int) -> int:
     return -(-size // step) * step
 
 
-def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
     """Copy a tensor to a device without waiting for it."""
     if device.type != "cuda":
         return tensor.to(device)

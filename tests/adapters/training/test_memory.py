@@ -13,9 +13,17 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 pytest.importorskip("peft", reason="needs the extra `train`")
 
 import torch
+from transformers import PretrainedConfig
 
 from adapters.training.models.low_rank import Adapter, lora_config
-from adapters.training.models.memory_needs import Load, Needs, Shape, needs_of, shape_of
+from adapters.training.models.memory_needs import (
+    Load,
+    Needs,
+    Shape,
+    bytes_of_update,
+    needs_of,
+    shape_of,
+)
 from adapters.training.models.released_memory import _glibc
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import Example
@@ -55,6 +63,17 @@ def test_masters_and_the_copy_of_merged_weights_are_counted() -> None:
     assert exact.moments == half.moments == 8 * shape.weights
     layers = shape.layers * sum(rows * columns for rows, columns in shape.matrices)
     assert needed(adapter_rank=4).cache - half.cache == 2 * layers
+
+
+def test_an_update_needs_what_a_training_needs_beside_its_weights() -> None:
+    model, load = random_model("Llama"), Load(at_once=0, tokens_per_pass=512)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    shape = shape_of(model.config, count)
+    assert shape is not None
+    needs = needs_of(shape, load)
+
+    assert bytes_of_update(model.config, count, load) == int(needs.total - needs.weights)
+    assert bytes_of_update(PretrainedConfig(), count, load) == 0
 
 
 @pytest.mark.parametrize(

@@ -296,9 +296,36 @@ def test_a_step_is_recorded_once_for_each_shape_and_again_for_other_weights(
         parameter.data = parameter.data.clone()
     used.generate(made(), answer, turn_tokens=11)
     assert len(recording) == 2 * shapes
+    used.release()
+    used.generate(made(), answer, turn_tokens=11)
+    assert len(recording) == 3 * shapes
 
     engine_with("growing", model).generate(expected, answer, turn_tokens=11)
     assert results(found) == results(after) == results(expected)
+
+
+@pytest.mark.integration
+def test_a_step_is_recorded_again_where_an_adapter_computes_in_another_way(
+    recording: list[Any],
+) -> None:
+    peft = pytest.importorskip("peft", reason="needs the extra `train`")
+    model = random_model()
+    config = peft.LoraConfig(target_modules=["q_proj"], init_lora_weights=False)
+    inside = peft.get_peft_model(model, config)
+    used = engine_with("static", model)
+
+    def recorded() -> int:
+        before = len(recording)
+        used.generate(made(3), answer, turn_tokens=11)
+        return len(recording) - before
+
+    assert recorded() > 0 == recorded()
+    inside.merge_adapter()
+    assert recorded() > 0 == recorded()
+    inside.unmerge_adapter()
+    with inside.disable_adapter():
+        assert recorded() > 0 == recorded()
+    assert recorded() > 0
 
 
 def test_steps_that_cannot_be_recorded_run_without_graphs(
