@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -494,9 +494,7 @@ def train_with_reference(job: phases.Grpo) -> None:
         job.tell_rollouts(step, [episode.to_json() for episode in episodes[:SHOWN]])
 
     def evaluate(step: int, adapter: Adapter | None) -> dict[str, float] | None:
-        with adapter.merged() if adapter is not None else nullcontext():
-            is_enough = job.is_enough(step, adapter)
-        return None if is_enough else job.held_out_at(step)
+        return None if job.is_enough(step, adapter) else job.held_out_at(step)
 
     trainer = ReferenceTrainer(
         job.model,

@@ -16,6 +16,7 @@ import math
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +24,7 @@ from typing import Any, Final
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from adapters.training.models.low_rank import Adapter
 from adapters.training.runs.evaluations import Evaluation, source_of
 from adapters.training.runs.playing import MEASURED_ON, Asked, Play, evaluation_of
 from adapters.training.runs.preparation import Saved, save
@@ -242,7 +244,8 @@ class HeldOut:
         """
         history = self.history
         if self.stage.is_due(step, [each["step"] for each in history]):
-            figures, records = self._measured(step, model, tokenizer)
+            with saved.merged() if isinstance(saved, Adapter) else nullcontext():
+                figures, records = self._measured(step, model, tokenizer)
             history = [*history, figures]
             if self.stage.kept == BEST and best_of(history) is figures:
                 save(saved or model, tokenizer, self._folder(step), self._settings)
