@@ -1,7 +1,7 @@
 """Measures imitation, prefill, decode, updates and GRPO steps on one device, without network.
 
 Each part is compared with a plain PyTorch loop, `model.generate` or TRL's `GRPOTrainer` in the same
-process, on the same model and the same number of tokens. The first run of a part, which compiles
+process, on the same model and the same number of tokens. The first run of a part, which builds
 kernels, attention plans and CUDA graphs, is reported separately; figures are the median of the runs
 after it.
 
@@ -711,8 +711,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(options).items()}
     print(
         f"{options.model}, {options.dtype}, {system['device']}, torch {system['torch']},"
-        f" transformers {system['transformers']}, trl {system['trl']}: {options.sequences} sequences"
-        f" of {options.prompt} + {options.completion} tokens,"
+        f" transformers {system['transformers']}, trl {system['trl']}: {options.sequences}"
+        f" sequences of {options.prompt} + {options.completion} tokens,"
         f" {time.perf_counter() - began:.0f} s in all"
     )
     print(table(bench))

@@ -178,7 +178,7 @@ def test_groups_of_one_can_be_asked_for_on_the_command_line_of_the_reference_tra
     config = reference_options(resolve(EXPLORE, trainer="reference", **asked))
 
     assert (config.group_size, config.advantages, config.max_draws) == (1, "batch_normalized", None)
-    with pytest.raises(ConfigurationError, match=r"--group-size: must be at least 2; .* --trainer referen"):
+    with pytest.raises(ConfigurationError, match=r"--group-size: must be at least 2; .* --trainer"):
         resolve(EXPLORE, trainer="trl", **asked)
 
 
