@@ -36,8 +36,8 @@ class ReferenceConfig(BaseModel):
     """Rollouts per task, which are compared with each other. 1 requires the estimator
     `batch_normalized`, which compares tasks, and no dynamic sampling (max_draws null)."""
     max_draws: float | None = Field(3.0, ge=1)
-    """Dynamic sampling: groups whose rollouts all had the same outcome are replaced, until this
-    many times `prompts` groups have been played. null: no dynamic sampling."""
+    """Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a batch plays
+    at most this many times `prompts` groups. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts; the loss uses the same one."""
     max_completion_length: int = Field(1024, ge=2)
@@ -46,19 +46,21 @@ class ReferenceConfig(BaseModel):
     """Whether rollouts that ran out of tokens are in the loss. Their reward is that of a missing
     answer, although no tokens were left for one."""
     at_once: int | None = Field(None, ge=1)
-    """Maximum rollouts in the KV cache at the same time. Default: 64; on CUDA up to 256, as many as
+    """Maximum rollouts in the KV cache at the same time. null: 64; on CUDA up to 256, as many as
     fit into two fifths of the free memory."""
     workers: int = Field(8, ge=1)
     """Threads that run the tools of different rollouts in parallel."""
 
     advantages: str = "batch_normalized_baseline"
-    """Advantage estimator, by its name in `adapters.training.algorithms.advantages`."""
+    """Advantage estimator: `group_normalized`, `group_centered`, `leave_one_out`, `batch_scaled`,
+    `batch_normalized`, `batch_normalized_baseline` or `turn_normalized`. See
+    `adapters.training.algorithms.advantages`."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Advantages are clipped at plus and minus this; null: no clipping. Without clipping, one right
     answer among many wrong ones dominates the update."""
     loss: LossConfig = Field(default_factory=lambda: LossConfig.model_validate({}))
-    """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or the fields of `LossConfig`,
-    such as {"name": "gspo", "beta": 0.01}."""
+    """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or fields of `LossConfig`, such
+    as {"name": "gspo", "beta": 0.01}."""
     updates_per_batch: int = Field(1, ge=1)
     """Updates per batch of rollouts."""
 

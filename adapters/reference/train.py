@@ -496,11 +496,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--eval-env", type=yaml.safe_load, help=eval_help)
     add("--eval-every", type=int, default=20, help="steps between evaluations (default: 20)")
     add("--eval-tasks", type=int, default=64, help="tasks per evaluation (default: 64)")
-    add("--lora-rank", type=int, help="LoRA rank (default: train all weights)")
+    add("--lora-rank", type=int, help="rank of a LoRA adapter (default: train all weights)")
     settings = parser.add_argument_group("training settings, with values in YAML")
     for name, info in ReferenceConfig.model_fields.items():
         value = info.get_default(call_default_factory=True)
-        shown = value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
+        shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
         about = " ".join((info.description or "").split()).replace("%", "%%")
         settings.add_argument(
             f"--{name.replace('_', '-')}",
