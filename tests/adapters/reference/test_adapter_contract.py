@@ -68,7 +68,7 @@ def test_a_rollout_carries_what_a_model_can_write(
         if not 0 < len(tokens) < MOST_TOKENS:
             raise NotCarried(f"a script of {len(tokens)} tokens")
         player = Player(model, tokenizer, script.env_id, script.arguments)
-        player._engine = ScriptedEngine(model, player._chat.stop, lambda stream: tokens)
+        player.engine = ScriptedEngine(model, player._chat.stop, lambda stream: tokens)
         rollout = Rollout(script.task_id, 0, "scripted")
         player.play([rollout], max_tokens=MOST_TOKENS)
         return seen(rollout, tokenizer)

@@ -76,7 +76,7 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
         rollouts.extend(given)
 
     plain, player.play = player.play, play
-    player._engine = ScriptedEngine(model, player._chat.stop, said)
+    player.engine = ScriptedEngine(model, player._chat.stop, said)
     trainer.train()
 
     rewards = dict(zip(SPOKEN, [rollout.reward for rollout in rollouts], strict=True))

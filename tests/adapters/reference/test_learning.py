@@ -29,7 +29,7 @@ pytestmark = pytest.mark.torch
 def recorded(trainer: Any) -> list[Rollout]:
     """A batch of real episodes with other log-probabilities and rewards, for a float64 model."""
     player, draw = trainer.player, random.Random(0)
-    player._engine = ScriptedEngine(
+    player.engine = ScriptedEngine(
         player.model, player._chat.stop, lambda stream: speech(player._tokenizer, stream)
     )
     rollouts: list[Rollout] = trainer.sample()[0]

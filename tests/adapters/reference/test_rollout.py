@@ -86,7 +86,7 @@ def play(notes_model: Any, notes_tokenizer: Any) -> Callable[..., list[Rollout]]
         ids = [
             tokenizer("".join(turns), add_special_tokens=False)["input_ids"] for turns in scripts
         ]
-        player._engine = ScriptedEngine(
+        player.engine = ScriptedEngine(
             model, player._chat.stop, lambda stream: ids[int(stream.partition("-")[0])]
         )
         rollouts = [Rollout(task.format(n), 0, str(n)) for n in range(len(scripts))]

@@ -317,7 +317,7 @@ def test_dead_groups_are_replaced_and_places_without_a_live_one_are_left_empty(m
         text = f"<tool_call>\n{json.dumps(call)}\n</tool_call><|im_end|>"
         return player._tokenizer(text, add_special_tokens=False)["input_ids"]
 
-    player._engine = ScriptedEngine(player.model, player._chat.stop, say)
+    player.engine = ScriptedEngine(player.model, player._chat.stop, say)
     learned, played, metrics = trainer.sample()
 
     assert len(set(streams)) == len(played) == metrics["rollouts"] == 16
@@ -447,7 +447,7 @@ def test_two_processes_do_what_one_does(make: Any, start: Path, tmp_path: Path) 
     }
     whole, out = make(**options), tmp_path / "both"
     player = whole.player
-    player._engine = ScriptedEngine(
+    player.engine = ScriptedEngine(
         player.model, player._chat.stop, lambda name: speech(player._tokenizer, name)
     )
     whole.train()
