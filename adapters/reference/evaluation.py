@@ -96,5 +96,5 @@ def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
     turns = 2 * turn_tokens * (player.env.step_limit + 1)
     tokens = min(2 * player.prompt_length(task_id) + turns, context_length(player.model))
     weights: int = sum(parameter.nbytes for parameter in player.model.parameters())
-    each = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
-    return min(_SLOTS, max(1, max(_MEMORY, weights) // each))
+    rollout_bytes = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
+    return min(_SLOTS, max(1, max(_MEMORY, weights) // rollout_bytes))

@@ -257,7 +257,7 @@ class Engine:
             problem = f"its log-probabilities are off by {error:.2g}, without it by {expected:.2g}"
             if error <= 3 * expected + 1e-3:
                 return
-        except Exception as raised:  # noqa: BLE001 - whatever the driver says
+        except Exception as raised:  # noqa: BLE001 - drivers raise many types
             first = str(raised).strip().split("\n")[0]
             problem = f"{type(raised).__name__}: {first}"
         self._cache, self._kept = "growing", None

@@ -133,7 +133,7 @@ class Steps:
         if key not in self._graphs:
             try:
                 self._graphs[key] = self._recorded(step)
-            except Exception as problem:  # noqa: BLE001 - whatever the driver says
+            except Exception as problem:  # noqa: BLE001 - drivers raise many types
                 self.records = False
                 self._graphs.clear()
                 _log.warning(

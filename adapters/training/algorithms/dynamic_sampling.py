@@ -78,18 +78,18 @@ class TaskStream:
         Raises:
             ConfigurationError: A whole round has no playable task.
         """
-        found, refused = list[int](), 0
-        while len(found) < count * self._processes:
+        playable, refused = list[int](), 0
+        while len(playable) < count * self._processes:
             position = self._position(self._walked)
             self._walked += 1
             if self._is_playable(position):
-                found.append(position)
+                playable.append(position)
                 refused = 0
             else:
                 refused += 1
             if refused == 2 * self._size - 1:  # includes a whole round
                 raise ConfigurationError(f"none of the {self._size:,} tasks can be played.")
-        return found[self._process :: self._processes]
+        return playable[self._process :: self._processes]
 
     def _position(self, number: int) -> int:
         epoch, index = divmod(number, self._size)

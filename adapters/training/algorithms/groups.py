@@ -117,8 +117,9 @@ def live_share(counts: Sequence[Counts], group_size: int) -> float:
 
 
 def _mixed_subsets(right: int, scored: int, size: int) -> float:
-    alike = math.comb(right, size) + math.comb(scored - right, size)
-    return 1.0 - alike / math.comb(scored, size)
+    """The share of subsets of `size` rollouts with both outcomes."""
+    equal = math.comb(right, size) + math.comb(scored - right, size)
+    return 1.0 - equal / math.comb(scored, size)
 
 
 def _fitted(counts: Sequence[Counts], size: int) -> float:

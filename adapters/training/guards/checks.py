@@ -148,12 +148,12 @@ class RunHistory:
                 self.tracks[key] = Track()
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, as JSON can hold it."""
+        """The state for a checkpoint, in JSON types."""
         tracks = {key: asdict(track) for key, track in self.tracks.items()}
         return {"tracks": tracks, "idle": [self.idle, self.idle_rollouts]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a state from `state_dict`."""
         for key, saved in state["tracks"].items():
             recent = [(step, value, size) for step, value, size in saved["recent"]]
             lists = {name: list(saved[name]) for name in ("first", "best", "squares")}

@@ -63,7 +63,7 @@ class FaultLimit:
         return {"steps": [list(step) for step in self._steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a state from `state_dict`."""
         self._steps = deque(((int(r), int(f)) for r, f in state["steps"]), maxlen=WINDOW)
 
 

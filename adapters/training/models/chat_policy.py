@@ -165,8 +165,8 @@ def load_model(
     if isinstance(chat_template, str):
         chat_template = ChatTemplate.named(chat_template)  # before the weights are read
     named = place_of(path_or_hub_id)
-    place = Path(named).expanduser()
-    source = str(place) if place.exists() else named
+    path = Path(named).expanduser()
+    source = str(path) if path.exists() else named
     precision: Any = getattr(torch, dtype) if for_training else "auto"
     disable_progress_bar()
     hub = logging.getLogger("huggingface_hub")

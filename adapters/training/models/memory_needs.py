@@ -156,18 +156,18 @@ class Needs:
 def needs_of(shape: Shape, load: Load) -> Needs:
     """Estimate the memory of training a model of this shape with these settings."""
     item = 2 if load.dtype == "bfloat16" else _FLOAT
-    own = float(item * shape.weights)
+    model_bytes = float(item * shape.weights)
     cache = float(load.at_once * bytes_of_rollout(shape, load.rollout_tokens, item))
     if load.adapter_rank:  # in float32, in a model that is frozen
         trained = shape.adapter(load.adapter_rank)
-        weights = own + _FLOAT * trained
+        weights = model_bytes + _FLOAT * trained
         adapted = shape.layers * sum(rows * columns for rows, columns in shape.matrices)
         cache += item * adapted if load.at_once else 0
         largest = 0
     else:
         trained = shape.weights
         masters = _FLOAT * trained if item < _FLOAT else 0
-        weights = own + masters + (own if load.has_reference else 0)
+        weights = model_bytes + masters + (model_bytes if load.has_reference else 0)
         largest = shape.vocabulary * shape.hidden
     logits = min(LOGITS_AT_ONCE[load.device], load.tokens_per_pass * shape.vocabulary)
     return Needs(
