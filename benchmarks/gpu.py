@@ -1,30 +1,32 @@
-"""Throughput of imitation, prefill, decode, updates and GRPO steps on one device, without network.
+"""Measures imitation, prefill, decode, updates and GRPO steps on one device, without network.
 
-Each part runs next to a plain PyTorch loop, `model.generate` or TRL's `GRPOTrainer` in the same
-process, on the same model and as many tokens. The first run of a part, in which kernels, attention
-plans and CUDA graphs are made, is reported apart from the runs after it, whose median counts.
+Each part is compared with a plain PyTorch loop, `model.generate` or TRL's `GRPOTrainer` in the same
+process, on the same model and the same number of tokens. The first run of a part, which builds
+kernels, attention plans and CUDA graphs, is reported separately; figures are the median of the runs
+after it.
 
     python benchmarks/gpu.py                                  # random weights like SmolLM2-135M
     python benchmarks/gpu.py --model qwen3-0.6b --json figures.json
     python benchmarks/gpu.py --model FOLDER --budget 120      # a folder of weights and tokenizer
-    python benchmarks/gpu.py --model tiny --device cpu        # tries the benchmark itself
+    python benchmarks/gpu.py --model tiny --device cpu        # quick test of the benchmark
 
-Parts that would begin after `--budget` seconds are skipped and named. Tokens per second count
-prompts and completions without padding, except for decode, which counts sampled tokens.
+Parts that would begin after `--budget` seconds are skipped and listed. Tokens per second count
+prompts and completions without padding, and for decode sampled tokens only.
 
-A machine without network needs wheels. Make them where there is one, for the Python of the other:
+A machine without network needs wheels. Build them on a machine with network, for the Python version
+of the other one:
 
     pip wheel --no-deps -w wheels .
     pip download -d wheels --only-binary=:all: --python-version 3.12 'toolgym[train]' -f wheels
 
-If the machine has a torch of its own, leave out the wheels of torch and of its `nvidia_*` packages.
-There, with this file:
+If PyTorch is installed on the machine, leave out the wheels of torch and of its `nvidia_*`
+packages. On the machine, with this file:
 
     pip install --no-index --find-links wheels --target site 'toolgym[train]'
     PYTHONPATH=site python gpu.py
 
-Imports take three times as long where the packages have no bytecode: in a folder that was unpacked
-instead of installed (`python -m compileall -q site` makes it), or with PYTHONDONTWRITEBYTECODE set.
+Imports take three times as long if the packages have no bytecode: in a folder that was unpacked and
+not installed (`python -m compileall -q site` compiles it), or with PYTHONDONTWRITEBYTECODE set.
 """
 
 from __future__ import annotations
@@ -110,10 +112,12 @@ class Figure:
     """The timings of one part by one implementation.
 
     Attributes:
-        tokens: Tokens of a run; 0 where seconds are what counts.
+        part: Name of the part.
+        by: Name of the implementation.
+        tokens: Tokens of a run; 0 if no rate is reported.
         first: Seconds of the first run.
         runs: Seconds of the runs after it.
-        memory: Highest memory in MiB: allocated on the GPU, or resident on a CPU since the start.
+        memory: Peak memory in MiB: allocated on the GPU, or resident on a CPU since the start.
         minus: Seconds to subtract from each run, such as those of the prefill before a decode.
     """
 
@@ -127,7 +131,7 @@ class Figure:
 
     @property
     def seconds(self) -> float:
-        """The median run; the first one where there is no other."""
+        """Seconds of the median run, or of the first run if there is no other."""
         return statistics.median(self.runs or [self.first]) - self.minus
 
     @property
@@ -138,12 +142,12 @@ class Figure:
 
 @dataclass
 class Bench:
-    """The figures so far, and the time that is left.
+    """The state of the benchmark: options, model, figures so far.
 
     Attributes:
-        options: Of the command line.
-        model: On the device; parts that train take a copy.
-        texts: Prompts of the environment's tasks, as the chat template renders them.
+        options: Options of the command line.
+        model: The model, on the device; parts that train copy it.
+        texts: Rendered prompts of tasks of the environment.
     """
 
     options: argparse.Namespace
@@ -156,7 +160,7 @@ class Bench:
     skipped: list[str] = field(default_factory=list)
 
     def is_over(self, name: str) -> bool:
-        """Whether the budget is spent; what is left out then is noted."""
+        """Whether the budget is spent; if so, the part `name` is listed as skipped."""
         over = bool(time.perf_counter() - self.began > self.options.budget)
         if over:
             self.skipped.append(name)
@@ -165,10 +169,10 @@ class Bench:
     def time(
         self, part: str, by: str, work: Callable[[], int], minus: float = 0.0
     ) -> Figure | None:
-        """Run some work once and then a few times more.
+        """Time a function: a first run and `options.runs` further ones.
 
         Args:
-            work: Returns the number of tokens.
+            work: The function; it returns its number of tokens.
         """
         if self.is_over(f"{part}, {by}"):
             return None
@@ -182,7 +186,7 @@ class Bench:
         return self.add(Figure(part, by, tokens, first, runs, peak(), minus))
 
     def timed(self, work: Callable[[], T]) -> tuple[T, float]:
-        """The result of some work, and its seconds with all that the device had to do."""
+        """The result of a function, and its seconds, including work of the device."""
         self.wait()
         start = time.perf_counter()
         result = work()
@@ -190,7 +194,7 @@ class Bench:
         return result, time.perf_counter() - start
 
     def add(self, figure: Figure) -> Figure:
-        """Keep a figure, and say it."""
+        """Store and print a figure."""
         self.figures.append(figure)
         rate = f"{figure.rate:,.0f} tokens/s" if figure.rate else f"{figure.seconds:.3f} s"
         print(f"  {figure.part}, {figure.by}: {rate}", file=sys.stderr, flush=True)
@@ -203,7 +207,7 @@ class Bench:
 
     @contextmanager
     def memory(self) -> Iterator[Callable[[], float]]:
-        """A context that gives the highest memory in it, in MiB."""
+        """A context that yields a function for its peak memory in MiB."""
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -213,7 +217,7 @@ class Bench:
             yield lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
     def sequences(self, prompt: int, completion: int) -> list[list[int]]:
-        """Random token sequences of a batch, of up to a tenth less than the given lengths."""
+        """A batch of random token sequences, with prompts up to a tenth shorter than `prompt`."""
         draw, top = random.Random(0), min(self.model.config.vocab_size, 30_000)
         lengths = [draw.randint(prompt - prompt // 10, prompt) + completion for _ in self.rows()]
         return [[draw.randrange(10, top) for _ in range(length)] for length in lengths]
@@ -223,16 +227,16 @@ class Bench:
         return range(self.options.sequences)
 
 
-# Imitation and updates: a forward and backward pass over whole texts, and AdamW.
+# Imitation and updates: forward and backward passes over whole texts, and AdamW.
 
 
 def plain_step(
     bench: Bench, texts: list[list[int]], learned: int, loss: Callable[[Tensor, Tensor], Tensor]
 ) -> Callable[[], int]:
-    """A step of a plain PyTorch loop over texts whose last `learned` tokens are learned.
+    """A training step of a plain PyTorch loop over texts whose last `learned` tokens are learned.
 
     Args:
-        loss: From logits [M, V] and target tokens [M].
+        loss: Function of logits [M, V] and target tokens [M].
     """
     rows, device = bench.options.rows, bench.device
     model = copy.deepcopy(bench.model).train()
@@ -240,13 +244,13 @@ def plain_step(
 
     def step() -> int:
         for start in range(0, len(texts), rows):
-            part = texts[start : start + rows]
-            width = max(map(len, part))
-            ids = torch.tensor([text + [0] * (width - len(text)) for text in part], device=device)
-            ends = torch.tensor([[len(text)] for text in part], device=device)
-            places = torch.arange(width, device=device)
-            logits = model(input_ids=ids, attention_mask=places < ends, use_cache=False).logits
-            is_learned = ((places >= ends - learned) & (places < ends))[:, 1:]
+            batch = texts[start : start + rows]
+            width = max(map(len, batch))
+            ids = torch.tensor([text + [0] * (width - len(text)) for text in batch], device=device)
+            ends = torch.tensor([[len(text)] for text in batch], device=device)
+            positions = torch.arange(width, device=device)
+            logits = model(input_ids=ids, attention_mask=positions < ends, use_cache=False).logits
+            is_learned = ((positions >= ends - learned) & (positions < ends))[:, 1:]
             loss(logits[:, :-1][is_learned].float(), ids[:, 1:][is_learned]).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
@@ -257,14 +261,14 @@ def plain_step(
 
 
 def as_examples(texts: list[list[int]], learned: int) -> list[Example]:
-    """The texts with their last tokens to be learned."""
+    """Examples of the texts, with the last `learned` tokens in the loss."""
     return [
         Example(tuple(ids), (*[False] * (len(ids) - learned), *[True] * learned)) for ids in texts
     ]
 
 
 def imitation(bench: Bench) -> None:
-    """A step of supervised training on texts of which the last part is learned."""
+    """Measure a step of supervised training on texts whose last tokens are learned."""
     options = bench.options
     texts = bench.sequences(options.prompt, options.completion)
     learned = options.completion * 3
@@ -294,7 +298,7 @@ def imitation(bench: Bench) -> None:
 
 
 def update(bench: Bench) -> None:
-    """The update of a GRPO step from given rollouts."""
+    """Measure the update of a GRPO step on given rollouts."""
     options = bench.options
     texts = bench.sequences(options.prompt, options.completion)
 
@@ -309,16 +313,16 @@ def update(bench: Bench) -> None:
 
 
 def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
-    """The update of the reference trainer from texts whose completions were sampled."""
+    """The update of the reference trainer on the completions of the texts."""
     n, config = bench.options.completion, reference_config({"loss": {"name": "dapo", "beta": 0.0}})
     model, examples = copy.deepcopy(bench.model), as_examples(texts, n)
     optimizer = MasterAdamW(model.parameters(), betas=config.betas)
     totals = Totals(len(texts), n * len(texts), n)
 
     def step() -> int:
-        for part in passes(examples, bench.options.tokens_per_pass, model):
-            log_probs, entropy = token_log_probs(model, [examples[place] for place in part])
-            row = torch.arange(len(part), device=bench.device).repeat_interleave(n)
+        for indices in passes(examples, bench.options.tokens_per_pass, model):
+            log_probs, entropy = token_log_probs(model, [examples[index] for index in indices])
+            row = torch.arange(len(indices), device=bench.device).repeat_interleave(n)
             batch = Pass(log_probs, log_probs.detach(), (row % 2 * 2 - 1).float(), row)
             loss, _ = policy_loss(batch, config.loss, totals, reference=None, entropy=entropy)
             loss.backward()  # type: ignore[no-untyped-call]
@@ -329,11 +333,11 @@ def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
     return step
 
 
-# Prefill and decode: prompts of one length, and as many new tokens for each.
+# Prefill and decode: prompts of one length, with the same number of new tokens.
 
 
 def generation(bench: Bench) -> None:
-    """Read the prompts of a batch, and continue each by `completion` tokens."""
+    """Measure reading the prompts of a batch, and continuing each by `completion` tokens."""
     options, model = bench.options, bench.model
     prompts = [ids[: options.prompt] for ids in bench.sequences(options.prompt, options.prompt)]
     read: int = options.prompt * len(prompts)
@@ -364,12 +368,12 @@ def generation(bench: Bench) -> None:
             cache = output.past_key_values
             new = torch.multinomial(output.logits[:, -1].float().softmax(dim=1), 1)
 
-    ways: dict[str, Callable[[int], None]] = {
+    implementations: dict[str, Callable[[int], None]] = {
         OURS: by_engine,
         PLAIN: by_hand,
         GENERATE: by_generate,
     }
-    for by, generate in ways.items():
+    for by, generate in implementations.items():
 
         def prefill(generate: Callable[[int], None] = generate) -> int:
             generate(1)
@@ -389,17 +393,17 @@ def generation(bench: Bench) -> None:
 
 
 class _Rewarded(ReferenceTrainer):
-    """The trainer with invented rewards, since random weights never earn different ones."""
+    """The trainer with alternating rewards, since with random weights all rewards are equal."""
 
     def sample(self) -> tuple[list[Rollout], list[Rollout], dict[str, float]]:
         learned, played, metrics = super().sample()
-        for place, rollout in enumerate(learned):
-            rollout.reward = float(place % 2)
+        for index, rollout in enumerate(learned):
+            rollout.reward = float(index % 2)
         return learned, played, metrics
 
 
 def grpo(bench: Bench) -> None:
-    """Steps of the reference trainer on a tool environment: play, advantages, loss, AdamW."""
+    """Measure steps of the reference trainer on a tool environment: rollouts, loss, AdamW."""
     if bench.is_over(f"GRPO step, {OURS}"):
         return
     options, marks, seen = bench.options, list[float](), list[dict[str, float]]()
@@ -453,7 +457,7 @@ def grpo(bench: Bench) -> None:
 
 
 def trl_grpo(bench: Bench) -> None:
-    """Steps of TRL's `GRPOTrainer` on the same prompts, without tools: generate, loss, AdamW."""
+    """Measure steps of TRL's `GRPOTrainer` on the same prompts without tools."""
     if bench.options.no_trl or bench.is_over(f"GRPO step, {TRL}"):
         return
     from datasets import Dataset
@@ -504,7 +508,7 @@ def trl_grpo(bench: Bench) -> None:
             disable_tqdm=True,
             dataloader_pin_memory=False,
         )
-        prompts = [bench.texts[place % len(bench.texts)] for place in range(2 * groups)]
+        prompts = [bench.texts[index % len(bench.texts)] for index in range(2 * groups)]
         trainer = Timed(
             model=copy.deepcopy(bench.model),
             reward_funcs=[
@@ -548,7 +552,7 @@ print(json.dumps(marks))
 
 
 def first_rollout(bench: Bench) -> None:
-    """Seconds of a new process until imports, model and first group of rollouts are done."""
+    """Measure the seconds of a new process until imports, model and first rollouts are done."""
     options, names = bench.options, ("imports", "model loaded", "first rollouts")
     if bench.is_over("time to first rollouts"):
         return
@@ -575,7 +579,7 @@ def first_rollout(bench: Bench) -> None:
 
 
 def table(bench: Bench) -> str:
-    """One line for each part and implementation."""
+    """The figures as a table with one line for each part and implementation."""
     plain = {figure.part: figure for figure in bench.figures if figure.by == PLAIN}
     lines = [
         f"{'':30}{'':12}{'first run':>10}{'then':>10}{'(spread)':>17}{'tokens/s':>12}"
@@ -612,7 +616,7 @@ _ORDER = [
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """The device and the versions."""
+    """The device, and the versions of the packages."""
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
     return {
         "device": name or platform.machine(),
@@ -626,7 +630,7 @@ def machine(device: torch.device) -> dict[str, Any]:
 
 
 def loaded(options: argparse.Namespace, device: torch.device) -> tuple[Any, Any, list[str]]:
-    """Model, tokenizer, and the prompts of some tasks as texts."""
+    """Load model and tokenizer, and render the prompts of some tasks."""
     env = registration.make(ENV, dataset=DATASET)
     auto: Any = AutoModelForCausalLM
     dtype = getattr(torch, options.dtype)
@@ -660,7 +664,7 @@ def loaded(options: argparse.Namespace, device: torch.device) -> tuple[Any, Any,
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
-    """The command line; sizes depend on the device."""
+    """Parse the command line; default sizes depend on the device."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -670,14 +674,14 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--dtype", choices=("bfloat16", "float32"), help="default: bfloat16; float32 on a CPU")
     add("--budget", type=float, default=240, help="seconds after which no part begins (240)")
     add("--runs", type=int, default=3, help="runs after the first one (3)")
-    add("--sequences", type=int, help="sequences of a batch (256; 8 on a CPU)")
-    add("--prompt", type=int, help="tokens of a prompt (560; 64 on a CPU)")
-    add("--completion", type=int, help="tokens of a completion (64; 12 on a CPU)")
-    add("--group-size", type=int, default=8, help="rollouts of a task (8)")
-    add("--rows", type=int, default=32, help="rows of a pass of the plain loop and TRL (32)")
-    add("--tokens-per-pass", type=int, help="of toolgym (default: as many as those rows have)")
-    add("--no-trl", action="store_true", help="leave TRL out")
-    add("--json", type=Path, metavar="FILE", help="write the figures there")
+    add("--sequences", type=int, help="sequences per batch (256; 8 on a CPU)")
+    add("--prompt", type=int, help="tokens per prompt (560; 64 on a CPU)")
+    add("--completion", type=int, help="tokens per completion (64; 12 on a CPU)")
+    add("--group-size", type=int, default=8, help="rollouts per task (8)")
+    add("--rows", type=int, default=32, help="rows per pass of the plain loop and TRL (32)")
+    add("--tokens-per-pass", type=int, help="tokens per pass of toolgym (the tokens of --rows)")
+    add("--no-trl", action="store_true", help="do not measure TRL")
+    add("--json", type=Path, metavar="FILE", help="file for the figures")
     options = parser.parse_args(arguments)
     options.device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     is_cpu = options.device == "cpu"
@@ -693,7 +697,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(arguments: list[str] | None = None) -> dict[str, Any]:
-    """Measure, print the table, and return what `--json` writes."""
+    """Measure, print the table, and return the content of the `--json` file."""
     options = options_of(arguments)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -704,12 +708,12 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     bench = Bench(options, *loaded(options, device), device, began)
     for part in (generation, update, imitation, grpo, first_rollout, trl_grpo):
         part(bench)
-    found = machine(device)
+    system = machine(device)
     settings = {k: str(v) if isinstance(v, Path) else v for k, v in vars(options).items()}
     print(
-        f"{options.model}, {options.dtype}, {found['device']}, torch {found['torch']},"
-        f" transformers {found['transformers']}, trl {found['trl']}: {options.sequences} sequences"
-        f" of {options.prompt} + {options.completion} tokens,"
+        f"{options.model}, {options.dtype}, {system['device']}, torch {system['torch']},"
+        f" transformers {system['transformers']}, trl {system['trl']}: {options.sequences}"
+        f" sequences of {options.prompt} + {options.completion} tokens,"
         f" {time.perf_counter() - began:.0f} s in all"
     )
     print(table(bench))
@@ -718,7 +722,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         for each in bench.figures
     ]
     result = {
-        "machine": found,
+        "machine": system,
         "settings": settings,
         "figures": figures,
         "skipped": bench.skipped,

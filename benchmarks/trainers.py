@@ -1,15 +1,16 @@
-"""Speed of the reference trainer in this checkout and in another one, in alternating runs.
+"""Compares the speed of the reference trainer in this checkout and another one.
 
     python benchmarks/trainers.py --against ../toolgym-before
     python benchmarks/trainers.py --against PATH --model random --rounds 5 --json figures.json
 
-Each run is a process of its own, with the packages of its checkout and the Python of its `.venv` if
+Each run is a separate process, with the packages of its checkout and the Python of its `.venv` if
 there is one. Both train the same model on the same tasks with the same settings, without dynamic
-sampling, so that both play as many rollouts. The first step of a run warms up and does not count.
-A round is one run of each, and a ratio is one of a round: that of a busy machine is still fair.
+sampling, so that both play the same number of rollouts. The first step of a run is a warm-up and is
+not counted. A round is one run of each, in alternating order. Ratios are taken within a round, so
+that other load on the machine affects both sides.
 
-`tiny` is the tiny model after imitation. `random` has the proportions of SmolLM2-135M, a tenth of
-its layers and vocabulary, and random weights, so its rollouts run to their last token.
+`tiny` is the tiny model after imitation. `random` has the proportions of SmolLM2-135M with a tenth
+of its layers and vocabulary, and random weights, so its rollouts run to the maximum length.
 """
 
 from __future__ import annotations
@@ -110,16 +111,16 @@ def timed(owner):
     owner.sample = measured
 
 out = Path(tempfile.mkdtemp())
-place = (model, tokenizer, "sqlgym/Explore-v0", out, reference_config(settings))
+arguments = (model, tokenizer, "sqlgym/Explore-v0", out, reference_config(settings))
 if is_new:
     from adapters.reference.train import ReferenceTrainer
     timed(ReferenceTrainer)
-    ReferenceTrainer(*place, env_kwargs={"dataset": "tiny"}, on_step=on_metrics).train()
+    ReferenceTrainer(*arguments, env_kwargs={"dataset": "tiny"}, on_step=on_metrics).train()
 else:
     from adapters.reference.batch_sampling import BatchSampler
     from adapters.reference.trainer import ReferenceTrainer
     timed(BatchSampler)
-    ReferenceTrainer(*place, env_kwargs={"dataset": "tiny"}, on_metrics=on_metrics).train()
+    ReferenceTrainer(*arguments, env_kwargs={"dataset": "tiny"}, on_metrics=on_metrics).train()
 measured = [metrics for *_, metrics in seen[1:]]
 rollouts = sum(m["rollouts"] for m in measured)
 tokens = sum(m["rollouts"] * m["completion_length"] for m in measured)
@@ -157,7 +158,7 @@ def run(checkout: Path, program: str, *words: str) -> str:
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, dict[str, float]]]:
-    """The figures of both sides in each round."""
+    """Measure both checkouts in each round, and return their figures."""
     sides = {"this": HERE, "other": options.against.resolve()}
     settings: dict[str, Any] = {
         "steps": options.steps + 1,
@@ -177,12 +178,12 @@ def measure(options: argparse.Namespace) -> list[dict[str, dict[str, float]]]:
             order = list(sides) if number % 2 else list(reversed(sides))
             found = {side: json.loads(run(sides[side], _RUN, str(model), given)) for side in order}
             rounds.append(found)
-            told = ", ".join(
+            line = ", ".join(
                 f"{side} {found[side]['rollouts']:.1f} rollouts/s and {found[side]['steps']:.3f}"
                 f" steps/s ({found[side]['completion_length']:.0f} tokens a rollout)"
                 for side in sides
             )
-            print(f"round {number + 1}: {told}", file=sys.stderr, flush=True)
+            print(f"round {number + 1}: {line}", file=sys.stderr, flush=True)
     return rounds
 
 
@@ -192,14 +193,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--against", type=Path, required=True, help="the other checkout")
-    add("--model", choices=("tiny", "random"), default="tiny")
-    add("--start", type=Path, help="a folder with the model, instead of making one")
-    add("--rounds", type=int, default=4)
-    add("--steps", type=int, default=8, help="steps of a run that count (8)")
-    add("--prompts", type=int, default=4, help="groups of 8 rollouts in a step (4)")
-    add("--threads", type=int, default=2, help="threads of PyTorch (2)")
-    add("--json", type=Path, metavar="FILE", help="write the figures of all rounds there")
+    add("--against", type=Path, required=True, help="folder of the other checkout")
+    add("--model", choices=("tiny", "random"), default="tiny", help="see above (tiny)")
+    add("--start", type=Path, help="folder of a model to use instead of --model")
+    add("--rounds", type=int, default=4, help="runs of each checkout (4)")
+    add("--steps", type=int, default=8, help="measured steps per run (8)")
+    add("--prompts", type=int, default=4, help="groups of 8 rollouts per step (4)")
+    add("--threads", type=int, default=2, help="PyTorch threads (2)")
+    add("--json", type=Path, metavar="FILE", help="file for the figures of all rounds")
     options = parser.parse_args()
     rounds = measure(options)
     print(f"{options.model}, {options.threads} threads, load {os.getloadavg()[0]:.1f}")

@@ -1,14 +1,14 @@
-"""The reference trainer: GRPO in one file, without TRL, and a check on the TRL trainer.
+"""The reference trainer: GRPO in one file, without TRL; tests compare the TRL trainer with it.
 
-    train         the whole training loop, read from top to bottom
+    train         the whole training loop; read it from top to bottom
     play          rollouts: episodes that a model plays
-    losses        the losses by name
-    config        the settings
+    losses        losses by name
+    config        settings
     chat          prompts and tool results as tokens
-    processes     several processes
-    checkpoint    folders from which a run resumes
+    processes     data parallelism
+    checkpoint    checkpoints from which a run resumes
     evaluation    evaluations of a run, played as rollouts
 
-It needs torch and transformers, any causal language model that keeps keys and values, and its chat
-template. Modules that other trainers use too are in `adapters.training`.
+It needs torch, transformers, and a causal language model with a KV cache and a chat template.
+Modules that are shared with other trainers are in `adapters.training`.
 """

@@ -1,20 +1,20 @@
 """The chat format: prompts and tool results as tokens, appended and never rendered again.
 
-A rollout is a growing list of tokens. The prompt is rendered once; a turn is the tokens that were
-sampled; and what comes between a turn and the next (the end of one message, the results, the
-opening of the next) is rendered on its own, as the tail of a short invented chat. Earlier turns are
-never rendered again: a model that is trained on other tokens than it sampled learns from somebody
-else's words, and a text that is decoded and encoded again often gives other tokens.
+A rollout is a growing list of tokens. The prompt is rendered once, and turns are the tokens that
+were sampled. The tokens between two turns (the end of one message, the tool results, the opening of
+the next message) are rendered alone, as the tail of a short placeholder chat. Earlier turns are
+never rendered again: a text that is decoded and encoded again often gives other tokens, and the
+model has to be trained on the tokens that it sampled.
 
-A turn ends in one of three ways: its message has an end, at which generation stops (most families);
-the model stops with the opening of the next message, since messages have no end (GLM); or the
-template writes another end in the midst of a chat than at its close (gpt-oss). Where a template
-shows results behind calls alone, the invented turn makes a call.
+A turn ends in one of three ways: its message has an end token, at which generation stops (most
+families); messages have no end, and generation stops with the opening of the next one (GLM); or the
+template writes another end inside a chat than at its close (gpt-oss). Where a template shows tool
+results only after a message with `tool_calls`, the placeholder turn makes a call.
 
-That is right for templates whose tail does not depend on what stands before it, and that leave
-alone what they rendered earlier. `check_template` holds a longer chat with tools against it, and
-refuses the others. Thoughts are outside that bargain: some templates drop those of earlier turns
-when they render a chat anew; here the model keeps them, since it did think them.
+This requires a template whose tail does not depend on earlier messages, and which never changes
+what it rendered earlier. `check_template` compares with a longer chat with tools, and refuses other
+templates. Thoughts are not compared: some templates drop those of earlier turns when they render a
+chat again, while a rollout keeps them.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ from toolgym.messages import Message, prompt_messages
 
 _WORD: Final = "toolgym"
 _USER: Final[Message] = {"role": "user", "content": _WORD}
-_SAID: Final[Message] = {"role": "assistant", "content": _WORD}
-_CURE = (
+_ASSISTANT: Final[Message] = {"role": "assistant", "content": _WORD}
+_ADVICE = (
     "take --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
     " model, or one made for training), or use --trainer trl"
 )
 
 
 @dataclass(frozen=True)
-class _InventedTurn:
-    """The turn of a short chat, behind which replies are rendered.
+class _PlaceholderTurn:
+    """The turn of a placeholder chat; replies are rendered after it.
 
     Attributes:
         message: The turn.
-        ids: The chat up to it.
-        stops: The number of stop tokens up to its end; 0 where its message has no end of its own.
+        ids: Tokens of the chat up to and with the turn.
+        stops: Number of stop tokens in the chat up to the end of the turn; 0 if its message has no
+            end token.
     """
 
     message: Message
@@ -62,15 +63,15 @@ class _InventedTurn:
 
     @property
     def has_end(self) -> bool:
-        """Whether its message ends with a token at which generation stops."""
+        """Whether the message ends with a token at which generation stops."""
         return self.stops > 0
 
     def tail(self, chat: list[int], stop: frozenset[int]) -> list[int]:
-        """What follows its end in a chat that goes on."""
-        places = [place for place, token in enumerate(chat) if token in stop]
-        if 0 < self.stops <= len(places):
-            return chat[places[self.stops - 1] + 1 :]
-        # What is rendered alike is the turn; another end in place of the stop token belongs to it.
+        """The tokens after the turn in a longer chat."""
+        positions = [position for position, token in enumerate(chat) if token in stop]
+        if 0 < self.stops <= len(positions):
+            return chat[positions[self.stops - 1] + 1 :]
+        # The common prefix is the turn, with one more token where another end replaces the stop.
         return chat[_common(self.ids, chat) + self.has_end :]
 
 
@@ -78,8 +79,8 @@ class ChatFormat:
     """The chat template of one tokenizer, for the chats of one environment.
 
     Args:
-        model: Declares, with the tokenizer, which tokens end a turn.
-        tokenizer: With a chat template.
+        model: Its generation config declares, with the tokenizer, which tokens end a turn.
+        tokenizer: A tokenizer with a chat template.
         env: Any instance of the environment; its tools are shown in prompts.
 
     Attributes:
@@ -96,12 +97,12 @@ class ChatFormat:
         self._tokenizer = tokenizer
         self._tools: list[Any] = env.tool_schemas()
         self._options: dict[str, Any] = SANITIZED if can_sanitize(tokenizer, env) else {}
-        self._calling: dict[str, _InventedTurn] = {}
+        self._call_turns: dict[str, _PlaceholderTurn] = {}
         self._needs_calls = needs_calls(tokenizer)
         (self._user,) = self._encoded([[_USER]], prompted=False)
-        self._said = self._invented(_SAID)
+        self._text_turn = self._placeholder(_ASSISTANT)
         tool: Message = {"role": "tool", "name": next(iter(env.tools)), "content": _WORD}
-        if not self._said.has_end and not all(
+        if not self._text_turn.has_end and not all(
             tail and tail[0] in self.stop for tail in self.following([[tool], [_USER]])
         ):
             names = ", ".join(repr(tokenizer.decode([token])) for token in sorted(self.stop))
@@ -113,9 +114,9 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> list[int]:
-        """The token that ends a turn, if its message has an end."""
-        stops = [token for token in self._said.ids if token in self.stop]
-        return stops[-1:] if self._said.has_end else []
+        """The token that ends a turn, in a list; empty if messages have no end token."""
+        stops = [token for token in self._text_turn.ids if token in self.stop]
+        return stops[-1:] if self._text_turn.has_end else []
 
     def prompts(self, envs: Sequence[ToolEnv[Any]]) -> list[list[int]]:
         """The tokens before the first turn of each environment's current episode."""
@@ -125,11 +126,12 @@ class ChatFormat:
         """The tokens between a turn and the next.
 
         Args:
-            replies: For each rollout, the messages that answer its turn: results, or a remark.
+            replies: For each rollout, the messages that answer its turn: tool results, or a user
+                message.
 
         Returns:
-            What follows the token that ended the turn, up to where the next turn begins. Where that
-            token is the opening of the next message, it is the first of these.
+            For each rollout, the tokens after the one that ended the turn, up to the next turn. If
+            the turn ended with the opening of the next message, that token comes first.
         """
         turns = [self._turn_before(reply) for reply in replies]
         chats = self._encoded(
@@ -141,33 +143,33 @@ class ChatFormat:
         """The text of a turn as the environment reads it.
 
         Args:
-            turn: Its tokens; the one that ended it is left out.
+            turn: Tokens of the turn; the token that ended it is left out of the text.
             before: The tokens before it; a tag of thinking at their end belongs to the turn.
         """
         without_stop = turn[:-1] if turn and turn[-1] in self.stop else turn
         return opened_thought(self._text(before[-16:])) + self._text(without_stop)
 
     def message_before(self, reply: Sequence[Message]) -> Message:
-        """An invented turn of the assistant that the template lets be answered so."""
+        """A placeholder turn of the assistant after which the template renders this reply."""
         return self._turn_before(reply).message
 
-    def _turn_before(self, reply: Sequence[Message]) -> _InventedTurn:
+    def _turn_before(self, reply: Sequence[Message]) -> _PlaceholderTurn:
         if reply[0]["role"] != "tool" or not self._needs_calls:
-            return self._said
+            return self._text_turn
         name = str(reply[0]["name"])
-        if name not in self._calling:
+        if name not in self._call_turns:
             function = {"name": name, "arguments": {}}
             calls = [{"type": "function", "function": function}]
             message = {"role": "assistant", "content": "", "tool_calls": calls}
-            self._calling[name] = self._invented(message)
-        return self._calling[name]
+            self._call_turns[name] = self._placeholder(message)
+        return self._call_turns[name]
 
-    def _invented(self, message: Message) -> _InventedTurn:
+    def _placeholder(self, message: Message) -> _PlaceholderTurn:
         (ids,) = self._encoded([[_USER, message]], prompted=False)
         begin = _common(self._user, ids)
-        ends = [place for place in range(begin, len(ids)) if ids[place] in self.stop]
+        ends = [position for position in range(begin, len(ids)) if ids[position] in self.stop]
         stops = sum(token in self.stop for token in ids[: ends[-1] + 1]) if ends else 0
-        return _InventedTurn(message, ids, stops)
+        return _PlaceholderTurn(message, ids, stops)
 
     def _text(self, tokens: Sequence[int]) -> str:
         return str(
@@ -192,7 +194,7 @@ class ChatFormat:
             )
         except (TemplateError, TypeError, ValueError) as problem:
             raise ConfigurationError(
-                f"the chat template refuses a chat with tool results ({problem}): {_CURE}."
+                f"the chat template refuses a chat with tool results ({problem}): {_ADVICE}."
             ) from problem
         return [list(each) for each in ids]
 
@@ -200,34 +202,34 @@ class ChatFormat:
 def check_template(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
 ) -> None:
-    """Check that a chat can be assembled from the prompt, the turns, and the results after each.
+    """Check that a chat equals its prompt and turns with the tokens of the results appended.
 
     Args:
         env: The environment, after `reset`.
 
     Raises:
-        ConfigurationError: The template drops a result, rewrites what it rendered before, or ends a
-            chat differently after a longer one.
+        ConfigurationError: The template drops a result, renders earlier messages differently when a
+            chat grows, or renders the end of a chat differently when it is longer.
     """
     chat = ChatFormat(model, tokenizer, env)
     for before, reply in _growing_chat(env, chat):
-        words = [message["content"] for message in reply]
+        contents = [message["content"] for message in reply]
         (tail,) = chat.following([reply])
         (earlier,) = chat._encoded([before[:-1]], tools=chat._tools, prompted=False)
         (whole,) = chat._encoded([[*before, *reply]], tools=chat._tools)
-        lost = [word for word in words if word not in chat._text(tail)]
-        if lost:
-            raise _refusal(f"drops {lost[0]!r}, which answered a turn", chat._text(whole))
+        missing = [content for content in contents if content not in chat._text(tail)]
+        if missing:
+            raise _refusal(f"drops {missing[0]!r}, which answered a turn", chat._text(whole))
         if whole[: len(earlier)] != earlier:
             raise _refusal("rewrites earlier messages when a chat goes on", chat._text(whole))
         if whole[len(whole) - len(tail) :] != tail:
-            raise _refusal("lets the end of a chat depend on its beginning", chat._text(whole))
+            raise _refusal("makes the end of a chat depend on its beginning", chat._text(whole))
 
 
 def _growing_chat(
     env: ToolEnv[Any], chat: ChatFormat
 ) -> Iterator[tuple[list[Message], list[Message]]]:
-    """A chat up to each of its turns, and the reply to that turn."""
+    """For each turn of a test chat, the messages up to it and the reply to it."""
     name = next(iter(env.tools))
     call = f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>'
     result = {"role": "tool", "name": name}
@@ -241,21 +243,21 @@ def _growing_chat(
         response = call if reply[0]["role"] == "tool" else "toolgym_remark"
         turn: Message = {"role": "assistant", "content": response}
         if reply[0]["role"] == "tool":
-            invented = chat.message_before(reply)
-            turn = invented if invented.get("tool_calls") else turn
+            placeholder = chat.message_before(reply)
+            turn = placeholder if placeholder.get("tool_calls") else turn
         so_far = [*so_far, turn]
         yield so_far, reply
         so_far = [*so_far, *reply]
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of tokens that both begin with."""
+    """The length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return next((length for length, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-def _refusal(what: str, text: str) -> ConfigurationError:
+def _refusal(problem: str, text: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the chat template {what}, so a rollout cannot be kept as the tokens that were sampled:"
-        f" {_CURE}. It renders:\n{text[-1500:]}"
+        f"the chat template {problem}, so a rollout cannot be kept as the tokens that were sampled:"
+        f" {_ADVICE}. It renders:\n{text[-1500:]}"
     )

@@ -1,10 +1,10 @@
-"""Checkpoints: folders that are written atomically, from which a run resumes to the bit.
+"""Checkpoints: folders that are written atomically, from which a run resumes exactly.
 
-    checkpoint-N/            a model folder that `from_pretrained` reads, or an adapter's; and
-      optimizer.safetensors  moments and float32 weights
-      trainer_state.json     steps, updates, drawn tasks, guards; written last
+    checkpoint-N/            model or adapter in the format of `save_pretrained`, tokenizer, and
+      optimizer.safetensors  moments of AdamW and float32 master weights
+      trainer_state.json     step, updates, position in the tasks, guards; written last
 
-A checkpoint is written under another name and renamed when it is complete, so a process that is
+A checkpoint is written under a temporary name and renamed when it is complete, so a process that is
 killed at any moment leaves the one before it. No random state is saved: sampling is seeded by the
 names of rollouts.
 """
@@ -33,8 +33,8 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Their folder; it need not exist yet.
-        keep: The number of checkpoints to keep.
+        folder: Folder of the checkpoints; it need not exist yet.
+        keep: Latest checkpoints to keep.
         on_save: Called with the folder of each checkpoint before it is complete, to add files.
     """
 
@@ -61,14 +61,14 @@ class Checkpoints:
         """Write a checkpoint, and remove the oldest ones.
 
         Args:
-            model: What is trained: a model, or its adapter.
+            model: The trained model, or its adapter.
             tensors: State of the optimizer.
-            state: Everything else, as JSON can hold it.
-            healthy: Steps whose weights are worth returning to; the latest checkpoint among them is
+            state: All other state, in JSON types.
+            healthy: Steps whose weights the guards found healthy; the latest checkpoint of these is
                 kept, whatever its age.
         """
-        place = self._place(step)
-        unfinished = place.with_name(f".{place.name}.new")
+        target = self._path(step)
+        unfinished = target.with_name(f".{target.name}.new")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
         model.save_pretrained(unfinished)
@@ -76,12 +76,12 @@ class Checkpoints:
         save_file(dict(tensors), unfinished / _TENSORS)
         self._on_save(unfinished)
         (unfinished / _STATE).write_text(json.dumps({"global_step": step, **state}))
-        shutil.rmtree(place, ignore_errors=True)
-        unfinished.rename(place)
+        shutil.rmtree(target, ignore_errors=True)
+        unfinished.rename(target)
         steps = self.steps()
         kept = {*steps[-self._keep :], max(set(steps) & set(healthy), default=step)}
-        for old in set(steps) - kept:
-            shutil.rmtree(self._place(old))
+        for outdated in set(steps) - kept:
+            shutil.rmtree(self._path(outdated))
 
     def load(
         self, step: int, model: PreTrainedModel | Adapter
@@ -89,30 +89,30 @@ class Checkpoints:
         """Load the weights of a checkpoint into the model.
 
         Returns:
-            The tensors of the optimizer, and the rest of the state.
+            The tensors of the optimizer, and all other state.
 
         Raises:
-            ConfigurationError: It is damaged, or holds another model.
+            ConfigurationError: The checkpoint is damaged, or holds another model.
         """
-        place = self._place(step)
+        path = self._path(step)
         try:
-            state: dict[str, Any] = json.loads((place / _STATE).read_text())
-            tensors = load_file(place / _TENSORS)
+            state: dict[str, Any] = json.loads((path / _STATE).read_text())
+            tensors = load_file(path / _TENSORS)
         except (OSError, ValueError, SafetensorError) as problem:
             raise ConfigurationError(
-                f"{place} cannot be read ({problem}): remove it to go on from an older checkpoint."
+                f"{path} cannot be read ({problem}): remove it to go on from an older checkpoint."
             ) from problem
         if isinstance(model, Adapter):
-            model.load(place)
+            model.load(path)
         else:
             try:
-                read_weights(model, place)
+                read_weights(model, path)
             except RuntimeError as problem:
                 raise ConfigurationError(
-                    f"{place} holds another model than the one that is trained: go on with that"
-                    " one, or train into another folder."
+                    f"{path} holds another model than the one that is trained: pass the model of"
+                    " the checkpoint, or train into another folder."
                 ) from problem
         return tensors, state
 
-    def _place(self, step: int) -> Path:
+    def _path(self, step: int) -> Path:
         return self._folder / f"checkpoint-{step}"

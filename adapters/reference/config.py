@@ -1,9 +1,8 @@
 """The settings of the reference trainer.
 
-The defaults are careful ones for a pretrained chat model. Two things have no setting: tokens are
-sampled from the whole distribution, since `top_p` and `top_k` would make the recorded
-log-probabilities those of another policy; and the model trains without dropout, since the policy
-that learns has to be the policy that sampled.
+The defaults are conservative ones for a pretrained chat model. There is no `top_p` or `top_k`:
+tokens are sampled from the whole distribution, so that the recorded log-probabilities are those of
+the policy. There is no dropout either, so that the trained policy is the one that sampled.
 """
 
 from __future__ import annotations
@@ -27,73 +26,77 @@ class ReferenceConfig(BaseModel):
     )
 
     steps: int = Field(60, ge=1)
-    """Updates of the weights."""
+    """Optimizer steps, including those whose update is skipped."""
     seed: int = Field(0, ge=0)
     """Seed for the order of tasks and for sampling."""
 
     prompts: int = Field(4, ge=1)
-    """Tasks of a batch."""
+    """Tasks per batch."""
     group_size: int = Field(8, ge=1)
-    """Rollouts of a task, which are compared with each other. 1 needs the estimator
-    `batch_normalized`, which compares tasks, and no dynamic sampling."""
+    """Rollouts per task, which are compared with each other. 1 requires the estimator
+    `batch_normalized`, which compares tasks, and no dynamic sampling (max_draws null)."""
     max_draws: float | None = Field(3.0, ge=1)
-    """Dynamic sampling: groups whose rollouts all had the same outcome are replaced, and a batch
-    may draw this many times its tasks. null learns from the groups as they were sampled."""
+    """Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a batch plays
+    at most this many times `prompts` groups. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts; the loss uses the same one."""
     max_completion_length: int = Field(1024, ge=2)
-    """Most tokens of a rollout after its prompt, tool results included."""
+    """Maximum tokens of a rollout after its prompt, tool results included."""
     learn_from_unfinished: bool = False
-    """Whether rollouts that ran out of tokens are in the loss. Their reward says that they did not
-    answer, when they were not allowed to."""
+    """Whether rollouts that ran out of tokens are in the loss. Their reward is that of a missing
+    answer, although no tokens were left for one."""
     at_once: int | None = Field(None, ge=1)
-    """Most rollouts in the KV cache at the same time. Default: 64; on CUDA up to 256, as many as
+    """Maximum rollouts in the KV cache at the same time. null: 64; on CUDA up to 256, as many as
     fit into two fifths of the free memory."""
     workers: int = Field(8, ge=1)
-    """Threads that run the tools of different rollouts."""
+    """Threads that run the tools of different rollouts in parallel."""
 
     advantages: str = "batch_normalized_baseline"
-    """Advantage estimator, by its name in `adapters.training.algorithms.advantages`."""
+    """Advantage estimator: `group_normalized`, `group_centered`, `leave_one_out`, `batch_scaled`,
+    `batch_normalized`, `batch_normalized_baseline` or `turn_normalized`. See
+    `adapters.training.algorithms.advantages`."""
     advantage_limit: float | None = Field(5.0, gt=0)
-    """Advantages are clipped at plus and minus this; null: no clipping. One right answer among many
-    wrong ones otherwise dominates the update."""
+    """Advantages are clipped at plus and minus this; null: no clipping. Without clipping, one right
+    answer among many wrong ones dominates the update."""
     loss: LossConfig = Field(default_factory=lambda: LossConfig.model_validate({}))
-    """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or the fields of `LossConfig`,
-    such as {"name": "gspo", "beta": 0.01}."""
+    """The loss: a name (`grpo`, `dapo`, `dr_grpo`, `gspo`, `cispo`) or fields of `LossConfig`, such
+    as {"name": "gspo", "beta": 0.01}."""
     updates_per_batch: int = Field(1, ge=1)
-    """Updates from one batch of rollouts."""
+    """Updates per batch of rollouts."""
 
     tokens_per_pass: int = Field(8192, ge=1)
-    """Most tokens of a forward and backward pass, padding included. The gradients of the passes add
-    up to that of the batch."""
+    """Maximum tokens of a forward and backward pass, padding included. The gradients of the passes
+    add up to the gradient of the batch."""
     gradient_checkpointing: bool = False
-    """Compute activations twice instead of keeping them: less memory, a third more time."""
+    """Recompute activations instead of keeping them: less memory, a third more time."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Data type of the model's computation. The optimizer keeps float32 weights either way, since
-    small updates are rounded away in half precision."""
+    bfloat16 rounds small updates away."""
 
     learning_rate: float = Field(1e-6, gt=0)
     """Peak learning rate."""
     lr_warmup_steps: int = Field(0, ge=0)
-    """Updates in which the learning rate rises to its peak."""
+    """Updates over which the learning rate rises linearly to its peak."""
     lr_decay: Literal["constant", "linear", "cosine"] = "constant"
-    """How the learning rate falls to 0 at the last step; `constant`: it does not."""
+    """Decay of the learning rate from its peak to 0 at the end of the run; `constant`: none."""
     betas: tuple[float, float] = (0.9, 0.98)
     """Betas of AdamW. The second is lower than usual, since runs are short."""
     weight_decay: float = Field(0.0, ge=0)
-    """Weight decay of AdamW, for every weight."""
+    """Weight decay of AdamW, applied to all weights."""
     max_grad_norm: float = Field(1.0, gt=0)
-    """Longer gradients are scaled down to this norm."""
+    """Gradients are clipped to this global norm."""
 
     guards: GuardConfig = GuardConfig()
-    """Guards that warn, skip an update, lower the learning rate, roll back, or stop."""
+    """Settings of the guards, such as {"only_warn": true}. Guards warn, skip an update, lower the
+    learning rate, roll back, or stop."""
     save_every: int = Field(20, ge=1)
     """Steps between checkpoints."""
     keep: int = Field(2, ge=1)
-    """Checkpoints that are kept, besides the latest whose weights the guards found healthy."""
+    """Latest checkpoints to keep. The latest one whose weights the guards found healthy is kept in
+    any case."""
     control: Literal["shuffled-rewards"] | None = None
-    """Control run: `shuffled-rewards` gives each rollout the reward of another, so that nothing can
-    be learned."""
+    """Control run: `shuffled-rewards` shuffles rewards among the rollouts of a batch, so that
+    nothing can be learned."""
 
     @field_validator("loss", mode="before")
     @classmethod
@@ -118,7 +121,7 @@ class ReferenceConfig(BaseModel):
             self.advantages != "batch_normalized" or self.max_draws is not None or self.prompts < 2
         ):
             raise ValueError(
-                "group_size=1 has no other rollout of the task to compare with: set"
+                "group_size=1 leaves no other rollout of the task to compare with: set"
                 " advantages=batch_normalized, which compares the tasks of a batch, max_draws=null"
                 " and prompts of at least 2; or group_size=8"
             )
@@ -126,7 +129,7 @@ class ReferenceConfig(BaseModel):
 
 
 def reference_config(values: Mapping[str, Any]) -> ReferenceConfig:
-    """Make the config from plain values, as a file or a run's `config.json` holds them.
+    """Make the config from plain values, such as those of a JSON file.
 
     Raises:
         ConfigurationError: A value is unknown or out of range, or two do not go together; the

@@ -1,4 +1,4 @@
-"""Evaluations that are played as rollouts are: all episodes together, over one KV cache."""
+"""Evaluations whose episodes are played together over one KV cache, as rollouts are."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from toolgym.records import EpisodeRecord
 from toolgym.tries import seed_of_try, tries_of
 
 _SLOTS: Final = 256
-_MEMORY: Final = 2**32  # bytes of keys and values on a CPU, unless the weights take more
+_MEMORY: Final = 2**32  # bytes of keys and values on a CPU; as many as the weights if they are more
 
 
 class BatchPlay:
     """Plays the tasks of evaluations with the generation engine.
 
-    An episode ends, unanswered, after 4,096 tokens or four times `max_completion_length`. With a
-    chat template that cannot continue a rollout, episodes are played turn by turn.
+    An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
+    that is more. With a chat template that cannot continue a rollout, episodes are played turn by
+    turn.
     """
 
     def __init__(self) -> None:
@@ -63,16 +64,16 @@ class BatchPlay:
         tries = tries_of(asked.repeated)
         records: list[EpisodeRecord] = []
         for start in range(0, len(tries), 2 * _SLOTS):
-            part = tries[start : start + 2 * _SLOTS]
+            chunk = tries[start : start + 2 * _SLOTS]
             stream = f"evaluation-{settings.seed}"
-            rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in part]
+            rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in chunk]
             player.play(
                 rollouts,
                 max_tokens=max(4096, 4 * settings.max_completion_length),
                 temperature=asked.temperature,
                 turn_tokens=settings.max_new_tokens,
             )
-            for rollout, (task_id, number) in zip(rollouts, part, strict=True):
+            for rollout, (task_id, number) in zip(rollouts, chunk, strict=True):
                 if rollout.episode is None:
                     raise EnvironmentFault(rollout.fault)
                 seed = seed_of_try(MEASURED_ON, task_id, number)
@@ -85,8 +86,8 @@ class BatchPlay:
 def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
     """The number of rollouts whose keys and values fit on a CPU, if each uses all of its calls.
 
-    Prompts are taken to be up to twice as long as the first one, and tool results as long as turns.
-    On CUDA the engine measures how many fit.
+    The estimate assumes prompts of twice the length of the first one, and tool results as long as
+    turns. On CUDA the engine measures how many fit.
     """
     shape = shape_of(player.model.config)
     if player.model.device.type == "cuda":
@@ -96,5 +97,5 @@ def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
     turns = 2 * turn_tokens * (player.env.step_limit + 1)
     tokens = min(2 * player.prompt_length(task_id) + turns, context_length(player.model))
     weights: int = sum(parameter.nbytes for parameter in player.model.parameters())
-    each = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
-    return min(_SLOTS, max(1, max(_MEMORY, weights) // each))
+    rollout_bytes = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
+    return min(_SLOTS, max(1, max(_MEMORY, weights) // rollout_bytes))

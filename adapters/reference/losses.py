@@ -1,14 +1,13 @@
 """Policy losses by name, a KL penalty and an entropy bonus.
 
-Each loss is one function from log-probabilities and advantages to a loss for every token and the
-weight of that token in the sum:
+Each loss is one function that returns a surrogate loss and a weight for every token:
 
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
-All tensors are [M]: the tokens of a forward pass that the policy sampled, rollout after rollout,
-without prompts and tool results. A step may take several passes, on several
-processes; weights are shares of the whole step (`Totals`), so the losses, gradients and metrics of
-the passes add up to those of the step.
+All tensors are [M]: the sampled tokens of a forward pass, rollout after rollout, without prompts
+and tool results. A step may take several passes on several processes. Weights are normalized over
+the whole step (`Totals`), so the losses, gradients and metrics of the passes add up to those of the
+step.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class LossConfig(BaseModel):
     """KL coefficient. 0 needs no reference model. A run of the tiny model without a penalty wrote
     no valid calls after 30 steps."""
     entropy_bonus: float = Field(0.0, ge=0)
-    """Subtracted from the loss for each nat of mean token entropy."""
+    """Entropy coefficient, multiplied by the mean token entropy in nats."""
 
     @field_validator("name")
     @classmethod
@@ -62,7 +61,7 @@ class Totals(NamedTuple):
     Attributes:
         rollouts: Rollouts with at least one token in the loss.
         tokens: Tokens in the loss.
-        max_length: Most tokens of a completion, the divisor of `dr_grpo`.
+        max_length: Maximum tokens of a completion; `dr_grpo` divides by it.
     """
 
     rollouts: float
@@ -75,8 +74,8 @@ class Surrogate(NamedTuple):
 
     Attributes:
         loss: [M] float, with gradient.
-        weight: [M] float, the share of each token in the sum over the step.
-        ratio: [M] float, the importance ratio that was clipped.
+        weight: [M] float, the weight of each token in the sum over the step.
+        ratio: [M] float, the importance ratio before clipping.
     """
 
     loss: Tensor
@@ -89,13 +88,13 @@ class Pass(NamedTuple):
 
     Attributes:
         log_probs: [M] float, under the policy, with gradient.
-        old: [M] float, when the tokens were sampled.
+        old_log_probs: [M] float, at sampling.
         advantages: [M] float.
         rollout: [M] int, the rollout that each token belongs to, numbered from 0.
     """
 
     log_probs: Tensor
-    old: Tensor
+    old_log_probs: Tensor
     advantages: Tensor
     rollout: Tensor
 
@@ -105,26 +104,26 @@ def grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 
     Shao et al. 2024, arXiv:2402.03300.
     """
-    ratio = importance_ratio(batch.log_probs - batch.old)
+    ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     return Surrogate(clipped(ratio, batch.advantages, low, high), per_rollout(batch, totals), ratio)
 
 
 def dapo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip the ratio of each token, with more room above than below; mean over all tokens.
+    """Clip the ratio of each token, with a wider upper bound; mean over all tokens.
 
-    Yu et al. 2025, arXiv:2503.14476, where the wider upper bound keeps rare tokens alive.
+    Yu et al. 2025, arXiv:2503.14476. The wider bound lets rare tokens become more likely.
     """
-    ratio = importance_ratio(batch.log_probs - batch.old)
+    ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     weight = torch.full_like(ratio, 1 / (totals.tokens or 1))
     return Surrogate(clipped(ratio, batch.advantages, low, high), weight, ratio)
 
 
 def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip the ratio of each token; divide by a constant, so that fewer tokens make a smaller step.
+    """Clip the ratio of each token; divide the sum by a constant, not by the number of tokens.
 
     Liu et al. 2025, arXiv:2503.20783. The constant is the number of rollouts times `max_length`.
     """
-    ratio = importance_ratio(batch.log_probs - batch.old)
+    ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     weight = torch.full_like(ratio, 1 / ((totals.rollouts or 1) * totals.max_length))
     return Surrogate(clipped(ratio, batch.advantages, low, high), weight, ratio)
 
@@ -132,11 +131,11 @@ def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Clip one ratio for a rollout, the geometric mean over its tokens; mean over rollouts.
 
-    Zheng et al. 2025, arXiv:2507.18071. Its bounds are narrower than what rounding to bfloat16
-    changes between sampling and training: compute in float32, or set wider ones.
+    Zheng et al. 2025, arXiv:2507.18071. Rounding to bfloat16 changes the ratio between sampling and
+    training by more than its bounds: compute in float32, or set wider ones.
     """
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
-    ratio = importance_ratio(over_rollout(batch.log_probs - batch.old, batch) / lengths)
+    ratio = importance_ratio(over_rollout(batch.log_probs - batch.old_log_probs, batch) / lengths)
     return Surrogate(clipped(ratio, batch.advantages, low, high), per_rollout(batch, totals), ratio)
 
 
@@ -146,7 +145,7 @@ def cispo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     MiniMax 2025, arXiv:2506.13585, which has no lower bound. The upper bound of 5 is that of
     arXiv:2510.13786.
     """
-    ratio = importance_ratio(batch.log_probs - batch.old)
+    ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     bounded = ratio.detach().clamp(1 - low, 1 + high)
     weight = torch.full_like(ratio, 1 / (totals.tokens or 1))
     return Surrogate(-bounded * batch.advantages * batch.log_probs, weight, ratio)
@@ -169,7 +168,7 @@ LOSSES: Final[Mapping[str, _Named]] = {
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    """The ratio of probabilities under the policy and under the one that sampled."""
+    """The probability under the policy divided by that at sampling, from the log-ratio."""
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
@@ -182,25 +181,25 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tenso
 
 
 def per_rollout(batch: Pass, totals: Totals) -> Tensor:
-    """Weights [M] with which every rollout counts the same, whatever its length."""
+    """Weights [M] that give every rollout the same total weight, whatever its length."""
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     return 1 / (lengths * (totals.rollouts or 1))
 
 
 def over_rollout(values: Tensor, batch: Pass) -> Tensor:
-    """The sum of values [M] over the rollout that each token belongs to, [M]."""
+    """For each token, the sum of the values [M] over its rollout, [M]."""
     return torch.zeros_like(values).index_add(0, batch.rollout, values)[batch.rollout]
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
-    """The KL divergence from the reference, the k3 estimate of each token in nats, [M].
+    """KL divergence from the reference: the k3 estimate of each token in nats, [M].
 
         ratio (exp(-d) + d - 1),    d = log pi - log pi_ref clamped to plus and minus `KL_LIMIT`
 
     Schulman 2020, "Approximating KL divergence". The gradient of the estimate alone ignores that
-    the tokens were sampled from the policy. Multiplied by the ratio, the expected gradient is exact
-    and equals ratio d grad log pi. It is written out here, so that a token beyond the limit has the
-    gradient of a token at the limit.
+    the tokens were sampled from the policy. With the factor ratio, its expectation is the gradient
+    of the KL divergence, and that of a token is ratio d grad log pi. The gradient is written out,
+    so that a token beyond the limit has the gradient of a token at the limit.
 
     Args:
         log_probs: [M], under the policy, with gradient.
@@ -224,7 +223,7 @@ def policy_loss(
 
     Args:
         batch: The tokens in the loss; at least one.
-        config: Which loss, with its coefficients.
+        config: The loss and its coefficients.
         totals: The size of the whole step.
         reference: [M] float, log-probabilities under the reference; needed if `beta` is not 0.
         entropy: [M] float, in nats, with gradient if there is an entropy bonus.
@@ -244,7 +243,7 @@ def policy_loss(
     high = high if config.epsilon_high is None else config.epsilon_high
     surrogate = function(batch, low, high, totals)
     value = (surrogate.weight * surrogate.loss).sum()
-    log_ratio = (batch.log_probs - batch.old).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
+    log_ratio = (batch.log_probs - batch.old_log_probs).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     token_ratio = log_ratio.exp()
     metrics = {"policy_loss": value}
     tokens = {

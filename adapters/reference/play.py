@@ -6,8 +6,8 @@ A rollout is one list of tokens that is never rendered or encoded again:
     system, question  | turn, result, turn, result, ..., turn
                       | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
 
-Turns are sampled by the generation engine (`toolgym.generation`) and given to the environment as
-they are; the tokens of tool results are appended (`adapters.reference.chat`).
+The generation engine (`toolgym.generation`) samples turns; the environment gets their text, and
+`adapters.reference.chat` gives the tokens of its results, which are appended.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ from toolgym.tasks import seed_of
 
 @dataclass(eq=False)
 class Rollout:
-    """One rollout: what is asked for, and once it is played what came of it.
+    """One rollout. `Player.play` fills all attributes but the first three.
 
     Attributes:
-        task_id: A task of the environment.
+        task_id: Id of a task of the environment.
         group: Rollouts with the same number are compared with each other.
-        stream: Names its random numbers, together with the task.
+        stream: Seeds the random numbers, together with the task.
+        env: The environment that played it.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
-        unfinished: It ran out of tokens before the episode was over.
-        cut: It ran out of tokens inside a turn.
-        fault: What failed in the environment; empty where nothing did.
-        episode: The transcript; None where no episode began.
-        reward: The score of the episode; nan where a fault left it unscored.
-        turn_rewards: What each turn added to the score; they sum to the reward.
+        unfinished: Whether it ran out of tokens before the episode was over.
+        cut: Whether it ran out of tokens inside a turn.
+        fault: Message of a fault of the environment; empty if there was none.
+        episode: The transcript; None if no episode began.
+        reward: Score of the episode; nan if a fault left it unscored.
+        turn_rewards: Change of the score in each turn; they sum to the reward.
     """
 
     task_id: str
@@ -72,7 +73,7 @@ class Player:
     """Plays episodes of an environment with a model.
 
     Args:
-        slots: Most rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
+        slots: Maximum rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
         workers: Threads that run the tools of different rollouts.
         engine: The engine of another player of the same model, so that both share its memory.
 
@@ -101,7 +102,7 @@ class Player:
 
     @property
     def env(self) -> ToolEnv[Any]:
-        """One of its environments."""
+        """The first of the player's environments."""
         return self._envs[0]
 
     def check(self, task_id: str) -> None:
@@ -130,9 +131,10 @@ class Player:
         """Play the rollouts in parallel.
 
         Args:
-            max_tokens: Most tokens of a rollout after its prompt, tool results included.
-            temperature: 0 takes the likeliest tokens.
-            turn_tokens: Most tokens of a turn; a longer turn is cut there and played as it is.
+            max_tokens: Maximum tokens of a rollout after its prompt, tool results included.
+            temperature: Sampling temperature; 0 takes the likeliest tokens.
+            turn_tokens: Maximum tokens of a turn; a longer turn is cut and played as it is. None:
+                no limit but `max_tokens`.
         """
         while len(self._envs) < len(rollouts):
             self._envs.append(self._make())
@@ -172,12 +174,12 @@ class Player:
             rollout.reward = episode.score
             earned = [turn["reward"] for turn in episode.turns]
             earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
-            if earned:  # what closing the episode changed belongs to the last turn
+            if earned:  # a change of the score at the end of the episode goes to the last turn
                 earned[-1] += episode.score - math.fsum(earned)
             rollout.turn_rewards = earned
 
     def _step(self, rollout: Rollout) -> list[Message]:
-        """Give a turn to the environment; the messages that answer it, none after the last turn."""
+        """Step the environment with a turn, and return its answer; empty after the last turn."""
         tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
         turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
         try:
@@ -190,13 +192,13 @@ class Player:
 
     def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
         """The tokens between a turn and the next; None if no room is left for them."""
-        tokens, most = rollout.tokens.tokens, rollout.tokens.max_tokens
+        tokens, max_tokens = rollout.tokens.tokens, rollout.tokens.max_tokens
         if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
-            rollout.cut = len(tokens) >= most
+            rollout.cut = len(tokens) >= max_tokens
             result = [*self._chat.end_of_turn, *result]
         elif result[:1] == tokens[-1:]:
             result = result[1:]  # the turn stopped with the opening of the next message
-        rollout.unfinished = len(tokens) + len(result) >= most
+        rollout.unfinished = len(tokens) + len(result) >= max_tokens
         return None if rollout.unfinished else result
 
 
@@ -209,13 +211,13 @@ def _reset(rollout: Rollout) -> None:
 
 
 def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
-    """Play each task once, greedily, and return the figures.
+    """Play each task once, greedily, and return the evaluation.
 
     Raises:
         EnvironmentFault: An environment failed before its episode began.
     """
     rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
     player.play(rollouts, max_tokens=max_tokens, temperature=0)
-    if lost := [each.fault for each in rollouts if each.episode is None]:
-        raise EnvironmentFault(lost[0])
+    if faults := [each.fault for each in rollouts if each.episode is None]:
+        raise EnvironmentFault(faults[0])
     return Evaluation(tuple(each.episode for each in rollouts if each.episode is not None))

@@ -1,9 +1,9 @@
 """Data parallelism: processes that train one model, each on whole groups of rollouts.
 
-`torchrun` or `accelerate launch` starts them. Every process holds the whole model. They exchange
-rewards, since advantages are estimated over all rollouts, gradients, which are summed, and metrics.
-Tasks are dealt in turns and random numbers are named, so any number of processes plays the same
-rollouts. In a single process nothing here does anything.
+`torchrun` or `accelerate launch` starts them. Every process holds the whole model. The processes
+exchange rewards, since advantages are estimated over all rollouts; gradients, which are summed; and
+metrics. Tasks are dealt in turn and random numbers are seeded by name, so that any number of
+processes plays the same rollouts. In a single process all methods are no-ops.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Processes:
-    """The group of training processes, seen from this one."""
+    """The group of training processes, with the rank of this one and their number."""
 
     def __init__(self) -> None:
         self.rank, self.size = 0, 1
@@ -36,7 +36,7 @@ class Processes:
             state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=12))
             self.rank, self.size = int(state.process_index), int(state.num_processes)
             self._device = state.device
-        if self.size != started:  # or each would train by itself, and write over the others' files
+        if self.size != started:  # each would train alone and overwrite the files of the others
             raise ConfigurationError(
                 f"{started} processes were started, and they found {self.size}: start them with"
                 " torchrun --nproc_per_node N, or with accelerate launch and a config for them."
@@ -48,20 +48,20 @@ class Processes:
         return self.rank == 0
 
     def share_of(self, prompts: int) -> int:
-        """The number of a batch's tasks that each process plays.
+        """The number of tasks of a batch that each process plays.
 
         Raises:
-            ConfigurationError: They cannot be dealt evenly.
+            ConfigurationError: `prompts` is not a multiple of the number of processes.
         """
         if prompts % self.size:
             raise ConfigurationError(
-                f"prompts must be a multiple of the number of processes, so that each has whole"
+                f"prompts must be a multiple of the number of processes, so that each plays whole"
                 f" groups; got {prompts} for {self.size}."
             )
         return prompts // self.size
 
     def gather(self, values: list[T]) -> list[T]:
-        """The values of all processes, those of process 0 first; the same on each."""
+        """The concatenated values of all processes in order of rank, on every process."""
         return list(gather_object(values)) if self.size > 1 else values
 
     def from_main(self, function: Callable[[], T]) -> T:
@@ -69,7 +69,7 @@ class Processes:
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Numbers by name, added up over the processes that have them."""
+        """The sums of numbers by name over the processes that have them."""
         summed: dict[str, float] = {}
         for each in self.gather([dict(numbers)]):
             for name, number in each.items():
@@ -80,13 +80,13 @@ class Processes:
         """Sum the gradients of all processes in place.
 
         Args:
-            gradients: Gives the gradients of this process; not called in a single process.
+            gradients: Returns the gradients of this process; not called in a single process.
         """
         for gradient in gradients() if self.size > 1 else ():
             torch.distributed.all_reduce(gradient)
 
     def place(self, model: M) -> M:
-        """Move a model to this process' own device: all processes often load it onto one GPU."""
+        """Move a model to the device of this process; loading often puts all on one GPU."""
         if self.size > 1:
             model.to(self._device)
         return model

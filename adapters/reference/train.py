@@ -1,23 +1,23 @@
 """GRPO on a tool environment: the whole training loop in one file.
 
-    ReferenceTrainer.sample                 plays group_size rollouts of each task, and replaces
+    ReferenceTrainer.train                  runs the steps below in a loop, with evaluations,
+                                            roll-backs and checkpoints
+                    .sample                 plays group_size rollouts of each task, and replaces
                                             groups with one outcome (dynamic sampling)
                     .advantages             compares each reward with those of its group
-                    .reference_log_probs    for the KL penalty
-                    .gradient               of the loss over the sampled tokens
-                    ._update                the guards read the metrics before the weights move;
-                                            then AdamW, or no update
-                    .train                  the loop of these, with evaluations, roll backs and
-                                            checkpoints
+                    .reference_log_probs    evaluates the reference model for the KL penalty
+                    .gradient               computes the gradient over the sampled tokens
+                    ._update                shows the metrics to the guards, which decide on the
+                                            update, and makes it with AdamW
 
-Rollouts are played by `play`: lists of tokens of which the policy sampled some (mask 1) and the
-environment the others (mask 0). The loss and the estimator of advantages are chosen by name
-(`losses`, `adapters.training.algorithms.advantages`). Several processes, checkpoints, LoRA, float32
-master weights and forward passes are calls into the modules that are imported below.
+A rollout (`adapters.reference.play`) is a list of tokens with a mask: 1 for tokens that the policy
+sampled, 0 for tokens of tool results. Loss and advantage estimator are chosen by name
+(`adapters.reference.losses`, `adapters.training.algorithms.advantages`). Data parallelism,
+checkpoints, LoRA, float32 master weights and forward passes are in the modules imported below.
 
-Left out, since other trainers do it better: generation on other devices than training (TRL with
-vLLM), sharded weights (every process holds the whole model), a value model, rollouts that continue
-while the weights move, models that see images.
+Not supported, since other trainers do it better: generation on separate devices (TRL with vLLM),
+sharded weights (every process holds the whole model), a value model, asynchronous rollouts, and
+models that see images.
 
     torchrun --nproc_per_node 2 -m adapters.reference.train --help
 """
@@ -80,16 +80,16 @@ _logger = logging.getLogger(__name__)
 
 
 class Sample(NamedTuple):
-    """A rollout that is learned from; m tokens of it were sampled.
+    """A rollout in the loss, with m sampled tokens.
 
     Attributes:
-        text: Prompt and completion, and which of the tokens are in the loss.
-        old: [m] float, log-probabilities at sampling.
+        text: Token ids of prompt and completion, and the loss mask.
+        old_log_probs: [m] float, log-probabilities at sampling.
         advantages: [m] float.
     """
 
     text: Example
-    old: Tensor
+    old_log_probs: Tensor
     advantages: Tensor
 
 
@@ -101,20 +101,21 @@ class ReferenceTrainer:
     """Trains a model with GRPO, in place.
 
     Args:
-        model: The policy, on the device to train on; each of several processes moves it to its own.
-        tokenizer: With a chat template that renders tools.
-        env_id: A registered `ToolEnv`.
-        folder: Checkpoints; training resumes from the last one.
-        config: The settings.
-        env_kwargs: For the environment.
-        lora: A `LoraConfig` of peft: an adapter is trained instead of all weights. It stays in the
-            model, as `adapter`; `adapter.merge()` adds it to the weights.
-        on_step: Called after each step with its number, its metrics (`toolgym.runs.metrics`) and
-            the episodes that process 0 played for it, an empty list for further updates from the
-            same batch.
-        evaluate: Called before each batch and at the end, with the number of steps made and the
-            adapter. It returns the metrics of an evaluation, which the guards see at the next step,
-            an empty mapping if none is due, or None to end the training. Only process 0 calls it.
+        model: The policy, on the training device. With several processes, each moves the model to
+            its own device.
+        tokenizer: The model's tokenizer, with a chat template that renders tools.
+        env_id: Id of a registered `ToolEnv`.
+        folder: Folder of checkpoints; training resumes from the last one.
+        config: Training settings.
+        env_kwargs: Arguments of the environment.
+        lora: A `LoraConfig` of peft, to train an adapter instead of all weights. The adapter stays
+            in the model, as `adapter`; `adapter.merge()` adds it to the weights.
+        on_step: Called in process 0 after each step, with its number, its metrics
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for it; the list is
+            empty for further updates from the same batch.
+        evaluate: Called in process 0 before each batch and at the end, with the number of steps
+            made and the adapter. It returns the metrics of an evaluation, which the guards see at
+            the next step, an empty mapping if none is due, or None to end the training.
         on_save: Called with the folder of a checkpoint before it is complete, to add files.
 
     Raises:
@@ -150,7 +151,7 @@ class ReferenceTrainer:
             seed=config.seed,
             process=self._processes.rank,
             processes=self._processes.size,
-            is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
+            is_playable=lambda position: tasks.refusal_of(tasks[position]) is None,
         )
         self.player.check(playable_tasks(tasks, 1, config.seed).ids[0])
         self.adapter = None if lora is None else Adapter(model, lora, config.seed)
@@ -179,7 +180,7 @@ class ReferenceTrainer:
         """Train up to the last step, from the last checkpoint if there is one.
 
         Raises:
-            TrainingStopped: The guards ended the run; the text says why and what to change.
+            TrainingStopped: The guards ended the run; the message has the reason and advice.
             EnvironmentFault: The environment keeps failing.
             ConfigurationError: The checkpoint is of another model, other tasks or another seed.
         """
@@ -198,7 +199,7 @@ class ReferenceTrainer:
                 samples = self.advantages(rollouts)
                 reference = self.reference_log_probs(samples)
                 for update in range(min(config.updates_per_batch, config.steps - self.step)):
-                    if update:  # what describes the rollouts is reported once
+                    if update:  # metrics of the rollouts are reported with the first update only
                         metrics, episodes, held_out = {}, [], {}
                     decision = self._update(samples, reference, metrics, held_out)
                     if self._processes.is_main:
@@ -209,8 +210,8 @@ class ReferenceTrainer:
                         raise TrainingStopped(self.step, decision.diagnosis)
                     if decision.action is Action.ROLL_BACK:
                         self._roll_back(decision.reasons)
-                        last_saved = -config.save_every  # saved at once: a killed run resumes here
-                    if not decision.update:  # another update would have the same gradient
+                        last_saved = -config.save_every  # save now, to resume from these weights
+                    if not decision.update:  # the next update would have the same gradient
                         break
                 if self.step - last_saved >= config.save_every or self.step >= config.steps:
                     self._save()
@@ -225,7 +226,7 @@ class ReferenceTrainer:
         metrics: dict[str, float],
         held_out: Mapping[str, float],
     ) -> Decision:
-        """Make one update, unless the guards leave it out, and add its metrics."""
+        """Compute the gradient, make the update unless the guards skip it, and add its metrics."""
         began, is_fresh = time.perf_counter(), bool(metrics)
         self.step += 1
         metrics |= self.gradient(samples, reference)
@@ -251,75 +252,76 @@ class ReferenceTrainer:
         """Play the rollouts of a batch; with dynamic sampling, replace groups with one outcome.
 
         Returns:
-            The rollouts to learn from and all that were played, both of this process; and the
-            metrics of the rollouts that all processes played.
+            The rollouts of this process to learn from, all rollouts that it played, and metrics
+            over the rollouts of all processes.
         """
         config, processes, step = self._config, self._processes, self.step + 1
-        places, size = processes.share_of(config.prompts), config.group_size
+        prompts, size = processes.share_of(config.prompts), config.group_size
         played: list[Rollout] = []
 
         def play_groups(count: int) -> list[list[Rollout]]:
             """Play one group for each of the next tasks."""
-            before = len(played) // size
+            first = len(played) // size
             rollouts = []
-            for number, task in enumerate(self._tasks.take(count), before):
+            for number, task in enumerate(self._tasks.take(count), first):
                 group = processes.size * number + processes.rank
                 names = (f"{config.seed}-{step}-{group}-{member}" for member in range(size))
                 rollouts += [Rollout(self._task_ids[task], group, name) for name in names]
-            most, temperature = config.max_completion_length, config.temperature
+            max_tokens, temperature = config.max_completion_length, config.temperature
             with self.adapter.merged() if self.adapter is not None else nullcontext():
-                self.player.play(rollouts, max_tokens=most, temperature=temperature)
-            if config.control is not None:  # every scored rollout gets the reward of another
+                self.player.play(rollouts, max_tokens=max_tokens, temperature=temperature)
+            if config.control is not None:  # shuffle the rewards of scored rollouts
                 scored = [each for each in rollouts if math.isfinite(each.reward)]
                 rewards = [each.reward for each in scored]
-                random.Random(f"toolgym-control-{config.seed}-{step}-{before}").shuffle(rewards)
+                random.Random(f"toolgym-control-{config.seed}-{step}-{first}").shuffle(rewards)
                 for each, reward in zip(scored, rewards, strict=True):
                     each.reward = reward
             played.extend(rollouts)
-            return [rollouts[first : first + size] for first in range(0, len(rollouts), size)]
+            return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
 
         sampling: dict[str, float] = {}
         if config.max_draws is None:
-            groups = [group for group in play_groups(places) if any(map(self._is_in_loss, group))]
+            groups = [group for group in play_groups(prompts) if any(map(self._is_in_loss, group))]
         else:
             filled = fill(
-                places,
+                prompts,
                 config.max_draws,
                 play_groups,
                 self._outcomes,
                 lambda tally: processes.gather([tally]),
             )
             groups, sampling = filled.live, processes.sum_of(filled.metrics)
-            sampling["sampling_rounds"] /= processes.size  # all draw equally often
+            sampling["sampling_rounds"] /= processes.size  # every process has the same number
         rows = [(each.figures, each.reward, each.group, each.fault) for each in played]
-        figures, rewards, numbers, faults = zip(*processes.gather(rows), strict=True)
-        lost = [fault for fault in faults if fault]
-        self._faults.note(step, len(faults), len(lost), lost[-1] if lost else "")
-        metrics = batch_metrics(figures, rewards, numbers) | sampling
+        figures, rewards, group_ids, faults = zip(*processes.gather(rows), strict=True)
+        causes = [fault for fault in faults if fault]
+        self._faults.note(step, len(faults), len(causes), causes[-1] if causes else "")
+        metrics = batch_metrics(figures, rewards, group_ids) | sampling
         return [rollout for group in groups for rollout in group], played, metrics
 
     def _outcomes(self, group: Sequence[Rollout]) -> list[Outcome | None]:
-        """The outcomes of a group; all None, so that it is replaced, if none is in the loss."""
+        """The outcomes of a group; all None if no member is in the loss, so that it is replaced."""
         if not any(map(self._is_in_loss, group)):
             return [None for _ in group]
         return [each.episode.outcome if each.episode is not None else None for each in group]
 
     def _is_in_loss(self, rollout: Rollout) -> bool:
+        """Whether a rollout is scored, has a turn, and ended in time if it has to."""
         may_learn = self._config.learn_from_unfinished or not rollout.unfinished
         return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
 
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
-        """Estimate advantages over the rollouts of all processes; the samples of this process.
+        """Estimate advantages over all processes, and return the samples of this one.
 
-        A rollout that ran out of tokens is not in the loss, but the others of its group are still
-        compared with it.
+        A rollout that ran out of tokens counts in the mean of its group, also if it is not in the
+        loss.
         """
         processes = self._processes
         own = [(each.reward, each.group, each.turn_rewards) for each in rollouts]
-        everyone = processes.gather(own)
-        if not everyone:
+        gathered = processes.gather(own)
+        if not gathered:
             return []
-        rewards, groups, turns = zip(*everyone, strict=True)
+        rewards, groups, turns = zip(*gathered, strict=True)
         rows = [torch.tensor(row, dtype=torch.float64) for row in turns]
         values = advantages(  # [N], or [N, S] for turns
             self._config.advantages,
@@ -329,36 +331,38 @@ class ReferenceTrainer:
             taken=pad_sequence([torch.ones_like(row) for row in rows], batch_first=True).bool(),
             limit=self._config.advantage_limit,
         )
-        first = sum(processes.gather([len(own)])[: processes.rank])
+        offset = sum(processes.gather([len(own)])[: processes.rank])
         samples = []
-        for rollout, value in zip(rollouts, values[first:], strict=False):
+        for rollout, value in zip(rollouts, values[offset:], strict=False):
             if not self._is_in_loss(rollout):
                 continue
             tokens = rollout.tokens
             lengths = torch.tensor([end - start for start, end in tokens.turns])
-            of_turns = value.expand(len(lengths)) if value.dim() == 0 else value[: len(lengths)]
+            per_turn = value.expand(len(lengths)) if value.dim() == 0 else value[: len(lengths)]
             learn = (*[False] * len(tokens.prompt), *map(bool, tokens.mask))
             text = Example((*tokens.prompt, *tokens.tokens), learn)
-            old = torch.tensor(tokens.log_probs)[torch.tensor(tokens.mask).bool()]
-            samples.append(Sample(text, old, of_turns.float().repeat_interleave(lengths)))
+            old_log_probs = torch.tensor(tokens.log_probs)[torch.tensor(tokens.mask).bool()]
+            samples.append(Sample(text, old_log_probs, per_turn.float().repeat_interleave(lengths)))
         return samples
 
     @torch.no_grad()
     def reference_log_probs(self, samples: Sequence[Sample]) -> list[Tensor] | None:
         """Log-probabilities of each sample's tokens under the reference, [m] each.
 
-        The reference is the model as it was before training: a copy of it, or the model without
-        its adapter.
+        The reference is the model before training: a copy of it, or the model without its adapter.
+
+        Returns:
+            None if there is no KL penalty.
         """
         if not self._config.loss.beta:
             return None
-        adapter, found = self.adapter, dict[int, Tensor]()
+        adapter, results = self.adapter, dict[int, Tensor]()
         with nullcontext(self._reference) if adapter is None else adapter.disabled() as model:
-            for part, texts in self._passes(samples):
+            for indices, texts in self._passes(samples):
                 values, _ = token_log_probs(model, texts, temperature=self._config.temperature)
-                lengths = [len(samples[place].old) for place in part]
-                found |= zip(part, torch.split(values, lengths), strict=True)
-        return [found[place] for place in range(len(samples))]
+                lengths = [len(samples[index].old_log_probs) for index in indices]
+                results |= zip(indices, torch.split(values, lengths), strict=True)
+        return [results[index] for index in range(len(samples))]
 
     def gradient(
         self, samples: Sequence[Sample], reference: Sequence[Tensor] | None
@@ -366,35 +370,35 @@ class ReferenceTrainer:
         """Compute the gradient of the loss over the samples of all processes.
 
         Returns:
-            The metrics of the loss.
+            The metrics of the loss, over all processes.
         """
         config, device = self._config, self._model.device
         counts = self._processes.sum_of(
-            {"rollouts": len(samples), "tokens": sum(len(each.old) for each in samples)}
+            {"rollouts": len(samples), "tokens": sum(len(each.old_log_probs) for each in samples)}
         )
         totals = Totals(counts["rollouts"], counts["tokens"], config.max_completion_length)
-        self._model.train(config.gradient_checkpointing)
+        self._model.train(config.gradient_checkpointing)  # which needs training mode
         sums: dict[str, Tensor] = {}
-        for part, texts in self._passes(samples):
+        for indices, texts in self._passes(samples):
             log_probs, entropy = token_log_probs(  # [M], [M]
                 self._model,
                 texts,
                 temperature=config.temperature,
                 entropy=config.loss.entropy_bonus > 0,
             )
-            rows = [samples[place] for place in part]
-            lengths = torch.tensor([len(each.old) for each in rows])
+            chosen = [samples[index] for index in indices]
+            lengths = torch.tensor([len(each.old_log_probs) for each in chosen])
             batch = Pass(
                 log_probs,
-                moved(torch.cat([each.old for each in rows]), device),
-                moved(torch.cat([each.advantages for each in rows]), device),
-                moved(torch.arange(len(rows)).repeat_interleave(lengths), device),
+                moved(torch.cat([each.old_log_probs for each in chosen]), device),
+                moved(torch.cat([each.advantages for each in chosen]), device),
+                moved(torch.arange(len(chosen)).repeat_interleave(lengths), device),
             )
             loss, metrics = policy_loss(
                 batch,
                 config.loss,
                 totals,
-                reference=None if reference is None else torch.cat([reference[p] for p in part]),
+                reference=None if reference is None else torch.cat([reference[i] for i in indices]),
                 entropy=entropy,
             )
             loss.backward()  # type: ignore[no-untyped-call]
@@ -406,34 +410,35 @@ class ReferenceTrainer:
         return {**summed, "learnt_tokens": totals.tokens}
 
     def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
-        """The places and texts of the samples of each forward pass."""
+        """The indices and texts of the samples of each forward pass."""
         texts = [sample.text for sample in samples]
-        for part in passes(texts, self._config.tokens_per_pass, self._model):
-            yield part, [texts[place] for place in part]
+        for indices in passes(texts, self._config.tokens_per_pass, self._model):
+            yield indices, [texts[index] for index in indices]
 
     def learning_rate(self) -> float:
         """The scheduled learning rate of the next update; skipped updates do not count."""
         config, step = self._config, self._optimizer.updates + 1
-        rise = min(1.0, step / (config.lr_warmup_steps + 1))
-        after = step - config.lr_warmup_steps - 1
-        done = max(0.0, after / max(config.steps - config.lr_warmup_steps, 1))
-        fall = {"constant": 1.0, "linear": 1 - done, "cosine": (1 + math.cos(math.pi * done)) / 2}
-        return config.learning_rate * rise * fall[config.lr_decay]
+        warmup = min(1.0, step / (config.lr_warmup_steps + 1))
+        after_warmup = step - config.lr_warmup_steps - 1
+        progress = max(0.0, after_warmup / max(config.steps - config.lr_warmup_steps, 1))
+        cosine = (1 + math.cos(math.pi * progress)) / 2
+        decay = {"constant": 1.0, "linear": 1 - progress, "cosine": cosine}[config.lr_decay]
+        return config.learning_rate * warmup * decay
 
     # Checkpoints ----------------------------------------------------------------------------------
 
     def _roll_back(self, reasons: Sequence[str]) -> None:
         """Restore weights, optimizer and schedule of the last healthy checkpoint.
 
-        Steps and tasks go on, and rollouts are sampled by the number of their step, so the batch
-        that led here is not sampled again.
+        The step count and the task order continue, and rollouts are seeded with their step, so the
+        batch that led here is not sampled again.
 
         Raises:
             TrainingStopped: There is no healthy checkpoint.
         """
         step = self._guards.choose_snapshot(self._saved_steps())
         if step is None:
-            cure = "Lower save_every or raise keep, or begin again with a longer warm-up."
+            cure = "Lower save_every or raise keep, or start again after a longer warm-up."
             raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
         self._load(step)
         if self._processes.is_main:
@@ -472,11 +477,11 @@ class ReferenceTrainer:
         self.step = step
 
     def _saved_steps(self) -> list[int]:
-        """The steps with a checkpoint, as process 0 sees them."""
+        """The steps with a complete checkpoint, listed by process 0."""
         return self._processes.from_main(self._checkpoints.steps)
 
     def _held_out(self) -> Mapping[str, float] | None:
-        """The metrics of an evaluation on held-out tasks, which process 0 makes."""
+        """The result of `evaluate`, called in process 0."""
         return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))
 
 
@@ -487,22 +492,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Train a model from the command line: `python -m adapters.reference.train --help`."""
     parser = argparse.ArgumentParser(
         prog="python -m adapters.reference.train",
-        description="Train a chat model with GRPO on a tool environment. The same command resumes"
-        " from the last checkpoint. With torchrun several processes share the tasks of a batch.",
+        description="Train a chat model with GRPO on a tool environment. Run the same command again"
+        " to resume from the last checkpoint. With torchrun, processes share the tasks of a batch.",
     )
     add = parser.add_argument
     add("model", help="folder or hub id of a chat model")
     add("env_id", help="environment, such as sqlgym/Explore-v0")
-    add("--out", type=Path, default=Path("runs/reference"), help="folder of metrics, checkpoints")
-    add("--env", type=yaml.safe_load, default={}, help="its arguments: '{dataset: my.db}'")
-    add("--eval-env", type=yaml.safe_load, help="those of evaluations: '{split: dev}'; none: none")
+    out_help = "folder of metrics.jsonl, checkpoint-N and final (default: runs/reference)"
+    env_help = "environment arguments in YAML, such as '{dataset: my.db}'"
+    eval_help = "arguments that evaluations add to --env: '{split: dev}' (default: no evaluations)"
+    add("--out", type=Path, default=Path("runs/reference"), help=out_help)
+    add("--env", type=yaml.safe_load, default={}, help=env_help)
+    add("--eval-env", type=yaml.safe_load, help=eval_help)
     add("--eval-every", type=int, default=20, help="steps between evaluations (default: 20)")
-    add("--eval-tasks", type=int, default=64, help="tasks of an evaluation (default: 64)")
-    add("--lora-rank", type=int, help="train a LoRA adapter of this rank")
-    settings = parser.add_argument_group("settings of the training, values as in YAML")
+    add("--eval-tasks", type=int, default=64, help="tasks per evaluation (default: 64)")
+    add("--lora-rank", type=int, help="rank of a LoRA adapter (default: train all weights)")
+    settings = parser.add_argument_group("training settings, with values in YAML")
     for name, info in ReferenceConfig.model_fields.items():
         value = info.get_default(call_default_factory=True)
-        shown = value.model_dump(exclude_defaults=True) if isinstance(value, BaseModel) else value
+        shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
         about = " ".join((info.description or "").split()).replace("%", "%%")
         settings.add_argument(
             f"--{name.replace('_', '-')}",
@@ -525,14 +533,15 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
     model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
     given.out.mkdir(parents=True, exist_ok=True)
     file = given.out / "metrics.jsonl"
-    if processes.is_main:  # steps after the last checkpoint are made again
+    if processes.is_main:  # drop the metrics of steps after the checkpoint to resume from
         saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
         lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
         file.unlink(missing_ok=True)
         append_lines(file, lines)
+        evaluated = [line["step"] for line in lines if line["phase"] == "selection"]
 
     def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
-        append_lines(file, [{"step": step, **metrics}])
+        append_lines(file, [{"phase": "grpo", "step": step, **metrics}])
         names = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
         shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in names if name in metrics)
         say(f"step {step} of {config.steps}: {shown}")
@@ -543,14 +552,18 @@ def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
         return Player(model, tokenizer, given.env_id, arguments, engine=trainer.player.engine)
 
     def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
-        if given.eval_env is None or (step % given.eval_every and step < config.steps):
+        passed = not evaluated or step // given.eval_every > evaluated[-1] // given.eval_every
+        if given.eval_env is None or not (passed or step == config.steps) or step in evaluated:
             return {}
         tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
         with adapter.merged() if adapter is not None else nullcontext():
-            found = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
-        low, high = found.interval
-        say(f"step {step}: held-out accuracy {found.accuracy:.3f} ({low:.3f} to {high:.3f})")
-        return {"held_out_accuracy": found.accuracy, "held_out_episodes": float(found.episodes)}
+            result = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
+        low, high = result.interval
+        say(f"step {step}: held-out accuracy {result.accuracy:.3f} ({low:.3f} to {high:.3f})")
+        figures = {"held_out_accuracy": result.accuracy, "held_out_episodes": result.episodes}
+        append_lines(file, [{"phase": "selection", "step": step, **figures}])
+        evaluated.append(step)
+        return figures
 
     rank = given.lora_rank
     trainer = ReferenceTrainer(

@@ -1,7 +1,7 @@
 """Text generation with a causal language model in this process.
 
-`Engine.generate` continues token sequences, turn by turn: it samples the model's turns and appends
-what a caller answers to them. Trainers, evaluations, policies and operators generate with it.
+`Engine.generate` continues token sequences turn by turn: it samples a turn, and appends the tokens
+that the caller returns as an answer. Trainers, evaluations, policies and operators use it.
 
 This package imports torch and transformers (the extra `train`); `import toolgym` does not import
 it.

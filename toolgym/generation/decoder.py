@@ -1,13 +1,13 @@
 """A causal language model over a KV cache with one slot for each sequence.
 
-Nothing here knows an architecture. The one call is `model(input_ids, attention_mask, position_ids,
-past_key_values)`, with a mask that is written out in full, (rows, 1, queries, columns). A token at
-position p of a sequence has its keys and values in column p of the slot, so that sequences of
-different length need no padding and a step writes in place. A query sees the columns up to its own
-position; later columns hold what earlier passes left, and are overwritten before they are seen.
+The code is independent of the architecture. It calls `model(input_ids, attention_mask,
+position_ids, past_key_values)` with a full mask, (rows, 1, queries, columns). A token at position
+p has its keys and values in column p of its slot, so sequences of different lengths need no
+padding, and a step writes in place. A query attends to the columns up to its own position; later
+columns hold values of earlier passes, and are overwritten before they are read.
 
-Whether a model keeps to this is measured: `check_model` compares with plain forward passes. A model
-with recurrent layers or with a mask of its own is refused there.
+`check_model` compares a model with plain forward passes, and refuses models with recurrent layers
+or with an attention mask of their own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from toolgym.errors import ConfigurationError
 from toolgym.generation.precision import in_float32
 
-_GROWTH: Final = 64  # columns are added by at least so many
+_GROWTH: Final = 64  # the number of columns is a multiple of this
 
 
 @dataclass
@@ -33,16 +33,16 @@ class _Window:
     """The slots and columns of the next forward pass, shared by all layers.
 
     Attributes:
-        slots: Slots of the cache.
-        least: Columns that are allocated at least.
+        slots: Number of slots of the cache.
+        min_columns: Minimum number of allocated columns.
         first: The first slot of the pass.
         rows: The slot of each row, (rows, 1).
         columns: The column of each new token, (rows, tokens).
-        width: The number of columns that the model reads.
+        width: Number of columns that the model reads.
     """
 
     slots: int
-    least: int
+    min_columns: int
     first: int
     rows: Tensor
     columns: Tensor
@@ -50,7 +50,7 @@ class _Window:
 
 
 class _SlotLayer(CacheLayerMixin):
-    """Keys and values of one layer, each (slots, heads, columns, size of a head)."""
+    """Keys and values of one layer, each (slots, heads, columns, head size)."""
 
     is_sliding = False
     keys: Tensor
@@ -61,7 +61,7 @@ class _SlotLayer(CacheLayerMixin):
         self._window = window
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Allocate no columns yet; `update` does."""
+        """Set shape and dtype, without columns; `update` allocates them."""
         self.keys, self.values = (
             new.new_zeros(self._window.slots, new.shape[1], 0, new.shape[3])
             for new in (key_states, value_states)
@@ -83,7 +83,7 @@ class _SlotLayer(CacheLayerMixin):
         return self.keys[read, :, : window.width], self.values[read, :, : window.width]
 
     def get_seq_length(self) -> int:
-        """Columns before the new tokens; rows differ, so this is the widest."""
+        """Columns before the new tokens, of the longest row."""
         return self._window.width - self._window.columns.shape[1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -91,16 +91,16 @@ class _SlotLayer(CacheLayerMixin):
         return self._window.width, 0
 
     def get_max_length(self) -> int:
-        """No limit."""
+        """-1: there is no limit."""
         return -1
 
-    def _widened(self, old: Tensor) -> Tensor:
-        """More columns, one of them behind all that are read, for tokens that only pad a pass."""
-        columns = max(self._window.width + 1, old.shape[2] * 5 // 4, self._window.least)
+    def _widened(self, cached: Tensor) -> Tensor:
+        """A copy with more columns; at least one is not read, for padding tokens of a pass."""
+        columns = max(self._window.width + 1, cached.shape[2] * 5 // 4, self._window.min_columns)
         columns = -(-columns // _GROWTH) * _GROWTH
         # Zeros, since masked columns still take part in a sum, and nan times 0 is nan.
-        wider = old.new_zeros(*old.shape[:2], columns, old.shape[3])
-        wider[:, :, : old.shape[2]] = old
+        wider = cached.new_zeros(*cached.shape[:2], columns, cached.shape[3])
+        wider[:, :, : cached.shape[2]] = cached
         return wider
 
 
@@ -108,20 +108,20 @@ class SlotCache(Cache):
     """The KV cache of a batch of sequences, for `model(past_key_values=...)`.
 
     Args:
-        slots: Most sequences.
-        columns: Tokens of a slot from the beginning on; more are added where they are needed.
+        slots: Maximum number of sequences.
+        columns: Initial number of tokens per slot; more are allocated as needed.
         device: The device of the model.
     """
 
     def __init__(self, slots: int, columns: int, device: torch.device) -> None:
         none = torch.zeros(0, 0, dtype=torch.long, device=device)
         window = _Window(slots, columns, 0, none, none, 0)
-        # The layers hold the window and not `self`: a cycle would keep the memory after use.
+        # The layers refer to the window and not to `self`: a cycle would delay freeing the memory.
         self.window = window
         super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))
 
     def arrange(self, sources: Sequence[int], columns: int) -> None:
-        """Let slot i have the first columns that slot `sources[i]` had."""
+        """Copy the first columns of slot `sources[i]` to slot i, for all i."""
         moved = [slot for slot, source in enumerate(sources) if slot != source]
         if not moved:
             return
@@ -143,12 +143,12 @@ class Decoder:
 
     Args:
         model: A causal language model, in evaluation mode.
-        slots: Most sequences.
-        columns: Tokens of a slot from the beginning on.
+        slots: Maximum number of sequences.
+        columns: Initial number of tokens per slot.
     """
 
     keeps_prefixes: bool = True
-    """Whether the first columns of a slot are those of the first tokens alone."""
+    """Whether the first columns of a slot can be copied as the cache of its first tokens."""
 
     def __init__(self, model: PreTrainedModel, slots: int, columns: int = 0) -> None:
         self.cache = SlotCache(slots, columns, model.device)
@@ -157,7 +157,7 @@ class Decoder:
         self._has_additive_mask = model.config._attn_implementation != "sdpa"
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
-        # The kernels of CUDA copy a mask whose rows are not aligned.
+        # CUDA kernels copy a mask whose rows are not aligned.
         self._multiple = 64 if model.device.type == "cuda" else 1
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
@@ -168,8 +168,8 @@ class Decoder:
             starts: The number of tokens that each slot holds already.
 
         Returns:
-            Logits after the last column of the pass, (rows, vocabulary): those of a row are its own
-            only if no row has more new tokens.
+            Logits after the last column of the pass, (rows, vocabulary). They are valid for the
+            rows with the most new tokens.
         """
         device = self.model.device
         length = max(map(len, texts))
@@ -177,7 +177,7 @@ class Decoder:
         width = -(-max(ends) // self._multiple) * self._multiple
         padded = [list(ids) + [ids[-1]] * (length - len(ids)) for ids in texts]
         columns = torch.tensor(starts, device=device)[:, None] + torch.arange(length, device=device)
-        # Padding is written behind all rows' ends, with the position of the row's last token.
+        # Padding goes to the column after the longest row, with the position of the last token.
         return self.logits(
             first,
             torch.tensor(padded, device=device),
@@ -189,11 +189,13 @@ class Decoder:
     def logits(
         self, first: int, tokens: Tensor, columns: Tensor, positions: Tensor, width: int
     ) -> Tensor:
-        """One forward pass over the slots from `first` on; it depends on no value of a tensor.
+        """One forward pass over the slots from `first` on, without waiting for the device.
 
         Args:
-            tokens: (rows, tokens), as `columns` and `positions`.
-            width: Columns that the model reads.
+            tokens: New tokens of each row, (rows, tokens).
+            columns: Their columns in the cache, (rows, tokens).
+            positions: Their position ids, (rows, tokens).
+            width: Number of columns that the model reads.
 
         Returns:
             Logits after the last token, (rows, vocabulary).
@@ -212,13 +214,13 @@ class Decoder:
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
-        """The attention mask, (rows, 1, queries, width); by kind of layer where kinds differ."""
-        own = columns[:, None, :, None]
-        every = torch.arange(width, device=columns.device)
-        visible = every <= own
+        """The attention mask, (rows, 1, queries, width); a dict by type of layer if needed."""
+        queries = columns[:, None, :, None]
+        keys = torch.arange(width, device=columns.device)
+        visible = keys <= queries
         if self._window is None:
             return self._mask_for_model(visible)
-        near = self._mask_for_model(visible & (every > own - self._window))
+        near = self._mask_for_model(visible & (keys > queries - self._window))
         if not self._kinds:
             return near
         return {
@@ -235,7 +237,7 @@ class Decoder:
         return hidden.masked_fill(visible, 0.0)
 
 
-_TOLERANCE: Final = 1e-2  # rounding makes 1e-5 of it; positions off by one, the least mistake, 2e-2
+_TOLERANCE: Final = 1e-2  # rounding causes 1e-5; positions off by one, the smallest mistake, 2e-2
 _KINDS: Final = {"full_attention", "sliding_attention"}
 
 
@@ -243,17 +245,17 @@ def check_model(model: PreTrainedModel) -> None:
     """Check that a model computes the same logits with a `SlotCache` as without a cache.
 
     Raises:
-        ConfigurationError: It does not, or cannot be called so.
+        ConfigurationError: The logits differ, or the call fails.
     """
     if not isinstance(model, PreTrainedModel):
         raise ConfigurationError(
-            f"generation takes a transformers model, and this is a {type(model).__name__}: take a"
-            " LoRA model's merge_and_unload(); to train one, hand over a LoraConfig as `adapter`."
+            f"generation needs a transformers model, got a {type(model).__name__}: for a LoRA model"
+            " use merge_and_unload(); to train an adapter, pass a LoraConfig as `lora`."
         )
     kinds = getattr(model.config.get_text_config(), "layer_types", None) or []
     unknown = sorted(set(kinds) - _KINDS)
     if unknown:
-        raise _refusal(model, f"it has layers of the kind {', '.join(unknown)}")
+        raise _refusal(model, f"it has layers of type {', '.join(unknown)}")
     was_training = model.training
     model.train(False)
     try:
@@ -266,12 +268,12 @@ def check_model(model: PreTrainedModel) -> None:
     finally:
         model.train(was_training)
     if not error <= _TOLERANCE:
-        raise _refusal(model, f"its logits differ by {error:.2g} of their spread")
+        raise _refusal(model, f"its logits differ by {error:.2g} of their standard deviation")
 
 
 @torch.inference_mode()
 def _cached_error(model: PreTrainedModel) -> float:
-    """The largest difference to plain forward passes, in standard deviations of the logits."""
+    """The largest difference from plain forward passes, in standard deviations of the logits."""
     vocabulary = model.config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(0)
     one, two, three = (
@@ -291,9 +293,9 @@ def _cached_error(model: PreTrainedModel) -> float:
     return float(((cached - uncached).abs().max() / uncached.std()).float())
 
 
-def _refusal(model: PreTrainedModel, what: str) -> ConfigurationError:
+def _refusal(model: PreTrainedModel, problem: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{type(model).__name__} does not compute with our KV cache what it computes without"
-        f" ({what}). Load it with attn_implementation='sdpa' or 'eager'; if that does not help, its"
-        " layers keep another memory than keys and values: to train it, use --trainer trl."
+        f"{type(model).__name__} does not compute the same with the KV cache of toolgym as without"
+        f" ({problem}). Load it with attn_implementation='sdpa' or 'eager'; if that does not help,"
+        " its layers have other states than keys and values: to train it, use --trainer trl."
     )

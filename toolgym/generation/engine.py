@@ -1,18 +1,17 @@
-"""The generation engine: token sequences in, sampled turns and appended answers out.
+"""The generation engine: continues token sequences with sampled turns and appended answers.
 
 All sequences of a call advance together, each in a slot of one KV cache.
 
-    admit      waiting sequences take free slots; each distinct prompt is read once and copied
-    decode     the active sequences get a token each, or on CUDA several before the host looks
-    reply      turns that are over are answered, and the answers are read; ended ones free a slot
+    admit      waiting sequences get free slots; each distinct prompt is read once and copied
+    decode     samples a token for each active sequence, on CUDA several per synchronization
+    answer     calls `reply` for finished turns, reads the answers, and frees slots
 
-A sequence whose turn is over waits for its reply. Replies are asked for where no sequence is active
-or at least half of them wait, so that answers, which take a pass of their own, are read together.
+A sequence whose turn is over waits for its reply. `reply` is called when no sequence is active or
+at least half of them wait, so that answers, which take a pass of their own, are read together.
 
 On CUDA shapes are rounded up: rows to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on, columns to
 three significant bits, in a cache of fixed size, so that a step of each shape can be recorded
-(`toolgym.generation.steps`).
-On a CPU a step computes exactly the rows and columns that there are.
+(`toolgym.generation.steps`). On a CPU shapes are exact.
 """
 
 from __future__ import annotations
@@ -37,29 +36,29 @@ from toolgym.generation.shared_prompts import can_share, sharing
 from toolgym.generation.steps import Row, Steps
 
 TOKENS_READ: Final = 16_384
-"""Tokens of prompts or answers in one pass; each takes some 20 bytes for every hidden unit."""
-_COMMON: Final = 128  # tokens from which on the beginning of different prompts is read once
-_STEPS: Final = 8  # between two looks at the tokens, on CUDA
-_NARROWEST: Final = 128  # columns, on CUDA
-_SHARE: Final = 0.4  # of the free memory of a GPU that a cache may take
-_LEAST_SHARE: Final = 0.1  # which it may take although less is left beside what is reserved
+"""Maximum tokens of prompts or answers per pass; each takes about 20 bytes per hidden unit."""
+_COMMON: Final = 128  # minimum length of a common prefix of different prompts that is read once
+_STEPS: Final = 8  # decoding steps per synchronization, on CUDA
+_NARROWEST: Final = 128  # minimum number of columns, on CUDA
+_SHARE: Final = 0.4  # maximum share of the free GPU memory that a cache takes
+_LEAST_SHARE: Final = 0.1  # share that it takes even if less is left besides what is reserved
 _log: Final = logging.getLogger(__name__)
 
 
 @dataclass(eq=False)
 class Generation:
-    """A token sequence in generation; `Engine.generate` extends its lists.
+    """A token sequence to continue; `Engine.generate` extends its lists.
 
     Attributes:
-        prompt: Its first tokens.
-        stream: The name of its random numbers: the n-th of `tokens` is drawn with the n-th uniform
-            number of that stream, whatever the batch.
-        max_tokens: Most tokens in `tokens`, appended ones included.
+        prompt: Prompt tokens.
+        stream: Name that seeds the random numbers: the n-th of `tokens` is sampled with the n-th
+            uniform number of the stream, whatever the batch.
+        max_tokens: Maximum length of `tokens`, appended answers included.
         tokens: The tokens after the prompt: sampled turns and appended answers.
         mask: 1 where a token was sampled, 0 where it was appended.
         log_probs: Log-probabilities at sampling, under the tempered distribution; 0.0 where a token
             was appended or temperature is 0.
-        turns: Begin and end of each sampled turn in `tokens`.
+        turns: Start and end of each sampled turn in `tokens`.
     """
 
     prompt: list[int]
@@ -72,17 +71,18 @@ class Generation:
 
 
 Reply = Callable[[list[Generation]], list[list[int] | None]]
-"""Answers generations whose turn is over: None ends one, tokens are appended to it."""
+"""Function from generations whose turn is over to their answers: tokens to append, or None to end
+the generation."""
 
 
 class _Sequence:
     """A generation in a slot.
 
     Attributes:
-        limit: Most tokens after the prompt.
-        begin: Where its current turn begins in `tokens`.
-        unread: Tokens that are not in the cache; the last one is read by the next step.
-        active: Whether its turn goes on.
+        limit: Maximum number of tokens after the prompt.
+        begin: Start of the current turn in `tokens`.
+        unread: Tokens that are not in the cache yet; the next step reads the last one.
+        active: Whether the current turn goes on.
     """
 
     def __init__(self, generation: Generation, limit: int) -> None:
@@ -92,32 +92,32 @@ class _Sequence:
         self._uniforms = torch.zeros(0)
 
     def draw(self, temperature: float) -> None:
-        """Draw the numbers for all its tokens; the steps behind them read zeros."""
+        """Draw the uniform numbers of all its tokens, with zeros for steps after the last token."""
         self._uniforms = torch.zeros(self.limit + _STEPS + 1, dtype=torch.float64)
         if temperature:
             self._uniforms[: self.limit] = uniform_numbers(self.generation.stream, self.limit)
 
     @property
     def cached(self) -> int:
-        """Tokens in the cache."""
+        """Number of tokens in the cache."""
         length = len(self.generation.prompt) + len(self.generation.tokens)
         return length - len(self.unread)
 
     def room(self, turn_tokens: int | None) -> int:
-        """Tokens that its turn may still get."""
+        """Maximum number of further tokens of the current turn."""
         length = len(self.generation.tokens)
         left = self.limit - length
         return left if turn_tokens is None else min(left, self.begin + turn_tokens - length)
 
     def row(self, turn_tokens: int | None, steps: int) -> Row:
-        """Its row for some steps."""
+        """The row of the sequence for at most `steps` steps."""
         length = len(self.generation.tokens)
         room = self.room(turn_tokens) if self.active else 0
         uniforms = self._uniforms[length : length + steps + 1]
         return Row(self.unread[-1], self.cached, room, uniforms)
 
     def append(self, tokens: list[int], log_probs: list[float], sampled: int) -> None:
-        """Append tokens, sampled ones (1) or those of an answer (0)."""
+        """Append sampled tokens (`sampled` = 1) or tokens of an answer (0)."""
         self.generation.tokens += tokens
         self.generation.mask += [sampled] * len(tokens)
         self.generation.log_probs += log_probs
@@ -128,15 +128,16 @@ class Engine:
     """Generates with one model.
 
     Args:
-        model: A causal language model. One that `check_model` refuses is asked for one sequence
-            after another, with a cache of its own kind.
+        model: A causal language model. A model that `check_model` refuses generates one sequence
+            after another, with a cache of its own type.
         stop: Tokens that end a turn; they are part of it.
-        slots: Most sequences in the KV cache. On CUDA there are fewer if the cache would take more
-            than two fifths of the free memory, and it is kept for the next call (see `release`).
+        slots: Maximum number of sequences in the KV cache. On CUDA there are fewer if the cache
+            would take more than two fifths of the free memory, and the cache is kept for the next
+            call (see `release`).
 
     Attributes:
-        reserved: Bytes of the free memory of a GPU that the cache leaves to others, such as the
-            updates between two calls.
+        reserved: Bytes of the free GPU memory that the cache leaves to others, such as the updates
+            between two calls.
     """
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
@@ -156,16 +157,16 @@ class Engine:
     ) -> None:
         """Generate until each generation is ended or full.
 
-        A turn ends with a token of `stop`, after `turn_tokens` tokens, or where the generation has
-        `max_tokens` or the model no further position. Then `reply` is called with the generations
-        whose turn is over; an answer must leave room for at least one token.
+        A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
+        `max_tokens`, or at the last position of the model. Then `reply` is called with the
+        generations whose turn is over; an answer must leave room for at least one token.
 
         Args:
-            generations: Without tokens yet. One whose prompt leaves no room gets none, and no reply
-                is asked for it.
-            reply: None ends each generation after its first turn.
-            temperature: 0 takes the likeliest token.
-            turn_tokens: Most tokens of one turn.
+            generations: Generations without tokens. If a prompt leaves no room, its generation gets
+                no tokens and no reply.
+            reply: Answers finished turns; None ends each generation after its first turn.
+            temperature: Sampling temperature; 0 takes the likeliest token.
+            turn_tokens: Maximum tokens of one turn; None: no limit.
 
         Raises:
             ValueError: A prompt is empty, or an answer leaves no room.
@@ -211,7 +212,7 @@ class Engine:
             batch.decode(temperature, turn_tokens)
 
     def _batch(self, waiting: Collection[_Sequence]) -> _Batch:
-        """An empty batch for these sequences; a static cache is used again if it is enough."""
+        """An empty batch for these sequences; a static cache that is large enough is used again."""
         slots = min(self.slots, len(waiting))
         if self._cache == "own":
             return _Batch(OwnCacheDecoder(self.model, slots), self.stop, slots)
@@ -223,7 +224,7 @@ class Engine:
                 self._kept.clear()
                 return self._kept
             slots, columns = max(slots, self._kept.slots), max(columns, self._kept.columns)
-            self._kept = None  # its memory is free before the next one takes some
+            self._kept = None  # frees the memory before the next cache is allocated
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
@@ -237,13 +238,13 @@ class Engine:
         return self._kept
 
     def _column_bytes(self) -> int:
-        """Memory of one token in the cache, in bytes."""
+        """Bytes of one token in the cache."""
         decoder = Decoder(self.model, 1)
         decoder.feed(0, [[0]], [0])
         return sum(cached[0, :, 0].nbytes for cached in decoder.cache.tensors())
 
     def _choose_cache(self) -> None:
-        """Choose the fastest cache that gives the log-probabilities of plain forward passes."""
+        """Choose the fastest cache with the log-probabilities of plain forward passes."""
         try:
             check_model(self.model)
         except ConfigurationError as problem:
@@ -255,27 +256,27 @@ class Engine:
             self._try_static_cache()
 
     def _try_static_cache(self) -> None:
-        """Take the static cache, with CUDA graphs, if two turns of a few sequences come out right.
+        """Use the static cache, with CUDA graphs, if a trial has the right log-probabilities.
 
-        Its log-probabilities may be off by three times as much as those of the growing cache, which
-        differ from those of plain passes by rounding.
+        The error may be three times that of the growing cache, which differs from plain forward
+        passes by rounding only.
         """
         try:
             expected = self._trial_error()
             self._cache = "static"
             error = self._trial_error()
             self._can_record = self._kept is not None and self._kept.steps.records
-            problem = f"its log-probabilities are off by {error:.2g}, and {expected:.2g} without"
+            problem = f"its log-probabilities are off by {error:.2g}, without it by {expected:.2g}"
             if error <= 3 * expected + 1e-3:
                 return
-        except Exception as raised:  # noqa: BLE001 - whatever the driver says
+        except Exception as raised:  # noqa: BLE001 - drivers raise many types
             first = str(raised).strip().split("\n")[0]
             problem = f"{type(raised).__name__}: {first}"
         self._cache, self._kept = "growing", None
-        _log.warning("Generation goes without static cache and CUDA graphs: %s.", problem)
+        _log.warning("Generation uses no static cache and no CUDA graphs: %s.", problem)
 
     def _trial_error(self) -> float:
-        """The largest mean error of log-probabilities in two turns of a few sequences."""
+        """The largest mean error of log-probabilities of a few sequences with two turns."""
         vocabulary = self.model.config.get_text_config().vocab_size
         draw = torch.Generator().manual_seed(0)
         texts = [torch.randint(vocabulary, (n,), generator=draw).tolist() for n in (23, 9, 31)]
@@ -288,7 +289,7 @@ class Engine:
         return max(map(self._log_prob_error, trials))
 
     def _log_prob_error(self, made: Generation) -> float:
-        """The mean difference of recorded log-probabilities to those of one plain forward pass."""
+        """The mean difference of recorded log-probabilities from those of a plain forward pass."""
         ids = torch.tensor([made.prompt + made.tokens], device=self.model.device)
         logits = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1]
         plain = (
@@ -306,9 +307,9 @@ class _Batch:
     """The sequences in the slots of a decoder; sequence i has slot i.
 
     Args:
-        slots: Most sequences.
-        columns: Most tokens of a sequence, for a cache of fixed size and steps of rounded shapes.
-            0: the cache grows, and a step computes no more rows and columns than there are.
+        slots: Maximum number of sequences.
+        columns: Maximum tokens of a sequence, for a cache of fixed size and steps of rounded
+            shapes. 0: the cache grows, and shapes are exact.
         records: Whether steps are recorded as CUDA graphs.
     """
 
@@ -325,27 +326,26 @@ class _Batch:
         self.sequences: list[_Sequence] = []
         self._decoder, self._stop = decoder, stop
         self._can_share = not columns and can_share(decoder.model)
-        most = _STEPS if columns else 1
-        self.steps = Steps(decoder, slots, most, sorted(stop), records=records)
+        max_steps = _STEPS if columns else 1
+        self.steps = Steps(decoder, slots, max_steps, sorted(stop), records=records)
 
     def clear(self) -> None:
-        """Begin without sequences, and without graphs of a model that is another one now."""
+        """Remove all sequences, and the graphs that no longer fit the model."""
         self.sequences.clear()
         self.steps.forget_other_models()
 
     def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
-        """Fill the free slots; a prompt in none of them is read once, but for its last token."""
+        """Fill the free slots; new prompts are read once, without their last token, and copied."""
         first = len(self.sequences)
-        places = dict[tuple[int, ...], int]()
+        slot_of = dict[tuple[int, ...], int]()
         if self._decoder.keeps_prefixes:
-            places = {tuple(s.generation.prompt): slot for slot, s in enumerate(self.sequences)}
+            slot_of = {tuple(s.generation.prompt): slot for slot, s in enumerate(self.sequences)}
         copies = list[_Sequence]()
         while waiting and len(self.sequences) + len(copies) < self.slots:
             new = waiting.popleft()
             new.draw(temperature)
-            if places.setdefault(tuple(new.generation.prompt), len(self.sequences)) == len(
-                self.sequences
-            ):
+            next_slot = len(self.sequences)
+            if slot_of.setdefault(tuple(new.generation.prompt), next_slot) == next_slot:
                 self.sequences.append(new)
             else:
                 copies.append(new)
@@ -353,7 +353,7 @@ class _Batch:
         if prompts:
             start = self._read_common_beginning(first, prompts)
             self._read(first, [p[start:-1] or p[start:] for p in prompts], [start] * len(prompts))
-        sources = [places[tuple(s.generation.prompt)] for s in copies]
+        sources = [slot_of[tuple(s.generation.prompt)] for s in copies]
         self.sequences += copies
         self._decoder.cache.arrange(
             [*range(len(self.sequences) - len(copies)), *sources],
@@ -361,8 +361,8 @@ class _Batch:
         )
 
     def _read_common_beginning(self, first: int, prompts: Sequence[list[int]]) -> int:
-        """Read what all of some prompts begin with into their slots, once: its length."""
-        low, high = min(prompts), max(prompts)  # what lies between begins alike too
+        """Read the common prefix of the prompts once, copy it, and return its length."""
+        low, high = min(prompts), max(prompts)  # all prompts have the common prefix of these two
         shortest = min(map(len, prompts)) - 1
         common = next((n for n in range(shortest) if low[n] != high[n]), shortest)
         if len(prompts) == 1 or common < _COMMON:
@@ -374,35 +374,36 @@ class _Batch:
     def _read(self, first: int, texts: Sequence[list[int]], starts: Sequence[int]) -> None:
         """Read tokens into the slots from `first` on, in passes of bounded memory."""
         rows = max(1, TOKENS_READ // max(map(len, texts)))
-        for place in range(0, len(texts), rows):
-            part = slice(place, place + rows)
-            self._decoder.feed(first + place, texts[part], starts[part])
+        for start in range(0, len(texts), rows):
+            chunk = slice(start, start + rows)
+            self._decoder.feed(first + start, texts[chunk], starts[chunk])
 
     def decode(self, temperature: float, turn_tokens: int | None) -> None:
-        """Sample a token for each active sequence, or several where steps are rounded."""
-        active = [place for place, s in enumerate(self.sequences) if s.active]
+        """Sample a token for each active sequence; with a static cache, several tokens."""
+        active = [slot for slot, s in enumerate(self.sequences) if s.active]
         rows = self._rows(active[-1] + 1)
         if self._rows(len(active)) < rows:
             self._keep_first([s.active for s in self.sequences])
             rows = self._rows(len(active))
             active = list(range(len(active)))
-        going = [self.sequences[place] for place in active]
-        most = self.steps.most
-        steps = min(most, max(s.room(turn_tokens) for s in going))
+        going = [self.sequences[slot] for slot in active]
+        max_steps = self.steps.max_steps
+        steps = min(max_steps, max(s.room(turn_tokens) for s in going))
         width = max(s.cached for s in going) + steps
         if self.columns:
             width = min(_rounded_columns(width), self.columns)
-        part = [s.row(turn_tokens, most) for s in self.sequences[:rows]]
-        part += [Row(0, 0, 0, torch.zeros(most + 1, dtype=torch.float64))] * (rows - len(part))
+        batch = [s.row(turn_tokens, max_steps) for s in self.sequences[:rows]]
+        idle = Row(0, 0, 0, torch.zeros(max_steps + 1, dtype=torch.float64))
+        batch += [idle] * (rows - len(batch))
         with ExitStack() as contexts:
             if self._can_share:
                 prompts = [tuple(s.generation.prompt) for s in going]
                 contexts.enter_context(
                     sharing(self._decoder.model, prompts, [s.cached for s in going])
                 )
-            sampled = self.steps.run(part, steps, width, temperature)
-        for place in active:
-            sequence, (tokens, log_probs) = self.sequences[place], sampled[place]
+            sampled = self.steps.run(batch, steps, width, temperature)
+        for slot in active:
+            sequence, (tokens, log_probs) = self.sequences[slot], sampled[slot]
             sequence.append(tokens, log_probs, 1)
             if tokens[-1] in self._stop or sequence.room(turn_tokens) <= 0:
                 sequence.active = False
@@ -410,11 +411,11 @@ class _Batch:
                 generation.turns.append((sequence.begin, len(generation.tokens)))
 
     def _rows(self, count: int) -> int:
-        """Rows of a step for so many sequences."""
+        """Number of rows of a step for `count` sequences."""
         return min(_rounded(count), self.slots) if self.columns else count
 
     def answer(self, reply: Reply | None) -> None:
-        """Ask for the replies to all turns that are over, drop what is ended, read the answers."""
+        """Call `reply` for all finished turns, read the answers, and drop ended sequences."""
         self._keep_first([s.active for s in self.sequences])
         first = sum(s.active for s in self.sequences)
         over = self.sequences[first:]
@@ -442,17 +443,17 @@ class _Batch:
         """Swap sequences so that the wanted ones have the first slots."""
         count = sum(wanted)
         order = list(range(len(wanted)))
-        holes = [place for place in range(count) if not wanted[place]]
-        others = [place for place in range(count, len(wanted)) if wanted[place]]
+        holes = [slot for slot in range(count) if not wanted[slot]]
+        others = [slot for slot in range(count, len(wanted)) if wanted[slot]]
         for hole, other in zip(holes, others, strict=True):
             order[hole], order[other] = other, hole
         if holes:
             self._decoder.cache.arrange(order, max(s.cached for s in self.sequences))
-            self.sequences = [self.sequences[place] for place in order]
+            self.sequences = [self.sequences[slot] for slot in order]
 
 
 def _share(free: int, reserved: int) -> int:
-    """The part of some free memory that a cache may take.
+    """The part of the free memory that a cache may take.
 
     >>> [_share(100, reserved) for reserved in (0, 70, 200)]
     [40, 30, 10]
@@ -461,7 +462,7 @@ def _share(free: int, reserved: int) -> int:
 
 
 def _rounded(count: int) -> int:
-    """The next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
+    """The smallest of 1, 2, 3, 4, 6, 8, 12, 16 and so on that is not below a count.
 
     >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
     [1, 2, 3, 6, 8, 12, 128]
@@ -482,9 +483,9 @@ def _rounded_columns(count: int) -> int:
 
 @contextmanager
 def _generating(model: PreTrainedModel) -> Iterator[None]:
-    """A context for generation: evaluation mode, no gradients, no attention of cuDNN.
+    """A context for generation: evaluation mode, no gradients, no cuDNN attention.
 
-    cuDNN makes a plan for each new shape, in tens to hundreds of milliseconds.
+    cuDNN builds a plan for each new shape, in tens to hundreds of milliseconds.
     """
     was_training = model.training
     model.train(False)

@@ -21,11 +21,11 @@ def load(
 
     Args:
         source: A folder, or a name on the Hugging Face hub.
-        dtype: The weights' type; `auto` keeps that of the file.
-        device: Where to put the model; None: on the GPU if there is one, else on the CPU.
+        dtype: Data type of the weights; `auto` keeps that of the file.
+        device: Device of the model; None: the GPU if there is one, else the CPU.
 
     Raises:
-        Exception: Whatever the readers of damaged or missing files raise.
+        Exception: A file is missing or damaged; the type depends on its reader.
     """
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
@@ -34,17 +34,17 @@ def load(
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """Tokens that the model has positions for, and reads all in one way.
+    """Maximum number of tokens that the model reads with the same position encoding.
 
-    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies where a text outgrows their
-    original length; the keys of a cache are then those of another model.
+    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a text outgrows their
+    original length, and the keys in a cache no longer match.
     """
     config = model.config.get_text_config()
     longest = int(getattr(config, "max_position_embeddings", None) or 2**31)
     rope = getattr(config, "rope_parameters", None) or {}
-    for part in (rope, *rope.values()):  # of the whole model, or by kind of layer
-        if isinstance(part, dict) and part.get("rope_type") == "longrope":
-            longest = min(longest, int(part.get("original_max_position_embeddings") or longest))
+    for each in (rope, *rope.values()):  # parameters of the model, or by type of layer
+        if isinstance(each, dict) and each.get("rope_type") == "longrope":
+            longest = min(longest, int(each.get("original_max_position_embeddings") or longest))
     return longest
 
 

@@ -1,7 +1,7 @@
-"""A decoder for models that a `SlotCache` does not fit, such as those with recurrent layers.
+"""A decoder for models that do not work with a `SlotCache`, such as those with recurrent layers.
 
-Each sequence has a cache of the model's own kind and is read by itself, so a step of many sequences
-takes as many forward passes.
+Each sequence has a cache of the model's own type and is read alone, so a step takes a forward pass
+per sequence.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from toolgym.generation.decoder import Decoder
 
 
 class _OwnCaches:
-    """For each slot: the model's cache, the tokens in it, and the logits after the last of them."""
+    """For each slot: the model's cache, its number of tokens, and the logits after the last one."""
 
     def __init__(self, slots: int) -> None:
         self.slots: list[Any] = [None] * slots
 
     def arrange(self, sources: Sequence[int], columns: int) -> None:
-        """Let slot i have what slot `sources[i]` had."""
-        taken = set[int]()
+        """Move or copy the cache of slot `sources[i]` to slot i, for all i."""
+        moved = set[int]()
         for slot, source in enumerate([self.slots[source] for source in sources]):
-            self.slots[slot] = copy.deepcopy(source) if id(source) in taken else source
-            taken.add(id(source))
+            self.slots[slot] = copy.deepcopy(source) if id(source) in moved else source
+            moved.add(id(source))
 
     def tensors(self) -> Iterator[Tensor]:
-        """None that are laid out in slots and columns."""
+        """Empty: no tensor is laid out in slots and columns."""
         return iter(())
 
 
@@ -45,7 +45,7 @@ class OwnCacheDecoder(Decoder):
         self.cache: Any = _OwnCaches(slots)
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """As `Decoder.feed`; all logits are those after the last token of their row."""
+        """As `Decoder.feed`, with logits after the last token of each row."""
         pairs = enumerate(zip(texts, starts, strict=True), first)
         return torch.stack([self._read(slot, text, start) for slot, (text, start) in pairs])
 
@@ -57,7 +57,7 @@ class OwnCacheDecoder(Decoder):
 
     def _read(self, slot: int, text: Sequence[int], start: int) -> Tensor:
         cache, length, logits = self.cache.slots[slot] if start else (None, 0, torch.empty(0))
-        new = list(text[length - start :])  # what is not in the cache yet
+        new = list(text[length - start :])  # tokens that are not in the cache yet
         if new:
             device, end = self.model.device, length + len(new)
             out = self.model(

@@ -16,9 +16,9 @@ _HALF = (torch.float16, torch.bfloat16)
 def in_float32(model: nn.Module) -> Iterator[None]:
     """A context in which a model computes in float32; afterwards its weights are the same tensors.
 
-    Whether a model computes the same in two ways is measured so: the rounding of half precision is
-    larger than the effect of a wrong position, and changes the choice of experts. One module is
-    widened at a time, since a float32 copy of a large model may not fit.
+    It is used to compare two ways to compute logits: the rounding error of half precision is larger
+    than the effect of a wrong position, and changes the choice of experts. One module is converted
+    at a time, since a float32 copy of a large model may not fit in memory.
     """
     handles = [
         handle

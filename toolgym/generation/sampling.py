@@ -1,9 +1,9 @@
-"""Sampling that depends on the name of a random stream alone, whatever the batch.
+"""Sampling with random numbers that depend only on the name of a stream, whatever the batch.
 
-Each stream gives uniform numbers from a `torch.Generator` that is seeded with its name. The n-th
-token of a sequence is the token of the cumulative distribution on which the n-th number falls, so
-neither the other sequences of a batch nor their order can change it, up to rounding: a batch of
-another width adds in another order, which can turn a near tie.
+Each stream has uniform numbers from a `torch.Generator` that is seeded with its name. The n-th
+token of a sequence is the inverse of the cumulative distribution at the n-th number, so it does not
+depend on the other sequences of a batch or their order, up to rounding: a batch of another width
+sums in another order, which can decide a near tie differently.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-_LARGE: Final = 4096  # tokens of a vocabulary above which it is searched in parts
-_PART: Final = 256
+_LARGE: Final = 4096  # vocabulary size above which the search has two levels
+_BLOCK: Final = 256  # tokens of a block of the first level
 
 
 def uniform_numbers(stream: str, count: int) -> Tensor:
@@ -30,8 +30,8 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
 
     Args:
         logits: (rows, vocabulary).
-        uniforms: (rows,), a number in [0, 1) for each.
-        temperature: 0 takes the likeliest token.
+        uniforms: (rows,), a number in [0, 1) for each row.
+        temperature: Sampling temperature; 0 takes the likeliest token.
 
     Returns:
         The tokens, (rows,), and their log-probabilities under the tempered distribution, (rows,)
@@ -48,27 +48,27 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
 
 
 def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """The token of each row on which its number falls, (rows,)."""
+    """The inverse of the cumulative distribution of each row at its number, (rows,)."""
     vocabulary = probabilities.shape[1]
     if vocabulary <= _LARGE:
         sums = probabilities.cumsum(dim=1, dtype=torch.float64)
-        # Scaled by the last sum, which rounding leaves a hair off 1.
-        return _place(sums, uniforms * sums[:, -1])
-    # First the part of the vocabulary, then the token in it: a running sum over all of 50,000
+        # Scaled by the last sum, which differs from 1 by rounding.
+        return _index_above(sums, uniforms * sums[:, -1])
+    # Find the block of the vocabulary, then the token in it: a running sum over all of 50,000
     # tokens takes a twentieth of a step of a small model.
-    parts = nn.functional.pad(probabilities, (0, -vocabulary % _PART)).view(
-        len(uniforms), -1, _PART
+    blocks = nn.functional.pad(probabilities, (0, -vocabulary % _BLOCK)).view(
+        len(uniforms), -1, _BLOCK
     )
-    until = parts.sum(dim=2, dtype=torch.float64).cumsum(dim=1)
-    points = uniforms * until[:, -1]
-    part = _place(until, points)[:, None]
-    before = nn.functional.pad(until, (1, 0)).gather(1, part)
-    within = parts.gather(1, part[..., None].expand(-1, -1, _PART)).squeeze(1)
-    place = _place(before + within.cumsum(dim=1, dtype=torch.float64), points)
-    return (part.squeeze(1) * _PART + place).clamp(max=vocabulary - 1)
+    sums = blocks.sum(dim=2, dtype=torch.float64).cumsum(dim=1)
+    points = uniforms * sums[:, -1]
+    block = _index_above(sums, points)[:, None]
+    before = nn.functional.pad(sums, (1, 0)).gather(1, block)
+    within = blocks.gather(1, block[..., None].expand(-1, -1, _BLOCK)).squeeze(1)
+    index = _index_above(before + within.cumsum(dim=1, dtype=torch.float64), points)
+    return (block.squeeze(1) * _BLOCK + index).clamp(max=vocabulary - 1)
 
 
-def _place(sums: Tensor, points: Tensor) -> Tensor:
-    """The first place of each row whose sum lies above its point, (rows,)."""
+def _index_above(sums: Tensor, points: Tensor) -> Tensor:
+    """The first index of each row whose sum is above its point, (rows,)."""
     found = torch.searchsorted(sums, points[:, None], right=True).squeeze(1)
     return found.clamp(max=sums.shape[1] - 1)

@@ -1,9 +1,9 @@
-"""Attention of a decoding step on a CPU that reads the prompt of several rows once.
+"""Attention of a decoding step on a CPU that reads a prompt shared by several rows once.
 
-A step does little but read keys and values, and in a group of rollouts most of them are those of
-the same prompt. The queries of all rows of a group attend to the prompt in one row together, each
-row to its own rest, and the two results are joined by the sums of their exponentials (Juravsky et
-al. 2024, arXiv:2402.05099). PyTorch's kernel for CPUs returns these sums.
+A step spends most of its time on reading keys and values, and in a group of rollouts most of them
+belong to the same prompt. The queries of all rows of a group attend to the prompt together, then
+each row to its own columns, and the two results are combined by their log-sum-exps (Juravsky et al.
+2024, arXiv:2402.05099). PyTorch's kernel for CPUs returns these.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import AttentionInterface
 
 _NAME: Final = "toolgym_shared_prompts"
-_LEAST: Final = 128  # tokens of a prompt from which on it is read once
-_SMALL: Final = 10**7  # parameters below which attention takes too little time
+_LEAST: Final = 128  # minimum tokens of a prompt that is read once
+_SMALL: Final = 10**7  # parameters of a model below which attention takes too little time
 _kernel: Final[Any] = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
 class _Group(NamedTuple):
-    """Rows with one prompt, or all those whose prompt no other has."""
+    """Rows with the same prompt, or all rows whose prompt is not shared."""
 
     rows: Tensor
     common: int  # columns that are the same in all rows
     width: int
-    mask: Tensor  # (rows, 1, 1, width - common), to be added
+    mask: Tensor  # additive, (rows, 1, 1, width - common)
 
 
-_groups: list[_Group] = []  # of the step under way
+_groups: list[_Group] = []  # groups of the current step
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Whether attention is a softmax over all columns, and takes a noticeable share of a step."""
+    """Whether a model is on a CPU, has full attention (sdpa), and at least ten million weights."""
     config: Any = model.config.get_text_config()
     return (
         _kernel is not None
@@ -63,7 +63,7 @@ def sharing(
         found.setdefault(prompt, []).append(row)
     groups = {p: rows for p, rows in found.items() if len(rows) > 1 and len(p) >= _LEAST}
     alone = [row for prompt, rows in found.items() if prompt not in groups for row in rows]
-    if len(prompts) < 2 * (len(groups) + len(alone)):  # too few have anything in common
+    if len(prompts) < 2 * (len(groups) + len(alone)):  # too few rows share a prompt
         yield
         return
     own = model.config._attn_implementation
@@ -93,25 +93,26 @@ def _attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """What `transformers` calls for attention, with (rows, heads, 1, size) and all columns."""
+    """The attention function for `transformers`: queries (rows, heads, 1, size), all columns."""
     count, heads, _, size = query.shape
     kv_heads = key.shape[1]
-    queries = query.view(count, kv_heads, -1, size)  # of the heads that share keys
+    queries = query.view(count, kv_heads, -1, size)  # grouped by the heads that share keys
     result = torch.empty_like(queries)
     for rows, common, width, mask in _groups:
-        asked = queries[rows]
+        q = queries[rows]
         k, v = key[rows, :, common:width], value[rows, :, common:width]
-        mask = mask.expand(-1, kv_heads, asked.shape[2], -1)
-        got, sums = _kernel(asked, k, v, 0.0, False, attn_mask=mask, scale=scaling)
+        mask = mask.expand(-1, kv_heads, q.shape[2], -1)
+        output, log_sums = _kernel(q, k, v, 0.0, False, attn_mask=mask, scale=scaling)
         if common:
-            together = asked.transpose(0, 1).reshape(1, kv_heads, -1, size)
+            q = q.transpose(0, 1).reshape(1, kv_heads, -1, size)
             first = int(rows[0])
             k, v = key[first : first + 1, :, :common], value[first : first + 1, :, :common]
-            shared, shared_sums = _kernel(together, k, v, 0.0, False, scale=scaling)
+            shared, shared_sums = _kernel(q, k, v, 0.0, False, scale=scaling)
             shared = shared.view(kv_heads, len(rows), -1, size).transpose(0, 1)
             shared_sums = shared_sums.view(kv_heads, len(rows), -1).transpose(0, 1)
-            got = got.lerp(shared, torch.sigmoid(shared_sums - sums)[..., None].to(got.dtype))
-        result[rows] = got
+            share = torch.sigmoid(shared_sums - log_sums)[..., None].to(output.dtype)
+            output = output.lerp(shared, share)
+        result[rows] = output
     return result.view(count, 1, heads, size), None
 
 

@@ -1,10 +1,10 @@
-"""Decoding steps whose state lies on the device: several steps run without a look at their tokens.
+"""Decoding steps with their state on the device: several steps run without synchronization.
 
-A step reads the pending token of each row, samples the next, and notes it, unless the row has
-stopped: then it computes the same values again and changes nothing. All of it has fixed shapes and
-is done in place, so that on CUDA a step is recorded once as a graph for each number of rows and
-width, and replayed by one call: driven from Python, the 1,350 kernels of a step of a model with 30
-layers take 25 ms to launch, several times as long as they run.
+A step reads the pending token of each row, and samples and stores the next one. For a row that has
+stopped, it computes the same values again and changes nothing. Shapes are fixed and all state is
+updated in place, so that on CUDA a step is recorded as a graph for each number of rows and width,
+and replayed by one call: launched from Python, the 1,350 kernels of a step of a model with 30
+layers take 25 ms, several times as long as they run.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
-    """A row before some steps.
+    """The state of a row before a run of steps.
 
     Attributes:
-        token: Its last token, which is not in the cache yet.
+        token: The last token, which is not in the cache yet.
         column: The position of that token.
-        room: Most tokens that it may get; 0: the row is idle.
-        uniforms: A uniform number for each of the next tokens.
+        room: Maximum number of further tokens; 0: the row is idle.
+        uniforms: A uniform number for each further token.
     """
 
     token: int
@@ -44,26 +44,26 @@ class Steps:
     """The decoding steps of one decoder.
 
     Args:
-        decoder: Of a cache that is never allocated anew, if graphs are recorded.
-        slots: Most rows.
-        most: Most steps without a look at their tokens.
-        stop: Tokens after which a row gets no more.
+        decoder: The decoder; if graphs are recorded, its cache must not be reallocated.
+        slots: Maximum number of rows.
+        max_steps: Maximum number of steps per run.
+        stop: Tokens that end a turn.
         records: Whether steps are recorded as CUDA graphs.
     """
 
     def __init__(
-        self, decoder: Decoder, slots: int, most: int, stop: Sequence[int], *, records: bool
+        self, decoder: Decoder, slots: int, max_steps: int, stop: Sequence[int], *, records: bool
     ) -> None:
         device = decoder.model.device
-        self._decoder, self.most = decoder, most
+        self._decoder, self.max_steps = decoder, max_steps
         self._stop = torch.tensor(stop, dtype=torch.long, device=device)
-        # By row: the pending token, its column, tokens that may follow, tokens of these steps.
+        # For each row: the pending token, its column, the room, the tokens sampled in this run.
         self._counts = torch.zeros(4, slots, dtype=torch.long, device=device)
         self._alive = torch.zeros(slots, dtype=torch.bool, device=device)
-        # One column more: rows that have stopped read and write there.
-        self._uniforms = torch.zeros(slots, most + 1, dtype=torch.float64, device=device)
-        self._tokens = torch.zeros(slots, most + 1, dtype=torch.long, device=device)
-        self._log_probs = torch.zeros(slots, most + 1, device=device)
+        # Stopped rows read and write an additional last column.
+        self._uniforms = torch.zeros(slots, max_steps + 1, dtype=torch.float64, device=device)
+        self._tokens = torch.zeros(slots, max_steps + 1, dtype=torch.long, device=device)
+        self._log_probs = torch.zeros(slots, max_steps + 1, device=device)
         self.records = records
         self._graphs: dict[tuple[int, int, float], Any] = {}
         self._pool: Any = None
@@ -71,10 +71,10 @@ class Steps:
         self._recorded_of: list[Any] = []
 
     def forget_other_models(self) -> None:
-        """Drop the graphs if a weight has other memory than when they were recorded.
+        """Drop the graphs if a weight has another address than at recording.
 
-        Also if adapters (of peft) are merged, switched off or chosen in another way, since a graph
-        holds the kernels of one way.
+        Also if peft adapters are merged, disabled or selected differently, since a graph has the
+        kernels of one mode.
         """
         model = self._decoder.model
         found: list[Any] = [t.data_ptr() for t in (*model.parameters(), *model.buffers())]
@@ -89,19 +89,19 @@ class Steps:
     def run(
         self, rows: Sequence[Row], steps: int, width: int, temperature: float
     ) -> list[tuple[list[int], list[float]]]:
-        """Run some steps over the first slots.
+        """Run `steps` decoding steps over the first slots.
 
         Args:
-            rows: One for each slot from the first one on.
-            steps: At most `most`.
-            width: Columns that the model reads, enough for the last step.
+            rows: The rows of the first slots.
+            steps: Number of steps, at most `max_steps`.
+            width: Number of columns that the model reads, enough for the last step.
 
         Returns:
             The sampled tokens of each row and their log-probabilities.
         """
         count = len(rows)
         tokens, columns, room, uniforms = zip(*rows, strict=True)
-        self._alive[:count] = False  # while a step is recorded, nothing may change
+        self._alive[:count] = False  # so that recording a step changes nothing
         self._counts[:, :count] = torch.tensor([tokens, columns, room, [0] * count])
         self._uniforms[:count] = torch.stack(uniforms)
         step = self._step_of(count, width, temperature)
@@ -109,20 +109,20 @@ class Steps:
         for _ in range(steps):
             step()
         counts = self._counts[3, :count].tolist()
-        written = self._tokens[:count].tolist(), self._log_probs[:count].tolist()
-        return [(t[:n], p[:n]) for n, t, p in zip(counts, *written, strict=True)]
+        sampled = self._tokens[:count].tolist(), self._log_probs[:count].tolist()
+        return [(t[:n], p[:n]) for n, t, p in zip(counts, *sampled, strict=True)]
 
     def _step(self, rows: int, width: int, temperature: float) -> None:
-        """One step, all in place and without a value that the host would have to know."""
+        """One step, in place and without synchronization with the host."""
         token, column, room, count = self._counts[:, :rows]
         alive = self._alive[:rows]
         columns = column[:, None]
         logits = self._decoder.logits(0, token[:, None], columns, columns, width)
-        place = count.masked_fill(~alive, self.most)[:, None]
-        uniforms = self._uniforms[:rows].gather(1, place).squeeze(1)
+        index = count.masked_fill(~alive, self.max_steps)[:, None]
+        uniforms = self._uniforms[:rows].gather(1, index).squeeze(1)
         sampled, log_probs = sample(logits, uniforms, temperature)
-        self._tokens[:rows].scatter_(1, place, sampled[:, None])
-        self._log_probs[:rows].scatter_(1, place, log_probs[:, None])
+        self._tokens[:rows].scatter_(1, index, sampled[:, None])
+        self._log_probs[:rows].scatter_(1, index, log_probs[:, None])
         token.copy_(torch.where(alive, sampled, token))
         column.add_(alive)
         count.add_(alive)
@@ -130,7 +130,7 @@ class Steps:
         alive.logical_and_(~has_stopped & (count < room))
 
     def _step_of(self, rows: int, width: int, temperature: float) -> Callable[[], object]:
-        """A step of these shapes: its graph, or where none is recorded the step itself."""
+        """A step of these shapes: its graph, or the step itself if none is recorded."""
 
         def step() -> None:
             self._step(rows, width, temperature)
@@ -141,7 +141,7 @@ class Steps:
         if key not in self._graphs:
             try:
                 self._graphs[key] = self._recorded(step)
-            except Exception as problem:  # noqa: BLE001 - whatever the driver says
+            except Exception as problem:  # noqa: BLE001 - drivers raise many types
                 self.records = False
                 self._graphs.clear()
                 _log.warning(
@@ -153,7 +153,7 @@ class Steps:
         return replay
 
     def _recorded(self, step: Callable[[], None]) -> Any:
-        """The CUDA graph of a step, after it has run once: kernels are loaded and chosen then."""
+        """Record the CUDA graph of a step, after a run that loads and chooses kernels."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         if self._stream is None:
@@ -177,7 +177,7 @@ class Steps:
             with torch.cuda.stream(self._stream), recording:
                 step()
         except Exception:
-            # A failed recording leaves the generator and the allocator as if it went on.
+            # A failed recording leaves generator and allocator in recording mode: reset them.
             with contextlib.suppress(Exception):
                 random.graphsafe_set_state(state)
             with contextlib.suppress(Exception):
@@ -188,9 +188,9 @@ class Steps:
 
 @contextlib.contextmanager
 def _refusing_waits() -> Any:
-    """A context that raises RuntimeError where the host waits for the device, as no graph can."""
+    """A context that raises RuntimeError if the host waits for the device: graphs cannot wait."""
     before = torch.cuda.get_sync_debug_mode()
-    with warnings.catch_warnings():  # the mode is a prototype, and says so
+    with warnings.catch_warnings():  # the mode warns that it is a prototype
         warnings.simplefilter("ignore")
         torch.cuda.set_sync_debug_mode("error")
     try:

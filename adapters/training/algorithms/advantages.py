@@ -1,12 +1,12 @@
 """Advantage estimators by name: pure functions from the rewards of a batch to advantages.
 
 Rewards and groups are [N], one for each rollout. The rollouts of one task have the same group
-number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0 and takes no
-part in any mean. Statistics are over everything that is passed, so gather the rollouts of all
-processes first.
+number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0 and is left
+out of all statistics. Statistics are over all rollouts passed, so gather those of all processes
+first.
 
-Dividing by the deviation of a group erases the size of its differences: in groups of two every
-advantage is .707 or -.707, whatever the rewards. The trainers therefore use
+Dividing by the standard deviation of a group erases the size of its differences: in groups of two
+every advantage is .707 or -.707, whatever the rewards. The trainers therefore use
 `batch_normalized_baseline` by default: centered by group, scaled by batch, with a floor.
 """
 
@@ -21,10 +21,10 @@ from torch import Tensor
 from toolgym.errors import ConfigurationError
 
 EPSILON: Final = 1e-4
-"""Added to every standard deviation that divides, as in TRL."""
+"""Added to every standard deviation before dividing, as in TRL."""
 FLOOR: Final = 0.1
-"""Least divisor of a whole batch. Once nearly every rollout is right, rewards differ by the cost of
-a call, .01; without the floor that would become an advantage of full size."""
+"""Smallest divisor of a batch. Once nearly every rollout is correct, rewards differ by the cost of
+a call, .01; without the floor that difference would become an advantage near 1."""
 
 
 def group_normalized(rewards: Tensor, groups: Tensor) -> Tensor:
@@ -83,7 +83,7 @@ def batch_scaled(rewards: Tensor, groups: Tensor) -> Tensor:
 
 
 def batch_normalized(rewards: Tensor, groups: Tensor) -> Tensor:
-    """REINFORCE++: centered and scaled by the batch, without regard to groups; for groups of one.
+    """REINFORCE++: centered and scaled by the batch, ignoring groups; for groups of one.
 
         A_i = (r_i - mean r) / max(std r + 1e-4, 0.1)
 
@@ -93,7 +93,7 @@ def batch_normalized(rewards: Tensor, groups: Tensor) -> Tensor:
 
 
 def batch_normalized_baseline(rewards: Tensor, groups: Tensor) -> Tensor:
-    """REINFORCE++ with baseline: centered by group, divided by the deviation of the centered batch.
+    """REINFORCE++ with baseline: centered by group, scaled by the deviation of the centered batch.
 
         a_i = r_i - mean_g r,    A_i = a_i / max(std a + 1e-4, 0.1)
 
@@ -105,24 +105,24 @@ def batch_normalized_baseline(rewards: Tensor, groups: Tensor) -> Tensor:
 
 
 def turn_normalized(rewards: Tensor, groups: Tensor, turn_rewards: Tensor, taken: Tensor) -> Tensor:
-    """Turn-level credit: the return from a turn on, minus the mean return of the others there.
+    """Turn-level credit: the return from a turn on, minus the mean return of the other rollouts.
 
         G_is = r_is + r_i(s+1) + ...
         a_is = G_is - mean_{j != i} G_js,    A_is = a_is / max(std a + 1e-4, 0.1)
 
     Ding et al. 2025 (GTPO), arXiv:2511.14846, for returns of turns. The paper normalizes over the
     rollouts that reached a turn, which is biased where the policy decides when to stop
-    (verl-project/verl#7244). Here the baseline is the mean over all other rollouts of the group; a
-    rollout that has ended earns 0.
+    (verl-project/verl#7244). Here the baseline is the mean over all other rollouts of the group,
+    with a return of 0 for those that ended before the turn.
 
     Args:
         rewards: [N] float, nan for a rollout without a reward.
         groups: [N] int.
         turn_rewards: [N, S] float; rewards at the end of the episode belong to the last turn.
-        taken: [N, S] bool, the turns of each rollout.
+        taken: [N, S] bool, True for the turns that each rollout has.
 
     Returns:
-        [N, S]; 0 where no turn was taken.
+        [N, S]; 0 where a rollout has no turn.
     """
     scored = rewards.isfinite()[:, None]
     returns = torch.where(taken & scored, turn_rewards, 0.0).flip(1).cumsum(1).flip(1)
@@ -164,14 +164,15 @@ def advantages(
         rewards: [N] float, nan for a rollout without a reward.
         groups: [N] int, equal for the rollouts of one task.
         turn_rewards: [N, S] float, needed by turn-level estimators.
-        taken: [N, S] bool, the turns of each rollout, needed by turn-level estimators.
-        limit: Clip advantages at plus and minus this.
+        taken: [N, S] bool, True for the turns that each rollout has; needed by turn-level
+            estimators.
+        limit: Advantages are clipped at plus and minus this; None: no clipping.
 
     Returns:
         [N], or [N, S] from a turn-level estimator.
 
     Raises:
-        ConfigurationError: There is no such estimator, or it needs rewards of turns.
+        ConfigurationError: There is no such estimator, or `turn_rewards` or `taken` is missing.
     """
     if name in ESTIMATORS:
         result = ESTIMATORS[name](rewards, groups)
@@ -186,7 +187,7 @@ def advantages(
 
 
 def _groups(rewards: Tensor, groups: Tensor) -> Iterator[Tensor]:
-    """The places of the scored rollouts of each group."""
+    """The indices of the scored rollouts of each group."""
     scored = rewards.isfinite()
     for group in torch.unique(groups):
         yield ((groups == group) & scored).nonzero().flatten()

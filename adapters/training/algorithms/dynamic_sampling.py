@@ -1,15 +1,16 @@
-"""Dynamic sampling: groups without a contrast are replaced until a step is full of live ones.
+"""Dynamic sampling: groups with one outcome are replaced until a step has enough live groups.
 
-    draw the step's groups -> keep the live ones -> draw as many more as are missing -> ...
+    draw the groups of a step -> keep the live ones -> draw more for the missing ones -> ...
 
-A group is dead when all its members had the same outcome (`groups`), even where their costs
-differ: its advantages would be the noise of a call more or less. Live groups are kept in the order
-in which they were drawn and nothing else decides, so a kept group is distributed as a live group
-is, and has the expected gradient of one. A cap limits the groups that a step may draw; places that
-are still empty then hold dead groups, which the trainer leaves out of the loss.
+A group is dead when all its members had the same outcome (`groups`), even where their costs differ:
+its advantages would only reflect small differences in the number of calls. Live groups are kept in
+the order in which they were drawn, so the distribution and the expected gradient of a kept group
+are those of a live group. A step draws a limited number of groups; if too few of them are live, it
+is filled up with dead groups, which the trainer leaves out of the loss.
 
-Several processes fill their own places and draw equally often: they exchange tallies, from which
-each computes the same next draw. Tasks come from a `TaskStream`, whose whole state is one number.
+Each of several processes collects its own groups, and all draw equally often: they exchange counts,
+from which each computes the same next draw. Tasks come from a `TaskStream`, whose only state is the
+number of tasks drawn.
 
 Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, for groups of equal accuracy.
 """
@@ -31,18 +32,20 @@ G = TypeVar("G")
 class TaskStream:
     """An endless stream of tasks: shuffled rounds, each with every playable task once.
 
-    All processes walk the same order, pass over the same refused tasks, and take the others in
+    All processes go through the same order, skip the same unplayable tasks, and take the others in
     turn, so no two get the same task of a round. A task is checked when the stream reaches it. The
-    state is the number of tasks walked, refused ones included.
+    state is the number of tasks passed, unplayable ones included.
 
     Args:
-        size: The number of tasks; the stream yields their positions.
-        name: Streams of other names have other orders.
-        process: The number of this process, from 0.
+        size: Number of tasks; the stream yields their positions.
+        seed: Seed of the order.
+        name: Streams with different names have different orders.
+        process: Rank of this process, from 0.
+        processes: Number of processes.
         is_playable: Whether the task at a position can be played fairly; the same on all processes.
 
     Raises:
-        ConfigurationError: There is no task, or no such process.
+        ConfigurationError: There is no task, or no process of this rank.
 
     >>> stream = TaskStream(3, seed=0)
     >>> sorted(stream.take(3)), len(stream.take(2))
@@ -61,7 +64,7 @@ class TaskStream:
     ) -> None:
         if size < 1 or not 0 <= process < processes:
             raise ConfigurationError(
-                "a stream needs at least one task and a process below their number, got"
+                "a stream needs at least one task, and a process from 0 to processes - 1, got"
                 f" {size=}, {process=}, {processes=}."
             )
         self._size, self._key, self._is_playable = size, f"toolgym-{name}-{seed}", is_playable
@@ -75,26 +78,26 @@ class TaskStream:
         Raises:
             ConfigurationError: A whole round has no playable task.
         """
-        found, refused = list[int](), 0
-        while len(found) < count * self._processes:
+        playable, refused = list[int](), 0
+        while len(playable) < count * self._processes:
             position = self._position(self._walked)
             self._walked += 1
             if self._is_playable(position):
-                found.append(position)
+                playable.append(position)
                 refused = 0
             else:
                 refused += 1
-            if refused == 2 * self._size - 1:  # spans a whole round, wherever it began
+            if refused == 2 * self._size - 1:  # includes a whole round
                 raise ConfigurationError(f"none of the {self._size:,} tasks can be played.")
-        return found[self._process :: self._processes]
+        return playable[self._process :: self._processes]
 
     def _position(self, number: int) -> int:
-        turn, place = divmod(number, self._size)
-        if self._order[0] != turn:
+        epoch, index = divmod(number, self._size)
+        if self._order[0] != epoch:
             order = list(range(self._size))
-            random.Random(f"{self._key}-{turn}").shuffle(order)
-            self._order = (turn, order)
-        return self._order[1][place]
+            random.Random(f"{self._key}-{epoch}").shuffle(order)
+            self._order = (epoch, order)
+        return self._order[1][index]
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint; the same for all processes."""
@@ -104,24 +107,24 @@ class TaskStream:
         """Restore a state; the number of processes may have changed.
 
         Raises:
-            ConfigurationError: It is the state of other tasks or of another seed.
+            ConfigurationError: The state has another number of tasks or another seed.
         """
         if (state["size"], state["key"]) != (self._size, self._key):
             raise ConfigurationError(
-                f"the checkpoint is of {state['size']} tasks ({state['key']}), here are"
+                f"the checkpoint has {state['size']} tasks ({state['key']}), this run"
                 f" {self._size} ({self._key}): resume with the same tasks and seed."
             )
         self._walked = int(state["walked"])
 
 
 class Filled(NamedTuple, Generic[G]):
-    """The groups of one step of this process.
+    """The groups of this process for one step.
 
     Attributes:
-        live: The groups to learn from, at most one for each place.
-        dead: Groups for the places that no live one was found for; to be left out of the loss.
+        live: The groups to learn from, at most `places`.
+        dead: Dead groups that fill up the step, to be left out of the loss.
         drawn: All groups, in the order in which they were drawn.
-        metrics: By the names of `toolgym.runs.metrics`; all but `sampling_rounds` are counts of
+        metrics: Metrics named as in `toolgym.runs.metrics`; all but `sampling_rounds` are counts of
             this process, to be summed over processes.
     """
 
@@ -132,7 +135,7 @@ class Filled(NamedTuple, Generic[G]):
 
 
 Tally = tuple[int, int, int]
-"""Empty places, live groups and drawn groups of one process."""
+"""The numbers of missing, live and drawn groups of one process."""
 
 
 def fill(
@@ -142,18 +145,18 @@ def fill(
     outcomes: Callable[[G], Sequence[Outcome | None]],
     exchange: Callable[[Tally], Sequence[Sequence[int]]] = lambda tally: [tally],
 ) -> Filled[G]:
-    """Draw groups until every place of a step has a live one, or the cap is reached.
+    """Draw groups until a step has enough live ones, or the limit is reached.
 
     Args:
-        places: Groups that this process learns from in the step.
-        max_draws: Most groups that it draws, as a multiple of `places`. 1 replaces no dead group;
-            3 is enough for groups of 8 at a success rate of 5 %.
-        draw: Plays a number of further groups; first as many as there are places.
-        outcomes: The outcomes of a group's members; None is a member that does not count.
+        places: Number of groups that this process learns from in the step.
+        max_draws: Maximum number of groups that it draws, as a multiple of `places`. 1 replaces no
+            dead group; 3 is enough for groups of 8 at a success rate of 5 %.
+        draw: Plays the given number of groups; called with `places` first.
+        outcomes: The outcomes of a group's members; None for a member that does not count.
         exchange: Gathers the tallies of all processes, in the same order on each.
 
     Raises:
-        ConfigurationError: There is no place; a group must not be split over processes.
+        ConfigurationError: `places` is below 1; a group must not be split over processes.
     """
     if places < 1:
         raise ConfigurationError(
@@ -181,13 +184,13 @@ def fill(
 
 
 def next_draw(places: int, max_draws: float, tallies: Sequence[Sequence[int]]) -> int:
-    """The number of groups that every process draws next; 0 when the step is to begin.
+    """The number of groups that every process draws next; 0 ends the sampling of the step.
 
-    As many as the emptiest process needs at the share of live groups seen so far, but no more than
-    a step has places, since that many are known to fit into memory.
+    The process with the most missing groups determines the number, at the share of live groups seen
+    so far. It is at most `places`, since that many groups are known to fit into memory.
     """
     missing, live, drawn = zip(*tallies, strict=True)
-    share = (sum(live) + 1) / (sum(drawn) + 2)  # never 0: a first draw may have been unlucky
+    share = (sum(live) + 1) / (sum(drawn) + 2)  # Laplace's rule, so it is never 0
     needed: int = math.ceil(max(missing) / share)
-    left: int = math.floor(places * max_draws) - max(drawn)
-    return max(0, min(needed, places, left))
+    remaining: int = math.floor(places * max_draws) - max(drawn)
+    return max(0, min(needed, places, remaining))

@@ -1,14 +1,13 @@
 """Groups of rollouts: dead and live ones, their shares, and advice on the group size.
 
-A group is all rollouts of one task in one step. What tells its members apart is their outcome:
-correct or not, and the bin of the progress. A group is dead when its scored members all have
-the same outcome; where their rewards differ all the same, it is by the cost of a call more or less.
-Other trainers count groups with equal rewards instead, so both shares are here. A rollout that a
-fault left unscored has no outcome and no reward (None; nan or infinity is no reward either), and a
-group with fewer than two scored members has nothing to compare.
+A group is all rollouts of one task in one step. The outcome of a rollout is whether it is correct,
+and its progress bin. A group is dead when all its scored members have the same outcome; their
+rewards may still differ by the costs of their calls. Other trainers count groups with equal rewards
+instead, so both shares are here. A rollout that a fault left unscored has no outcome (None) and no
+reward (None, nan or infinity), and a group with fewer than two scored members is dead.
 
-With success rate p, a group of K has both outcomes with chance 1 - p^K - (1-p)^K. `group_size`
-weighs that against K, from what was measured.
+With success rate p, a group of K rollouts has both outcomes with probability 1 - p^K - (1-p)^K.
+`group_size` chooses K by it from measured success rates.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")
 Counts = tuple[int, int]
-"""Of one task, or one group: right rollouts and scored rollouts."""
+"""The numbers of correct rollouts and of scored rollouts of one task or group."""
 
-SAME: Final = 1e-8  # rewards that are closer are equal
-SIZES: Final = (2, 4, 8, 16)
-WANTED: Final = 0.5
+SAME: Final = 1e-8  # rewards that differ by less are equal
+SIZES: Final = (2, 4, 8, 16)  # group sizes to choose from
+WANTED: Final = 0.5  # share of live groups to reach
 
 
 def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
@@ -37,7 +36,7 @@ def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
     {7: ['a', 'c'], 5: ['b', 'd']}
 
     Raises:
-        ValueError: There are not as many values as group numbers.
+        ValueError: `values` and `groups` differ in length.
     """
     members: dict[int, list[T]] = {}
     for value, group in zip(values, groups, strict=True):
@@ -46,7 +45,7 @@ def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
 
 
 def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
-    """Whether one group has fewer than two different outcomes; None is an unscored member.
+    """Whether a group has fewer than two different outcomes; None is an unscored member.
 
     >>> is_dead([Outcome(False, 3), Outcome(False, 4), None])
     False
@@ -55,7 +54,7 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
 
 
 def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
-    """Whether the scored members of one group all earned the same, or there are fewer than two."""
+    """Whether the rewards of a group are equal, or fewer than two members are scored."""
     finite = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
     return len(finite) < 2 or max(finite) - min(finite) < SAME
 
@@ -63,30 +62,29 @@ def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
     """The share of groups that are dead (metric `dead_groups`).
 
-    A group that was played with one member has nobody to agree with and does not count; nan where
-    there is no other.
+    Groups of one member do not count; nan if there are no others.
     """
     return _share([is_dead(members) for members in _several(by_group(outcomes, groups))])
 
 
 def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
-    """The share of groups with equal rewards (metric `zero_variance_groups`), as `dead_share`."""
+    """The share of groups with equal rewards (metric `zero_variance_groups`); see `dead_share`."""
     return _share([has_equal_rewards(members) for members in _several(by_group(rewards, groups))])
 
 
 def _several(members: Mapping[int, list[T]]) -> list[list[T]]:
-    """The groups that were played with more than one member."""
+    """The groups with more than one member."""
     return [group for group in members.values() if len(group) > 1]
 
 
 def counts_of(outcomes: Iterable[Outcome | None]) -> Counts:
-    """The numbers of right and of scored members of one group."""
+    """The numbers of correct and of scored members of one group."""
     scored = [outcome for outcome in outcomes if outcome is not None]
     return sum(outcome.correct for outcome in scored), len(scored)
 
 
 def live_chance(rate: float, group_size: int) -> float:
-    """The chance 1 - p^K - (1-p)^K that K rollouts with success rate p are not all alike.
+    """The probability 1 - p^K - (1-p)^K that K rollouts with success rate p differ in outcome.
 
     >>> [round(live_chance(0.2, size), 2) for size in (2, 4, 8, 16)]
     [0.32, 0.59, 0.83, 0.97]
@@ -95,21 +93,20 @@ def live_chance(rate: float, group_size: int) -> float:
 
 
 def live_share(counts: Sequence[Counts], group_size: int) -> float:
-    """The share of groups of a size that would have right and wrong members.
+    """Estimate the share of groups of a size that would have right and wrong members.
 
-    Putting the measured rate of each task into the formula is wrong by much: of a task that was
-    right in 0 of 4 rollouts it says that no group can ever be live. Where every task has at least
-    K scored rollouts, the share of mixed ones among their subsets of K is taken instead, which is
-    right on average whatever the rates are. For larger groups the rates are taken to be spread
-    like a Beta distribution with the mean and the spread that were measured.
+    The measured rate of a task cannot be used in the formula: a task that was right in 0 of 4
+    rollouts would never have a live group. If every task has at least K scored rollouts, the
+    estimate is the share of subsets of K with both outcomes, which is unbiased. For larger groups
+    it assumes that success rates have a Beta distribution with the measured mean and spread.
 
     Args:
-        counts: One for each task or group; those without a scored rollout are passed over.
+        counts: One for each task or group; those without a scored rollout are skipped.
         group_size: K.
 
     Returns:
-        nan where nothing was scored. Groups that differ in progress only are not counted, so where
-        progress earns something this is a lower bound.
+        The share, nan if nothing was scored. Groups that differ in progress only are not counted,
+        so where progress is rewarded this is a lower bound.
     """
     played = [(right, scored) for right, scored in counts if scored > 0]
     if not played:
@@ -120,8 +117,9 @@ def live_share(counts: Sequence[Counts], group_size: int) -> float:
 
 
 def _mixed_subsets(right: int, scored: int, size: int) -> float:
-    alike = math.comb(right, size) + math.comb(scored - right, size)
-    return 1.0 - alike / math.comb(scored, size)
+    """The share of subsets of `size` rollouts with both outcomes."""
+    equal = math.comb(right, size) + math.comb(scored - right, size)
+    return 1.0 - equal / math.comb(scored, size)
 
 
 def _fitted(counts: Sequence[Counts], size: int) -> float:
@@ -130,17 +128,17 @@ def _fitted(counts: Sequence[Counts], size: int) -> float:
     pairs = [r * (r - 1) / (n * (n - 1)) for r, n in counts if n > 1]  # each unbiased for p^2
     if mean in (0.0, 1.0):
         return 0.0
-    alike = (_share(pairs) - mean**2) / (mean - mean**2) if pairs else 0.0
-    if alike >= 1.0:
+    correlation = (_share(pairs) - mean**2) / (mean - mean**2) if pairs else 0.0
+    if correlation >= 1.0:
         return 0.0  # every task is always right or always wrong
-    if alike <= 0.0:
+    if correlation <= 0.0:
         return live_chance(mean, size)
-    weight = 1.0 / alike - 1.0
+    weight = 1.0 / correlation - 1.0
     return _mixed_chance(mean * weight, (1.0 - mean) * weight, size)
 
 
 def _mixed_chance(right: float, wrong: float, size: int) -> float:
-    """The chance that a group has both outcomes, for a rate that is Beta(right, wrong).
+    """The probability that a group has both outcomes, for a rate that is Beta(right, wrong).
 
     It is the mean of 1 - p^K - (1-p)^K over that distribution.
 
@@ -158,9 +156,9 @@ class GroupSizeAdvice:
     """Advice on the group size.
 
     Attributes:
-        shares: By group size the share of groups with right and wrong members.
-        size: The smallest size of which enough are live; None where none is large enough.
-        sentence: The same in words, with what to do where the size does not help.
+        shares: The share of groups with right and wrong members, by group size.
+        size: The smallest size with enough live groups; None if there is none.
+        sentence: The advice in words, with what to change if no size is enough.
     """
 
     shares: Mapping[int, float]
@@ -174,12 +172,12 @@ def group_size(
     """Advise a group size from measured successes.
 
     Args:
-        counts: Right and scored rollouts of each task.
+        counts: The numbers of correct and of scored rollouts of each task.
         sizes: The sizes to choose from, each at least 2.
         wanted: The share of groups that should be live.
 
     Raises:
-        ConfigurationError: There is no size, or one is below 2.
+        ConfigurationError: `sizes` is empty, or a size is below 2.
     """
     if not sizes or min(sizes) < 2:
         raise ConfigurationError(f"a group has at least 2 members, got the sizes {list(sizes)}.")

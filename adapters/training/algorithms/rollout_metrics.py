@@ -1,8 +1,8 @@
 """Batch metrics of rollouts: rewards, groups, validity and lengths, the same for every trainer.
 
-A trainer usually reports a reward and its spread over the batch. What tells whether anything can be
-learnt is the group (`groups`), and what tells whether the policy is still healthy is how its turns
-were parsed: valid, repaired, failed. The names are those of `toolgym.runs.metrics`.
+Trainers usually report the reward and its spread over the batch. Groups (`groups`) show whether
+anything can be learned from it, and the shares of valid, repaired and failed calls show whether the
+policy is healthy. The names are those of `toolgym.runs.metrics`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from toolgym.rewards import MISTAKES
 from toolgym.rollout import EpisodeRecord
 
 _NOTHING = Outcome(correct=False, progress_bin=0)
-_MACHINE = ("deadline", "too_much_memory")  # codes of what the machine's time or memory ended
+_MACHINE = ("deadline", "too_much_memory")  # error codes of calls that exceeded a limit
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,17 @@ class Figures:
     """The counts of one finished rollout, small enough to be gathered across processes.
 
     Attributes:
-        scored: False where a fault left it out; then nothing but its tokens and its end counts.
-        turns: The model's turns. One that ended the rollout without a call, before the episode was
-            over, is among them.
-        valid_turns: Those in which every call bound.
+        scored: False if a fault left it unscored; then only `written`, `clipped` and `unfinished`
+            count.
+        turns: Turns of the model, including one without a call that ended the rollout before the
+            episode was over.
+        valid_turns: Turns in which every call was bound.
         calls: Calls that were run or refused; `repairs`, `failures` and `deadlines` are counted
             over them.
-        written: Tokens that the model wrote.
-        clipped: It was cut off inside a turn.
-        unfinished: It ran out of tokens or turns before the episode was over.
-        mistake: As in its record; None where every question has an answer.
+        written: Tokens that the model generated.
+        clipped: Whether it was cut off inside a turn.
+        unfinished: Whether it ran out of tokens or turns before the episode was over.
+        mistake: The `mistake` of its record; None if every question has an answer.
     """
 
     scored: bool
@@ -65,11 +66,11 @@ class Figures:
         """The counts of a closed episode.
 
         Args:
-            episode: Its record; None where it could not begin.
-            written: Tokens that the model wrote.
-            stopped_early: The model's last turn, without a call, is not in the record.
-            clipped: The rollout was cut off inside a turn.
-            unfinished: It ran out of tokens or turns.
+            episode: Its record; None if the episode could not begin.
+            written: Tokens that the model generated.
+            stopped_early: Whether a last turn without a call is missing from the record.
+            clipped: Whether the rollout was cut off inside a turn.
+            unfinished: Whether it ran out of tokens or turns.
         """
         outcome = episode.outcome if episode is not None else None
         if episode is None or outcome is None:
@@ -99,20 +100,20 @@ def batch_metrics(
     """The metrics of one batch of rollouts.
 
     Args:
-        figures: One per rollout.
-        rewards: What each was trained on; nan where unscored.
-        groups: Equal for the rollouts that are compared; members need not be adjacent.
+        figures: The counts of each rollout.
+        rewards: The rewards used for training; nan if unscored.
+        groups: Group number of each rollout; members need not be adjacent.
 
     Returns:
-        Those of `toolgym.runs.metrics` whose source is `rollouts`; nan for a share or a mean of
-        nothing.
+        The metrics of `toolgym.runs.metrics` whose source is `rollouts`; nan for a share or a mean
+        over no values.
     """
     scored = [figure for figure in figures if figure.scored]
     scored_rewards = [reward for reward in rewards if math.isfinite(reward)]
     outcomes = [figure.outcome if figure.scored else None for figure in figures]
     earned = by_group(rewards, groups).values()
     finite = [[reward for reward in group if math.isfinite(reward)] for group in earned]
-    told = [figure.mistake for figure in scored if figure.mistake is not None]
+    mistakes = [figure.mistake for figure in scored if figure.mistake is not None]
     turns, calls = (sum(f.turns for f in scored), sum(f.calls for f in scored))
     return {
         "reward": _mean(scored_rewards),
@@ -122,7 +123,7 @@ def batch_metrics(
         "zero_variance_groups": equal_rewards_share(rewards, groups),
         "accuracy": _mean([figure.outcome.correct for figure in scored]),
         "answered": _mean([figure.answered for figure in scored]),
-        **{mistake: _share(told.count(mistake), len(told)) for mistake in MISTAKES},
+        **{mistake: _share(mistakes.count(mistake), len(mistakes)) for mistake in MISTAKES},
         "validity": _share(sum(figure.valid_turns for figure in scored), turns),
         "turns": float(turns),
         "repairs_per_call": _share(sum(figure.repairs for figure in scored), calls),

@@ -1,10 +1,9 @@
 """Worker threads for the tool calls of different rollouts, used where they are faster.
 
-A tool that waits for a sandbox or a network leaves the processor to the others, and threads make a
-batch of them as fast as one. A tool that takes a tenth of a millisecond is only made slower by
-them: handing a call over costs as much as the call, and all threads of Python share one lock. So
-each kind of call is timed as it goes, the first one alone, and short ones are made one after
-another. The results are the same either way, and in the items' order: rollouts share nothing.
+Threads run tools that wait for a sandbox or a network in parallel. They slow down tools of a tenth
+of a millisecond: handing a call to a thread takes as long as the call, and all threads share the
+GIL. So every function is timed, at first with one call alone, and short functions are called one
+after another. The results are the same either way, in the order of the items.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SHORT: Final = 0.001
-"""Seconds of a call below which threads do not pay."""
+"""Seconds of a call below which no threads are used."""
 AGAIN: Final = 8
-"""Times that threads are used before a call is timed alone again: the first may have been slow for
-another reason, such as a file that was opened."""
+"""Batches in threads after which a call is timed alone again: the first call may have been slow for
+another reason, such as opening a file."""
 
 
 class Workers:
     """A pool of threads that maps functions over items; a context manager.
 
     Args:
-        threads: At most; with 1 everything is done one after another.
+        threads: Maximum number of threads; 1: no threads.
 
     >>> with Workers(4) as workers:
     ...     workers.each(str.upper, ["a", "b"])
@@ -45,7 +44,7 @@ class Workers:
         self._in_threads: dict[Callable[..., Any], int] = {}
 
     def renew(self) -> None:
-        """Reset to no threads, also in a forked process."""
+        """Drop the pool; forked processes do so, since threads do not survive a fork."""
         self._pool: ThreadPoolExecutor | None = None
 
     def __enter__(self) -> Workers:
@@ -57,7 +56,11 @@ class Workers:
             self._pool = None
 
     def each(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The function's result for each item, in order; an exception of one is raised."""
+        """Call the function for each item, and return the results in order.
+
+        Raises:
+            Exception: The exception of a call.
+        """
         if self._threads < 2 or not items:
             return [function(item) for item in items]
         if function not in self._seconds:
@@ -72,7 +75,7 @@ class Workers:
         return list(self._pool.map(function, items))
 
     def _alone(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The results, computed in this thread and timed."""
+        """Call the function for each item in this thread, and store the mean time of a call."""
         start = time.perf_counter()
         results = [function(item) for item in items]
         self._seconds[function] = (time.perf_counter() - start) / len(items)

@@ -1,11 +1,11 @@
-"""The table of guards, and their checks: pure functions of a step's metrics and the run so far.
+"""The table of guards, and their checks: pure functions of the metrics of a step and the run.
 
     check(now, run, config) -> Finding | None
 
-`now` holds the metrics of the step that are finite, named as in `toolgym.runs.metrics`. `run` holds
-a `Track` of each metric in `TRACKED`, this step included. A share is compared with the best of the
-run, by the sampling error of both; entropy, gradient norm and mismatch are compared with the first
-steps, since their healthy values depend on model and task.
+`now` has the finite metrics of the step, named as in `toolgym.runs.metrics`. `run` has a `Track` of
+each metric in `TRACKED`, this step included. A share is compared with the best of the run by the
+sampling error of both. Entropy, gradient norm and mismatch are compared with the first steps, since
+their healthy values depend on model and task.
 
 To add a guard: write its check, add its metric to `TRACKED`, its name to `config.GuardName`, and a
 row to `GUARDS`.
@@ -34,22 +34,22 @@ TRACKED: Final[dict[str, tuple[str, float]]] = {
     "held_out_accuracy": ("held_out_episodes", 64),
     **dict.fromkeys(("entropy", "kl", "grad_norm", "mismatch", "ratio"), ("", 1)),
 }
-"""Metrics with a history: the key of the sample size of a share, and its default."""
-LESS_IS_BETTER: Final = ("refused_answerable", "unfinished")
-SCALES: Final = (1, 2, 4, 8, 16, 32, 64)  # values over which means are taken
-FIRST: Final = 10  # values that make the level of the first steps
-LEVEL: Final = 5  # values that make the present level
-NORMS: Final = 50  # gradient norms that an unusual one is compared with
-SOLVED: Final = 0.9  # accuracy from which low entropy and equal outcomes mean success
+"""Metrics with a history: for a share, the metric that is its sample size, and the default size."""
+LESS_IS_BETTER: Final = ("refused_answerable", "unfinished")  # tracked as 1 - value
+SCALES: Final = (1, 2, 4, 8, 16, 32, 64)  # numbers of values over which means are taken
+FIRST: Final = 10  # values of the first steps, whose median is the baseline
+LEVEL: Final = 5  # values of the current mean
+NORMS: Final = 50  # gradient norms with which a new one is compared
+SOLVED: Final = 0.9  # accuracy from which low entropy and equal outcomes mean that tasks are solved
 
 
 class Finding(NamedTuple):
     """The finding of a check that trips.
 
     Attributes:
-        reason: What was seen, with the numbers.
-        advice: What to change, where it depends on the metrics; empty: the advice of the guard.
-        since: The first step of what was seen; 0 if it is this step alone.
+        reason: The observation, with its numbers.
+        advice: The advice, if it depends on the metrics; empty: the advice of the guard.
+        since: First step of the observed values; 0 if it is this step alone.
     """
 
     reason: str
@@ -62,9 +62,10 @@ class Track:
     """The history of one metric, in at most 150 numbers.
 
     Attributes:
-        first: The first values.
-        recent: Step, value and sample size of the last values of the present weights.
-        best: By scale, the highest mean of so many values in a row before the last one.
+        first: The first values of the run.
+        recent: Step, value and sample size of the last values since the last roll-back.
+        best: For each of `SCALES`, the highest mean of that many successive values, without the
+            last value.
         squares: Squared differences of successive values.
     """
 
@@ -75,12 +76,12 @@ class Track:
 
     def add(self, step: int, value: float, size: float) -> None:
         """Add the value of a step."""
-        for place, count in enumerate(SCALES):
+        for index, count in enumerate(SCALES):
             if count > len(self.recent):
                 break
-            if place == len(self.best):
+            if index == len(self.best):
                 self.best.append(self.mean(count))
-            self.best[place] = max(self.best[place], self.mean(count))
+            self.best[index] = max(self.best[index], self.mean(count))
         if len(self.first) < FIRST:
             self.first.append(value)
         if self.recent:
@@ -88,33 +89,33 @@ class Track:
         self.recent = [*self.recent, (step, value, size)][-SCALES[-1] :]
 
     def values(self, count: int) -> list[float]:
-        """The last values, at most so many."""
+        """The last `count` values, or fewer."""
         return [value for _, value, _ in self.recent[-count:]]
 
     def mean(self, count: int) -> float:
-        """The mean of the last values."""
+        """The mean of the last `count` values."""
         values = self.values(count)
         return sum(values) / len(values)
 
     @property
     def level(self) -> float | None:
-        """The mean of the last five values; None where there are fewer."""
+        """The mean of the last five values; None if there are fewer."""
         return self.mean(LEVEL) if len(self.recent) >= LEVEL else None
 
     @property
     def start(self) -> float | None:
-        """The median of the first ten values; None where there are fewer."""
+        """The median of the first ten values; None if there are fewer."""
         return statistics.median(self.first) if len(self.first) == FIRST else None
 
 
 class RunHistory:
-    """The metrics of a run up to a step, as checks see them.
+    """The metrics of a run up to a step.
 
     Attributes:
-        tracks: By key of `TRACKED`.
-        nonfinite: Metrics of this step that are nan or infinite and never may be.
-        idle: Steps in a row, up to this one, that taught nothing.
-        idle_rollouts: Their rollouts.
+        tracks: The track of each metric in `TRACKED`.
+        nonfinite: Metrics of this step that are nan or infinite and must be finite.
+        idle: Number of successive steps without a learning signal, up to this one.
+        idle_rollouts: Number of rollouts in these steps.
     """
 
     def __init__(self) -> None:
@@ -136,10 +137,10 @@ class RunHistory:
         return now
 
     def restart(self) -> None:
-        """Forget what the weights did that a roll-back discarded.
+        """Forget the values of weights that a roll-back discarded.
 
-        The best values stay, but for outcomes on training tasks: where restored weights do less
-        well than they did, the tasks have become harder.
+        Best values are kept, except those of outcomes on training tasks: if restored weights do
+        worse than before, the tasks have become harder.
         """
         for key, (size, _) in TRACKED.items():
             self.tracks[key].recent = []
@@ -147,12 +148,12 @@ class RunHistory:
                 self.tracks[key] = Track()
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, as JSON can hold it."""
+        """The state for a checkpoint, in JSON types."""
         tracks = {key: asdict(track) for key, track in self.tracks.items()}
         return {"tracks": tracks, "idle": [self.idle, self.idle_rollouts]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a state from `state_dict`."""
         for key, saved in state["tracks"].items():
             recent = [(step, value, size) for step, value, size in saved["recent"]]
             lists = {name: list(saved[name]) for name in ("first", "best", "squares")}
@@ -166,7 +167,7 @@ def has_rollouts(now: Numbers) -> bool:
 
 
 def teaches_nothing(now: Numbers) -> str:
-    """Why a step has nothing to teach; empty where it has.
+    """The reason why a step has no learning signal; empty if it has one.
 
     >>> teaches_nothing({"grad_norm": 0.3, "dead_groups": 1.0})
     'all rollouts of each task had the same outcome'
@@ -183,7 +184,7 @@ def teaches_nothing(now: Numbers) -> str:
 
 
 def _is_comparable(key: str, now: Numbers) -> bool:
-    """Whether a value belongs into the history of its metric."""
+    """Whether a value belongs in the history of its metric."""
     if key == "grad_norm":  # groups with equal outcomes only differ in the costs of calls
         return now[key] > 0 and now.get("dead_groups", 0.0) < 1
     return key not in ("mismatch", "ratio") or has_rollouts(now)
@@ -193,41 +194,41 @@ def _fall(
     run: RunHistory,
     key: str,
     config: GuardConfig,
-    part: float,
-    alike: float = 4,
-    ease: tuple[float, float] = (1, 1),
+    drop: float,
+    cluster: float = 4,
+    error_scales: tuple[float, float] = (1, 1),
     early: bool = False,
 ) -> Finding | None:
-    """The finding of a share that has fallen below the best of the run.
+    """Compare a share with the best of the run; a finding if it has fallen.
 
-    Means over the last 1, 2, 4, ... 64 values are compared with the best means of as many or more.
-    The variance of a value is that of its sample, and at least what the scatter between values
-    shows, because rollouts of the same task have similar outcomes.
+    Means over the last 1, 2, 4, ... 64 values are compared with the best means over as many values
+    or more. The variance of a value is the binomial one or, once enough values are known, that of
+    the differences between values if it is larger: rollouts of a task have similar outcomes.
 
     Args:
-        part: The part of the best that has to be lost.
-        alike: The number of rollouts that count as one until the scatter is known.
-        ease: Factors on the standard errors that a single value, and a mean of several, has to have
-            fallen by.
-        early: Whether a good beginning may have been shorter than four values.
+        drop: Relative drop from the best that trips.
+        cluster: Factor on the binomial variance until 16 differences are known, as if so many
+            rollouts were one sample.
+        error_scales: Factors on `config.errors`, for a single value and for a mean of several.
+        early: Whether the best may be a mean of fewer than four values.
     """
     track = run.tracks[key]
     size = statistics.fmean(size for _, _, size in track.recent)
-    scatter = track.squares[:-1]
+    squares = track.squares[:-1]
     longest = SCALES[max(0, len(track.best) - 1)]
     for count in (count for count in SCALES if count <= len(track.recent)):
         now = track.mean(count)
-        errors = config.errors * ease[count > 1]
+        errors = config.errors * error_scales[count > 1]
         for best_count, best in zip(SCALES, track.best, strict=False):
-            least = longest // 4 if early else max(count, min(4, longest), longest // 4)
-            if best_count < least or now > (1 - part) * best:  # a short one is high by chance
+            shortest = longest // 4 if early else max(count, min(4, longest), longest // 4)
+            if best_count < shortest or now > (1 - drop) * best:  # short means are high by chance
                 continue
             pooled = (count * now + best_count * best) / (count + best_count)
             variance = pooled * (1 - pooled) / size
-            if len(scatter) >= 16:
-                variance = max(variance, statistics.fmean(scatter) / 2)
+            if len(squares) >= 16:
+                variance = max(variance, statistics.fmean(squares) / 2)
             else:
-                variance *= alike
+                variance *= cluster
             if best - now > errors * math.sqrt(variance * (1 / count + 1 / best_count)):
                 shown = [1 - x if key in LESS_IS_BETTER else x for x in (now, best)]
                 reason = f"`{key}` is {shown[0]:.0%} in {_times(count)}, the best was"
@@ -258,7 +259,7 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 
 def validity(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """The share of turns with valid calls has fallen by half of its best."""
-    return _fall(run, "validity", config, 0.5, alike=1, ease=(0.8, 0.8), early=True)
+    return _fall(run, "validity", config, 0.5, cluster=1, error_scales=(0.8, 0.8), early=True)
 
 
 def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
@@ -268,11 +269,11 @@ def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | 
 
 def held_out(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Accuracy on held-out tasks has fallen by a quarter of its best."""
-    return _fall(run, "held_out_accuracy", config, 0.25, alike=1, ease=(1, 0.7))
+    return _fall(run, "held_out_accuracy", config, 0.25, cluster=1, error_scales=(1, 0.7))
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Entropy is below .18 of the first steps', and the tasks are not solved; or above 4 times."""
+    """Entropy is below 0.18 times the first steps' with tasks unsolved, or above 4 times."""
     level, start = run.tracks["entropy"].level, run.tracks["entropy"].start
     if level is None or start is None:
         return None
@@ -283,7 +284,7 @@ def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | Non
 
 
 def kl(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """The KL divergence from the reference model is above .5 nats per token."""
+    """The KL divergence from the reference model is above 0.5 nats per token."""
     level = run.tracks["kl"].level
     if level is None or level <= config.kl_limit:
         return None
@@ -291,7 +292,7 @@ def kl(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
 
 
 def gradient(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """A loss, gradient or weight is nan or infinite, or the norm is 10 times the largest of 50."""
+    """A loss, gradient or weight is not finite, or the norm is 10 times the largest of 50."""
     if run.nonfinite:
         return Finding(f"{' and '.join(run.nonfinite)} not finite")
     for key, name in (("nonfinite_weights", "weights"), ("nonfinite_gradients", "gradients")):
@@ -317,7 +318,7 @@ def growth(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None
 
 
 def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Fresh rollouts have other probabilities in training than they had when they were sampled."""
+    """The probabilities of fresh rollouts in training differ from those at sampling."""
     level, start = run.tracks["mismatch"].level, run.tracks["mismatch"].start
     limit = min(0.2, max(0.05, 5 * start)) if start is not None else 0.2
     if level is not None and level > limit:
@@ -329,29 +330,31 @@ def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | No
 
 
 def idle(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Ten steps in a row taught nothing, and the tasks are not solved."""
-    why = teaches_nothing(now)
-    if not why or run.idle < config.idle_steps or _is_solved(now):
+    """Ten steps in a row had no learning signal, and the tasks are not solved."""
+    cause = teaches_nothing(now)
+    if not cause or run.idle < config.idle_steps or _is_solved(now):
         return None
-    by_chance = now.get("validity", 1.0) > 0 and now.get("unfinished", 0.0) < 0.5
-    if by_chance and "rollouts" in now and run.idle_rollouts < 32 * config.idle_steps:
+    may_be_chance = now.get("validity", 1.0) > 0 and now.get("unfinished", 0.0) < 0.5
+    if may_be_chance and "rollouts" in now and run.idle_rollouts < 32 * config.idle_steps:
         return None
-    seen = f"nothing to learn in {run.idle} steps in a row, now because {why}"
+    reason = f"nothing to learn in {run.idle} steps in a row, now because {cause}"
     if now.get("unfinished", 0.0) >= 0.5:
         cut = f"; {now['unfinished']:.0%} of the rollouts ran out of tokens or turns"
-        return Finding(seen + cut, "Raise max_completion_length, to twice as much for a start.")
+        return Finding(reason + cut, "Raise max_completion_length; try twice the value first.")
     if now.get("accuracy", 0.0) >= 0.1 and now.get("validity", 1.0) > 0:
         return Finding(
-            seen, "Play tasks that are sometimes done, or compare more rollouts of each."
+            reason, "Train on tasks that are sometimes solved, or raise the number of rollouts."
         )
-    return Finding(seen)
+    return Finding(reason)
 
 
 def solved(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Ten steps in a row taught nothing, because the tasks are solved."""
+    """Ten steps in a row had no learning signal, and the tasks are solved."""
     if run.idle < config.idle_steps or not _is_solved(now):
         return None
-    return Finding(f"{now['accuracy']:.0%} of the rollouts are correct, and groups are all alike")
+    return Finding(
+        f"{now['accuracy']:.0%} of the rollouts are correct, and steps have nothing to learn"
+    )
 
 
 def _is_solved(now: Numbers) -> bool:
@@ -363,15 +366,15 @@ class Guard:
     """A guard: a check, and the actions taken in turn while it keeps tripping.
 
     Attributes:
-        name: Its name in the config, in findings and in the docs.
-        reads: Metrics of which a step must have one, or the guard has no opinion; empty: any step.
-        check: Returns a finding where it trips.
-        actions: At first, and then after each `wait` steps at which it still trips; the last one is
-            repeated. After ten steps at which it does not trip they begin anew.
+        name: Name in the config, in findings and in the docs.
+        reads: The guard checks steps with at least one of these metrics; empty: all steps.
+        check: Returns a finding if it trips.
+        actions: The first action is taken when it trips, the next ones if it still trips `wait`
+            steps later; the last one is repeated. After ten steps without a trip they start over.
         advice: What to change, the likeliest cause first.
         wait: Steps with its metrics between two actions, or the field of `GuardConfig` with their
             number; 0 acts at every step.
-        blames_weights: Weights at which it trips are no longer worth returning to.
+        blames_weights: Whether a trip makes the weights unhealthy: no roll-back returns to them.
     """
 
     name: GuardName

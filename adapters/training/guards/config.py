@@ -10,23 +10,23 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Action(StrEnum):
-    """An action that guards ask of the trainer, the mildest first."""
+    """An action that guards request from the trainer; mildest first."""
 
     OK = "ok"
     """Make the update."""
     WARN = "warn"
-    """Make the update, and tell the user."""
+    """Make the update, and log a warning."""
     SKIP = "skip"
-    """Leave the update out: neither weights nor the optimizer's state may move, so gradients are
-    set to None, not to 0, or momentum moves the weights all the same."""
+    """Skip the update: neither weights nor optimizer state change. Set gradients to None and not to
+    0, since momentum moves the weights at a gradient of 0."""
     LOWER_LR = "lower_lr"
     """Make the update, with a lower learning rate from now on."""
     ROLL_BACK = "roll_back"
-    """Leave the update out, restore weights, optimizer and schedule of the last healthy checkpoint,
-    lower the learning rate, and discard rollouts that were played ahead. Steps, tasks and random
-    numbers go on, or the same batch would lead to the same place."""
+    """Skip the update, restore weights, optimizer and schedule of the last healthy checkpoint,
+    lower the learning rate, and discard rollouts that were played ahead. The step count, the task
+    order and random numbers continue; otherwise the same batch would cause the same failure."""
     STOP = "stop"
-    """Leave the update out and end the run with the diagnosis."""
+    """Skip the update and end the run with the diagnosis."""
 
     @property
     def severity(self) -> int:
@@ -57,19 +57,19 @@ class GuardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     only_warn: bool = False
-    """Report everything, act on nothing."""
+    """Whether guards only log warnings, and never change the training."""
     actions: Mapping[GuardName, tuple[Action, ...]] = Field(default_factory=dict)
-    """By guard, the actions to take in turn while it keeps tripping, in place of its own; the last
-    one is repeated, and an empty list switches the guard off."""
+    """The actions of a guard, by name, that replace its default ones. They are taken in turn while
+    it keeps tripping, the last one is repeated, and an empty list disables the guard."""
     errors: float = Field(default=5.0, gt=0)
-    """Standard errors by which a share has to be worse than the run's best before a guard trips."""
+    """Standard errors by which a share has to be worse than the best of the run to trip a guard."""
     entropy_floor: float = Field(default=0.18, ge=0, lt=1)
-    """Least share of the first steps' entropy, unless the tasks are solved."""
+    """Minimum entropy relative to that of the first steps, unless the tasks are solved."""
     kl_limit: float = Field(default=0.5, gt=0)
-    """Largest KL divergence from the reference model, in nats per token."""
+    """Maximum KL divergence from the reference model, in nats per token."""
     idle_steps: int = Field(default=10, ge=1)
-    """Steps in a row that teach nothing at which the guard warns; it stops at three times as
-    many."""
+    """Steps in a row without a learning signal after which `idle` warns; it stops the run after
+    three times as many."""
     max_roll_backs: int = Field(default=4, ge=0)
-    """Roll-backs after which the next one is a stop. They are forgotten after 100 updates with
-    nothing worse than a warning."""
+    """Maximum number of roll-backs; the next one stops the run. The count is reset after 100
+    updates with nothing worse than a warning."""

@@ -1,8 +1,7 @@
-"""`FaultLimit`: the stop of a run whose environment keeps failing.
+"""`FaultLimit`: ends a run whose environment keeps failing. `TrainingStopped`: a stop by guards.
 
-A rollout that a fault of the machine left unscored is left out of training, so one bad moment costs
-one rollout. But a run whose database has vanished would go on for hours and learn nothing. (Where
-it is the model that cannot go on, guards end the run with `TrainingStopped`, below.)
+A rollout that a fault left unscored is left out of training, so a single fault costs one rollout.
+Without a limit, a run whose database has vanished would go on for hours and learn nothing.
 """
 
 from __future__ import annotations
@@ -18,15 +17,16 @@ SHORTEST: Final = 5
 
 
 class FaultLimit:
-    """Ends a run with `EnvironmentFault` when too many rollouts are lost.
+    """Ends a run with `EnvironmentFault` when too many rollouts fail.
 
-    The faults of the last 20 steps are held against what 20 such steps bring in all, so that one
-    bad step at the start stops nothing, while a total failure stops the run at its fifth step. A
-    run of fewer steps is its own window, of five steps at least.
+    The faults of the last 20 steps are compared with the number of rollouts in 20 such steps, also
+    when fewer steps were made. So one bad step at the start does not stop a run, and a total
+    failure stops it at the fifth step. For a run of fewer steps, the number is that of its steps,
+    but at least five.
 
     Args:
-        steps: Of the whole run.
-        limit: The share of rollouts that may be lost.
+        steps: Steps of the whole run.
+        limit: Maximum share of rollouts with a fault.
 
     >>> limit = FaultLimit(steps=100)
     >>> for step in range(1, 5):
@@ -49,12 +49,12 @@ class FaultLimit:
         """
         self._steps.append((rollouts, faults))
         played = sum(counts[0] for counts in self._steps)
-        lost = sum(counts[1] for counts in self._steps)
-        if lost > self._limit * played * max(1.0, self._window / len(self._steps)):
+        failed = sum(counts[1] for counts in self._steps)
+        if failed > self._limit * played * max(1.0, self._window / len(self._steps)):
             raise EnvironmentFault(
-                f"training stopped at step {step}: the environment failed in {lost} of the last"
-                f" {played} rollouts, and {self._limit:.0%} of what {self._window} steps bring may"
-                f" be lost. The latest fault: {latest}",
+                f"training stopped at step {step}: the environment failed in {failed} of the last"
+                f" {played} rollouts; the limit is {self._limit:.0%} of the rollouts of"
+                f" {self._window} steps. The latest fault: {latest}",
                 "Repair that, then start again from the last checkpoint.",
             )
 
@@ -63,23 +63,18 @@ class FaultLimit:
         return {"steps": [list(step) for step in self._steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state."""
+        """Restore a state from `state_dict`."""
         self._steps = deque(((int(r), int(f)) for r, f in state["steps"]), maxlen=WINDOW)
 
 
-# The end of a run that its guards would not let go on.
-#
-# It is neither a fault of the machine nor a setting that cannot be: training has taken the model
-# somewhere it does not come back from. The text says what was seen and what to change; the run's
-# last healthy checkpoint is where it can be begun again, with those changes.
-
-
 class TrainingStopped(ToolgymError):
-    """The end of a run by its guards.
+    """Raised when the guards end a run, because further updates would not repair the model.
+
+    To continue, start from the last healthy checkpoint with the changes that the message advises.
 
     Args:
-        step: The optimizer step whose update was not made.
-        diagnosis: What was seen and what to change, over several lines.
+        step: The optimizer step whose update was skipped.
+        diagnosis: The findings and the advice, over several lines.
     """
 
     def __init__(self, step: int, diagnosis: str) -> None:

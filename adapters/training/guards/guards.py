@@ -1,18 +1,17 @@
-"""`Guards`: decisions on each optimizer step, made from its metrics.
+"""`Guards`: decides on each optimizer step from its metrics.
 
-    every step   rollouts -> loss and gradient -> observe -> the optimizer moves, or does not
+    every step   rollouts -> loss and gradient -> Guards.observe -> optimizer step, or none
 
-`Guards.observe` is called once for each optimizer step, when the gradient is known and before the
-optimizer moves, so that whatever it decides can still be done exactly. The metrics of the rollouts
+The trainer calls `Guards.observe` once for each optimizer step, after the gradient is computed and
+before weights change, so that a decision can be carried out exactly. Metrics of the rollouts
 describe the weights before the update. Metrics that a step does not have (a second update from the
-same rollouts has no new validity) are left out of the dict, never repeated; those of an evaluation
-on held-out tasks are in the dict of the step that follows it.
+same rollouts has no validity of its own) are left out of the dict, never repeated. Metrics of an
+evaluation on held-out tasks are in the dict of the step after it.
 
-Only decisions are made here. The trainer carries them out: it makes the update if
-`Decision.update`, multiplies its learning rate by `learning_rate_scale`, restores the snapshot that
-`choose_snapshot` names when told to roll back, and raises or returns with `diagnosis` when told to
-stop. It takes a snapshot before the first step, and others as it likes. The guards, with what each
-does at its first, second and third trip, are in `checks.GUARDS`.
+The trainer carries out the decision. It makes the update if `Decision.update`, multiplies its
+learning rate by `learning_rate_scale`, restores the snapshot from `choose_snapshot` on a roll-back,
+and on a stop raises or returns with `diagnosis`. It takes a snapshot before the first step, and
+others at any steps. `checks.GUARDS` has the guards with their actions.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ from typing import Any, Final
 from adapters.training.guards.checks import GUARDS, RunHistory, has_rollouts
 from adapters.training.guards.config import Action, GuardConfig, GuardName
 
-CALM: Final = 10  # steps without a trip after which a guard's actions begin anew
+CALM: Final = 10  # steps without a trip after which the actions of a guard start over
 MEMORY: Final = 100  # steps or updates after which roll-backs are forgotten
-LOWER_BY: Final = 0.5
-LOWEST_SCALE: Final = 1 / 16  # of the learning rate; smaller updates teach nothing
-REMEMBERED: Final = 1000  # steps whose weights are remembered as healthy
+LOWER_BY: Final = 0.5  # factor on the learning rate
+LOWEST_SCALE: Final = 1 / 16  # minimum factor on the learning rate in all
+REMEMBERED: Final = 1000  # maximum number of healthy steps that are remembered
 
 
 @dataclass(frozen=True)
 class GuardFinding:
-    """The finding of one guard at a step, and the action that it asks for."""
+    """The finding of one guard at a step, and the action that it requests."""
 
     guard: GuardName
     action: Action
@@ -46,12 +45,13 @@ class Decision:
     """The joint decision of all guards on a step.
 
     Attributes:
-        action: The severest that any guard asks for.
-        findings: The guards that ask for an action, in the order of `GUARDS`.
-        update: Whether to make the step's update.
-        learning_rate_scale: The factor on the trainer's own learning rate from now on.
-        log_lines: Lines for the user's log.
-        diagnosis: Why to stop and what to change, for the user; empty unless the action is `stop`.
+        step: The optimizer step.
+        action: The most severe action that a guard requests.
+        findings: The findings of guards that request an action, in the order of `GUARDS`.
+        update: Whether to make the update of the step.
+        learning_rate_scale: Factor on the scheduled learning rate from this step on.
+        log_lines: Lines to log.
+        diagnosis: Reasons of a stop, and advice; empty unless the action is `stop`.
     """
 
     step: int
@@ -73,11 +73,11 @@ class GuardState:
     """The state of one guard.
 
     Attributes:
-        taken: Actions taken since it was calm.
-        waited: Steps since the last of them.
-        calm: Steps in a row at which it did not trip.
-        times: Actions that it asked for in the whole run.
-        logged: Severity of the last that was logged.
+        taken: Number of actions taken since the last ten steps in a row without a trip.
+        waited: Steps since the last action.
+        calm: Number of steps in a row without a trip.
+        times: Number of findings in the whole run.
+        logged: Severity of the last logged finding.
     """
 
     taken: int = 0
@@ -87,7 +87,7 @@ class GuardState:
     logged: int = 0
 
     def next_action(self, actions: Sequence[Action], wait: int, trips: bool) -> Action | None:
-        """Count a step, and return the action that is due; None where there is none."""
+        """Count a step, and return the action that is due, or None."""
         self.waited, self.calm = self.waited + 1, 0 if trips else self.calm + 1
         if self.calm >= CALM:
             self.taken = 0
@@ -113,19 +113,19 @@ class Guards:
         self._run = RunHistory()
         self._states = {guard.name: GuardState() for guard in GUARDS}
         self._healthy_steps = [0]
-        self._returned: tuple[int, int] | None = None  # to which snapshot, and when
+        self._returned: tuple[int, int] | None = None  # restored snapshot, step of the roll-back
         self._step = 0
         self._scale = 1.0
         self._counts = {"updates": 0, "skipped": 0, "roll_backs": 0, "recent": 0, "calm": 0}
         self._last = Action.OK
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
-        """Decide over the update that makes the weights of `step` out of those of `step - 1`.
+        """Decide on the update from the weights after `step - 1` to those after `step`.
 
         Args:
             step: The optimizer step, from 1; it goes on counting after a roll-back.
-            metrics: Raw values, named as in `toolgym.runs.metrics`: a nan loss must be seen.
-                Of all processes together, so that each of them decides the same.
+            metrics: Values named as in `toolgym.runs.metrics`, nan and infinity included, over all
+                processes, so that every process decides alike.
         """
         self._step = step
         now = self._run.add(step, metrics)
@@ -149,22 +149,22 @@ class Guards:
         return self._decide(findings, teaches=now.get("grad_norm") != 0)
 
     def _decide(self, findings: Sequence[GuardFinding], *, teaches: bool) -> Decision:
-        asked = {finding.action for finding in findings}
+        requested = {finding.action for finding in findings}
         if not teaches:
-            asked.add(Action.SKIP)  # a gradient of 0 would still move weights by momentum
-        action = max(asked, key=lambda each: each.severity, default=Action.OK)
+            requested.add(Action.SKIP)  # at a gradient of 0 momentum would still move the weights
+        action = max(requested, key=lambda each: each.severity, default=Action.OK)
         if action is Action.ROLL_BACK and self._counts["recent"] >= self._config.max_roll_backs:
             action = Action.STOP
-        update = asked.isdisjoint({Action.SKIP, Action.ROLL_BACK, Action.STOP})
-        lowers = action is Action.ROLL_BACK or Action.LOWER_LR in asked
+        update = requested.isdisjoint({Action.SKIP, Action.ROLL_BACK, Action.STOP})
+        lowers = action is Action.ROLL_BACK or Action.LOWER_LR in requested
         if self._config.only_warn:
             action = min(action, Action.WARN, key=lambda each: each.severity)
             action, update, lowers = action if findings else Action.OK, True, False
         if lowers and action is not Action.STOP:
             self._scale = max(LOWEST_SCALE, LOWER_BY * self._scale)
             for state in self._states.values():
-                # What was done for one guard may help the others. After a roll-back they only see
-                # what is new.
+                # A lower learning rate may help all guards, so all wait before they act again.
+                # After a roll-back none has to: it only sees values of the restored weights.
                 state.waited = MEMORY if action is Action.ROLL_BACK else 0
         self._count(action, update)
         lines = tuple(line for each in findings if (line := self._log_line(each, action)))
@@ -186,55 +186,57 @@ class Guards:
             counts["recent"] = counts["calm"] = 0
 
     def _log_line(self, finding: GuardFinding, action: Action) -> str:
-        """The log line of a finding; empty where it was logged before.
+        """The log line of a finding; empty if it is not to be logged.
 
-        Findings are logged the first time, the second, the fourth, the eighth and so on, and
-        whenever their action is severer than before; roll-backs and stops always.
+        Findings are logged at the first, second, fourth, eighth time and so on, and if their action
+        is more severe than the last logged one; roll-backs and stops are always logged.
         """
         state = self._states[finding.guard]
         state.times += 1
-        done = min(finding.action, action, key=lambda each: each.severity)
+        taken = min(finding.action, action, key=lambda each: each.severity)
         if finding.action is Action.ROLL_BACK:
-            done = action  # which may be a stop instead
-        is_news = done.severity > state.logged
-        if not (is_news or state.times.bit_count() == 1 or done in (Action.ROLL_BACK, Action.STOP)):
+            taken = action  # may be a stop
+        is_worse = taken.severity > state.logged
+        is_always_logged = taken in (Action.ROLL_BACK, Action.STOP)
+        if not (is_worse or state.times.bit_count() == 1 or is_always_logged):
             return ""
-        state.logged = done.severity
+        state.logged = taken.severity
         advice = f" {finding.advice}" if state.times == 1 else ""
         seen = f" Seen {state.times} times so far." if state.times > 1 else ""
-        return f"step {self._step}, {done}, {finding.guard}: {finding.reason}.{advice}{seen}"
+        return f"step {self._step}, {taken}, {finding.guard}: {finding.reason}.{advice}{seen}"
 
     def _diagnosis(self, findings: Sequence[GuardFinding]) -> str:
-        """The text of a stop: its reasons, the run's history, and advice."""
+        """The message of a stop: its reasons, the counts of the run, and advice."""
         severest = sorted(findings, key=lambda finding: -finding.action.severity)
         counts = self._counts
         lines = [f"Training stops at step {self._step}."]
         lines += [f"- {finding.guard}: {finding.reason}." for finding in severest]
         lines.append(
-            f"Until then: {counts['updates']} updates, {counts['skipped']} left out,"
-            f" {counts['roll_backs']} roll-backs, learning rate at {self._scale:g} of its own."
+            f"So far: {counts['updates']} updates, {counts['skipped']} skipped,"
+            f" {counts['roll_backs']} roll-backs, learning rate scaled by {self._scale:g}."
         )
         if severest[0].action is not Action.STOP:
             lines.append(f"It was rolled back {counts['recent']} times lately, which did not help.")
-        lines.append("What to change, the likeliest cause first:")
+        lines.append("Changes to try, the likeliest cause first:")
         advice = dict.fromkeys(finding.advice for finding in severest)
         return "\n".join([*lines, *(f"{number}. {each}" for number, each in enumerate(advice, 1))])
 
     def choose_snapshot(self, steps: Iterable[int]) -> int | None:
-        """The snapshot to restore on a roll-back, by its step.
+        """Choose the snapshot to restore on a roll-back.
 
         Args:
             steps: The optimizer steps after which a snapshot was taken, 0 for the one before the
                 first step.
 
         Returns:
-            The latest whose weights sampled a batch in which no guard saw harm. Weights that were
-            returned to lately are passed over, since they led here again; unless there are no
-            others. None where there is none: then the trainer has to stop.
+            The step of the latest snapshot whose weights sampled a batch in which no guard blamed
+            the weights. Weights that were restored in the last 100 steps are skipped if there are
+            others, since they led to a failure again. None if there is no snapshot: the trainer has
+            to stop.
         """
         healthy = sorted(set(steps) & set(self._healthy_steps))
         if self._returned is not None and self._step - self._returned[1] <= MEMORY:
-            # A snapshot taken when they had just been returned to holds the same weights.
+            # A snapshot taken at the step of the roll-back has the same weights.
             while len(healthy) > 1 and healthy[-1] in self._returned:
                 healthy.pop()
         if not healthy:
@@ -245,16 +247,16 @@ class Guards:
 
     @property
     def learning_rate_scale(self) -> float:
-        """The factor on the trainer's learning rate, a resumed trainer's too."""
+        """The factor on the learning rate; resumed runs keep it."""
         return self._scale
 
     @property
     def healthy_steps(self) -> list[int]:
-        """The steps after which the weights were healthy, as far as is remembered."""
+        """The last steps after which the weights were healthy, at most `REMEMBERED`."""
         return list(self._healthy_steps)
 
     def metrics(self) -> dict[str, float]:
-        """The guards' own metrics after the last `observe`, named as in `toolgym.runs.metrics`."""
+        """Metrics of the guards after the last `observe`, named as in `toolgym.runs.metrics`."""
         return {
             "guard_severity": float(self._last.severity),
             "updates": float(self._counts["updates"]),
@@ -264,7 +266,7 @@ class Guards:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, as JSON can hold it."""
+        """The state for a checkpoint, in JSON types."""
         return {
             "run": self._run.state_dict(),
             "guards": {name: asdict(state) for name, state in self._states.items()},
@@ -277,7 +279,7 @@ class Guards:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore such a state, as if the run had never stopped."""
+        """Restore a state from `state_dict`."""
         self._run.load_state_dict(state["run"])
         self._states.update({name: GuardState(**saved) for name, saved in state["guards"].items()})
         self._healthy_steps = list(state["healthy"])
@@ -290,21 +292,21 @@ class Guards:
 def rollback_message(step: int, place: int) -> str:
     """The log line of a roll-back to the weights after step `place`."""
     return (
-        f"step {step}: weights, optimizer and learning-rate schedule are again those after step"
-        f" {place}. The count of steps, the order of tasks and all random numbers go on, so that"
-        " the batch that led here is not drawn again."
+        f"step {step}: weights, optimizer and learning-rate schedule are restored from step"
+        f" {place}. The step count, the task order and random numbers continue, so that the batch"
+        " that led here is not drawn again."
     )
 
 
 def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
-    """The diagnosis of a run that ends for want of a healthy snapshot to roll back to.
+    """The message of a stop because there is no healthy snapshot to roll back to.
 
     Args:
-        reasons: Those of the decision.
-        cure: What to change in the trainer's settings.
+        reasons: The reasons of the decision.
+        cure: Advice on the settings of the trainer.
     """
-    seen = "\n".join(f"- {reason}." for reason in reasons)
+    findings = "\n".join(f"- {reason}." for reason in reasons)
     return (
-        f"Training stops at step {step}: the weights should go back to healthy ones, and there are"
-        f" none.\n{seen}\n{cure}"
+        f"Training stops at step {step}: a roll-back needs healthy weights, and there are none."
+        f"\n{findings}\n{cure}"
     )

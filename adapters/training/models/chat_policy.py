@@ -1,9 +1,9 @@
-"""A chat model as a policy: it reads the transcript as its own chat template renders it, and acts.
+"""A chat model as a policy that reads the transcript through its chat template.
 
-The same class plays before training, after it, and in `toolgym eval --policy PATH_OR_HUB_ID`. What
-it returns is the text that the model wrote, without the token that ended the turn and with the tag
-of thinking that the prompt opened, as in training. Finding the calls in it is the environment's
-work, so every model's habit of writing calls is judged by one parser.
+The class plays evaluations before and after training, and `toolgym eval --policy PATH_OR_HUB_ID`.
+An action is the text of the model without the token that ended the turn, and with a thinking tag
+that the prompt opened, as in training. The environment parses the calls in it, so one parser judges
+all models.
 """
 
 from __future__ import annotations
@@ -36,13 +36,15 @@ class ChatModelPolicy:
     Args:
         model: The model; it is in evaluation mode while it generates.
         tokenizer: Its tokenizer, with a chat template that can render tools.
-        name: What it is called in reports.
-        temperature: 0 takes the likeliest token.
-        max_new_tokens: Most tokens of one turn; longer ones are cut off.
-        batch: Most episodes in one forward pass.
-        seed: With the situation's own seed and the number of the turn, it names the random numbers.
-        chat_template: In place of the tokenizer's own: `hermes`, `chatml`, or the path of a Jinja
-            file (`adapters.training.models.chat_templates`). Model and tokenizer stay as they are.
+        name: Name in reports.
+        temperature: Sampling temperature; 0 takes the likeliest token.
+        max_new_tokens: Maximum tokens of one turn; longer turns are cut off.
+        batch: Maximum number of episodes in one forward pass.
+        seed: Seed of the random numbers, together with the seed of the situation and the number of
+            the turn.
+        chat_template: Chat template instead of the tokenizer's own: `hermes`, `chatml`, or the path
+            of a Jinja file (`adapters.training.models.chat_templates`). Model and tokenizer are not
+            changed.
 
     A transcript that leaves no room for a turn in the model's context gets an empty action.
     """
@@ -75,14 +77,14 @@ class ChatModelPolicy:
         self._engine = Engine(model, stop=self._stop, slots=batch)
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
-        """The model's text in each situation, in order."""
+        """The text of the model in each situation, in order."""
         turns = [
             Generation(self._prompt(each), self._stream(each), self._max_new_tokens)
             for each in situations
         ]
         room = context_length(self.model) - self._max_new_tokens
         fitting = [turn for turn in turns if len(turn.prompt) <= room]
-        fitting.sort(key=lambda turn: len(turn.prompt))  # little padding where lengths are alike
+        fitting.sort(key=lambda turn: len(turn.prompt))  # similar lengths need little padding
         self._engine.generate(fitting, temperature=self._temperature)
         return [self._text(turn) for turn in turns]
 
@@ -103,7 +105,7 @@ class ChatModelPolicy:
     def _text(self, turn: Generation) -> str:
         """The text of a turn, call markers included, without the token that ended it.
 
-        A tag of thinking that the prompt ends with belongs to it: calls in a thought are not run.
+        A thinking tag at the end of the prompt is part of it, since calls in a thought are not run.
         """
         if not turn.tokens:
             return ""
@@ -122,13 +124,14 @@ def load(
     chat_template: str | ChatTemplate | None = None,
     **options: Any,
 ) -> ChatModelPolicy:
-    """A policy from a checkpoint folder or from the Hugging Face hub.
+    """Load a policy from a checkpoint folder or from the Hugging Face hub.
 
     Args:
         path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
-            or a name on the hub.
-        chat_template: As for `load_model`.
-        options: For `ChatModelPolicy`.
+            or an id on the hub.
+        seed: Seed of `ChatModelPolicy`.
+        chat_template: See `load_model`.
+        options: Further arguments of `ChatModelPolicy`.
 
     Raises:
         ConfigurationError: There is no such model, or it has no chat template.
@@ -145,16 +148,15 @@ def load_model(
     chat_template: str | ChatTemplate | None = None,
     device: str | None = None,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Model and tokenizer from a folder or the hub.
+    """Load model and tokenizer from a folder or the hub.
 
     Args:
-        path_or_hub_id: Which; the name of a published model stands for its folder in the cache.
-        for_training: In `dtype` then, and else in that of the file.
-        dtype: `float32`, since in half precision small updates are rounded away; `bfloat16` halves
-            the memory, for adapters.
-        chat_template: In place of the tokenizer's own: `hermes`, `chatml`, or the path of a Jinja
-            file (`adapters.training.models.chat_templates`); None keeps that.
-        device: Where to put the model; None: on the GPU if there is one, else on the CPU.
+        path_or_hub_id: A folder, an id on the hub, or the name of a published model.
+        for_training: Whether to load the weights in `dtype`; else they keep the dtype of the file.
+        dtype: Data type for training, `float32` or `bfloat16`.
+        chat_template: Chat template instead of the tokenizer's own: `hermes`, `chatml`, or the path
+            of a Jinja file (`adapters.training.models.chat_templates`); None keeps the tokenizer's.
+        device: Device of the model; None: the GPU if there is one, else the CPU.
 
     Raises:
         ConfigurationError: There is no such model or template, or the model has none.
@@ -163,8 +165,8 @@ def load_model(
     if isinstance(chat_template, str):
         chat_template = ChatTemplate.named(chat_template)  # before the weights are read
     named = place_of(path_or_hub_id)
-    place = Path(named).expanduser()
-    source = str(place) if place.exists() else named
+    path = Path(named).expanduser()
+    source = str(path) if path.exists() else named
     precision: Any = getattr(torch, dtype) if for_training else "auto"
     disable_progress_bar()
     hub = logging.getLogger("huggingface_hub")
@@ -173,7 +175,7 @@ def load_model(
     try:
         with reporting(f"loading {Path(named).name}"):
             model, tokenizer = generation.load(source, precision, device)
-    except Exception as problem:  # damaged files raise whatever their readers stumble over
+    except Exception as problem:  # its type depends on the reader of the damaged file
         raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
     finally:
         hub.setLevel(level)
@@ -181,9 +183,9 @@ def load_model(
         tokenizer = with_chat_template(tokenizer, chat_template, model)
     if not tokenizer.chat_template:
         raise ConfigurationError(
-            f"{path_or_hub_id} has no chat template, so it cannot be shown tools: add"
+            f"{path_or_hub_id} has no chat template, which is needed to show tools to it: add"
             ' --chat-template hermes (in Python chat_template="hermes"), which fits any model, or'
-            " take a chat model (an -Instruct version)."
+            " use a chat model (an -Instruct version)."
         )
     return model, tokenizer
 

@@ -1,11 +1,10 @@
-"""Reads a beginning that several texts have in common once, on CPUs.
+"""Prefix grouping: on CPUs, a common prefix of several texts is read once.
 
 The rollouts of a group share their prompt, and prompts of one environment share its tools. The
-model reads such a beginning once, and its keys and values serve as the cache from which all these
-texts go on; gradients flow back through it and add up. That is prefix grouping (Liu et al. 2025,
-arXiv:2506.05433) by the means that every model has for generation.
+model reads such a prefix once, and all texts continue from its KV cache; gradients flow back
+through the cache and add up (Liu et al. 2025, arXiv:2506.05433).
 
-Each text belongs to one cluster at most. The clusters are those that save the most tokens.
+Texts are divided into clusters with a common prefix, so that the most tokens are saved.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from adapters.training.models.tokenized_examples import Example
 from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
-"""Tokens that a common beginning must have, so that reading it apart is worth a pass."""
-_SMALL: Final = 10**7  # parameters of a model that gains little
-_TOLERANCE: Final = 1e-2  # of the logits' standard deviation; rounding makes 1e-5 of it
+"""Minimum tokens of a common prefix that is read in a pass of its own."""
+_SMALL: Final = 10**7  # parameters of a model below which little is gained
+_TOLERANCE: Final = 1e-2  # in standard deviations of the logits; rounding causes 1e-5
 
 _logger = logging.getLogger(__name__)
 
@@ -35,28 +34,29 @@ class Cluster(NamedTuple):
     """Texts that are read together.
 
     Attributes:
-        places: Of the texts, the shortest first.
-        common: The number of tokens with which all begin, and that are read once.
+        indices: Indices of the texts, the shortest text first.
+        common: Length of their common prefix, which is read once; 0: none.
     """
 
-    places: list[int]
+    indices: list[int]
     common: int
 
 
 def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster]:
-    """Divide texts into clusters with a common beginning, so that the most tokens are saved.
+    """Divide texts into clusters with a common prefix, so that the most tokens are saved.
 
     Args:
-        texts: Each has a learned token, and what predicts the first one is not shared.
-        least: Tokens of a common beginning; None: `LEAST`.
+        texts: Texts with a learned token. A prefix ends before the token that predicts the first
+            learned one.
+        least: Minimum tokens of a common prefix; None: `LEAST`.
 
     Returns:
-        The clusters of several texts, and one without a common beginning for all others, if any.
+        The clusters of several texts, and one without a common prefix for all other texts, if any.
     """
     least = LEAST if least is None else least
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]
-    order = sorted(range(len(texts)), key=lambda place: heads[place])
-    # saved[n]: tokens that the first n texts save, and where their last cluster begins.
+    order = sorted(range(len(texts)), key=lambda index: heads[index])
+    # saved[n]: tokens that the first n texts save, and the start of their last cluster.
     saved = [(0, 0)]
     shared = [0, *(_common(heads[a], heads[b]) for a, b in itertools.pairwise(order))]
     for end in range(1, len(order) + 1):
@@ -70,30 +70,30 @@ def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster
     found, alone, end = list[Cluster](), list[int](), len(order)
     while end:
         start = saved[end][1]
-        places = sorted(order[start:end], key=lambda place: len(texts[place].ids))
-        if len(places) > 1:
-            found.append(Cluster(places, min(shared[start + 1 : end])))
+        indices = sorted(order[start:end], key=lambda index: len(texts[index].ids))
+        if len(indices) > 1:
+            found.append(Cluster(indices, min(shared[start + 1 : end])))
         else:
-            alone += places
+            alone += indices
         end = start
     return [*found[::-1], *([Cluster(sorted(alone), 0)] if alone else [])]
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The number of tokens with which both begin."""
+    """The length of the common prefix."""
     pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return next((length for length, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
-    """Keys and values of some tokens, in one row; None where there are no tokens."""
+    """The KV cache of some tokens, with one row; None if there are no tokens."""
     if not tokens:
         return None
     return body(input_ids=torch.tensor([tokens], device=device), use_cache=True).past_key_values
 
 
 def continuing(cache: Any, rows: int) -> dict[str, Any]:
-    """Arguments with which a model goes on from `cache_of` in several rows; it stays as it is."""
+    """Keyword arguments to continue several rows from a copy of the cache of `cache_of`."""
     if cache is None:
         return {"use_cache": False}
     repeated = copy.copy(cache)
@@ -106,11 +106,11 @@ _shares: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Whether a model reads common beginnings once: a large one on a CPU that computes the same."""
+    """Whether common prefixes are read once: on a CPU, if a large model gives equal logits."""
     if model.device.type != "cpu":
         return False
     if any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
-        return False  # it excludes a cache
+        return False  # which excludes a cache
     if model not in _shares:
         is_large = sum(parameter.numel() for parameter in model.parameters()) >= _SMALL
         problem = sharing_problem(model) if is_large else ""
@@ -123,7 +123,7 @@ def can_share(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
-    """Why a model's logits differ where it continues a cache; empty where they do not."""
+    """The reason why logits differ if a model continues a cache; empty if they do not differ."""
     was_training = model.training
     model.train(False)
     vocabulary = model.config.get_text_config().vocab_size
@@ -132,12 +132,14 @@ def sharing_problem(model: PreTrainedModel) -> str:
     ids[:, :13] = ids[0, :13]
     try:
         with in_float32(model):
-            wanted = model(input_ids=ids, use_cache=False).logits[:, 13:]
+            expected = model(input_ids=ids, use_cache=False).logits[:, 13:]
             cache = cache_of(model, ids[0, :13].tolist(), model.device)
-            found = model(input_ids=ids[:, 13:], **continuing(cache, 3)).logits
+            logits = model(input_ids=ids[:, 13:], **continuing(cache, 3)).logits
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as problem:
         return f"{type(problem).__name__}: {problem}"
     finally:
         model.train(was_training)
-    error = float((found - wanted).abs().max() / wanted.std())
-    return "" if error <= _TOLERANCE else f"its logits differ by {error:.2g} of their deviation"
+    error = float((logits - expected).abs().max() / expected.std())
+    if error <= _TOLERANCE:
+        return ""
+    return f"its logits differ by {error:.2g} of their standard deviation"

@@ -1,9 +1,9 @@
-"""Adapters of low rank (LoRA) inside a model, which stays the same object with peft's layers.
+"""LoRA adapters in a model, which stays the same object and gets layers of peft.
 
-Only the adapter's weights are trained, in float32 whatever the model computes in. The other weights
-stay as they were read, without gradient and moments, so the model without its adapter serves as the
-KL reference at no cost. `merged` adds the adapter to the weights for a while, for rollouts; `merge`
-does so for good and removes peft's layers.
+Only the adapter's weights are trained, always in float32. The other weights are frozen, without
+gradient and moments, so the model without its adapter serves as the KL reference and takes no
+memory. `merged` adds the adapter to the weights temporarily, for rollouts; `merge` does so
+permanently and removes the layers of peft.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
 
 
 class Adapter:
-    """A new adapter in a model, which adds zero at first.
+    """A new adapter in a model; its initial output is zero.
 
     Args:
-        model: Gets the adapter's layers; its own weights are frozen.
+        model: The model that gets the layers of the adapter; its own weights are frozen.
         config: A `LoraConfig` of peft.
-        seed: Of the adapter's initial weights.
+        seed: Seed of the initial weights of the adapter.
 
     Raises:
         ConfigurationError: The model does not have the layers that the config names.
@@ -58,7 +58,7 @@ class Adapter:
         from peft import get_peft_model
 
         with torch.random.fork_rng(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of names that peft will use later
+            warnings.simplefilter("ignore", FutureWarning)  # about future names in peft
             torch.manual_seed(seed)
             try:
                 self._inside: Any = get_peft_model(model, config)
@@ -74,11 +74,11 @@ class Adapter:
 
     @contextmanager
     def merged(self) -> Iterator[PreTrainedModel]:
-        """A context in which the model's own weights hold the adapter too, for faster rollouts.
+        """A context in which the adapter is added to the model's weights, for faster rollouts.
 
-        The weights are changed in place, so that what refers to their memory stays valid, and are
-        restored exactly afterwards; adapter and gradients are untouched. Takes a copy of the
-        adapted weights for as long.
+        The weights are changed in place, so that CUDA graphs stay valid, and are restored exactly
+        afterwards. The adapter and gradients do not change. A copy of the adapted weights is kept
+        in the context.
         """
         from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -100,14 +100,14 @@ class Adapter:
                 weight.data.copy_(original)
 
     def save_pretrained(self, folder: Path) -> None:
-        """Write the adapter alone into a folder."""
+        """Write the adapter into a folder, without the model."""
         self._inside.save_pretrained(str(folder), save_embedding_layers=False)
 
     def load(self, folder: Path) -> None:
         """Read the adapter's weights from a folder.
 
         Raises:
-            ConfigurationError: The folder has no adapter of this shape.
+            ConfigurationError: The folder has no adapter of the same shape.
         """
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file
@@ -124,7 +124,7 @@ class Adapter:
             ) from problem
 
     def remove(self) -> None:
-        """Remove the adapter's layers; the model is as before."""
+        """Remove the adapter's layers without changing the weights of the model."""
         self._inside.unload()
         self.model.requires_grad_(True)
 

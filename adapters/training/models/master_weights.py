@@ -2,11 +2,11 @@
 
 A bfloat16 weight has eight significant bits, so most updates would be rounded away. `MasterAdamW`
 keeps a float32 copy of each such parameter, sums the gradients of several backward passes in
-float32, and after each step rounds the copies into the model: 18 bytes per trained parameter
-instead of the 16 of float32. Parameters in float32 or float64 are trained directly, and exactly as
-`torch.optim.AdamW` does.
+float32, and after each step rounds the copies into the model. This takes 18 bytes per trained
+parameter, and 16 in float32. Parameters in float32 or float64 are trained directly, exactly as by
+`torch.optim.AdamW`.
 
-A step has two phases, so that training can inspect the gradient before weights move: `norm`, then
+A step has two phases, so that the gradient can be inspected before weights change: `norm`, then
 `step` or `discard`.
 """
 
@@ -27,16 +27,16 @@ _STATE: Final = ("step", "exp_avg", "exp_avg_sq")  # names of torch.optim.AdamW
 class MasterAdamW:
     """AdamW on the float32 weights of a model.
 
-    While it is in use, only `load_state_dict` may change bfloat16 parameters: the next step
-    overwrites other changes.
+    Other code must not change bfloat16 parameters while it is in use: the next step overwrites such
+    changes.
 
     Args:
-        parameters: On one device.
+        parameters: Parameters to train, on one device.
         betas: Decay rates of the two moments.
         weight_decay: Decoupled weight decay; it is multiplied by the learning rate.
 
     Attributes:
-        updates: The number of steps made.
+        updates: Number of steps made.
 
     Raises:
         ConfigurationError: A parameter is neither bfloat16 nor float32 nor float64.
@@ -69,9 +69,9 @@ class MasterAdamW:
             )
 
     def gradients(self) -> list[Tensor]:
-        """The gradients since the last step, one per parameter, which may be changed in place.
+        """The accumulated gradients, one per parameter, float32 or float64; change them in place.
 
-        They are float32 or float64, and zeros where a parameter got none.
+        Parameters without a gradient get zeros.
         """
         for master in self._masters:
             if master.grad is None:
@@ -79,7 +79,7 @@ class MasterAdamW:
         return self._gradients()
 
     def norm(self) -> tuple[Tensor, int]:
-        """The global norm of the gradient, and the number of parameters where it is not finite."""
+        """The global norm of the gradient, and the number of parameters with a nonfinite one."""
         return _norm(self._gradients(), self._masters[0].device)
 
     def nonfinite_weights(self) -> int:
@@ -88,12 +88,12 @@ class MasterAdamW:
 
     @torch.no_grad()
     def step(self, rate: float, norm: Tensor, max_norm: float) -> None:
-        """Update the weights and forget the gradients.
+        """Update the weights and clear the gradients.
 
         Args:
-            rate: The learning rate of this step.
-            norm: The global norm of the gradient, from `norm`.
-            max_norm: A gradient with a larger norm is scaled down to it.
+            rate: Learning rate of this step.
+            norm: Global norm of the gradient, from `norm`.
+            max_norm: Gradients are clipped to this norm.
         """
         self.updates += 1
         gradients = self._gradients()
@@ -106,7 +106,7 @@ class MasterAdamW:
         self.discard()
 
     def discard(self) -> None:
-        """Forget the gradients without an update."""
+        """Clear the gradients without an update."""
         for parameter in (*self._masters, *self._parameters):
             parameter.grad = None
 
@@ -117,26 +117,26 @@ class MasterAdamW:
             hook.remove()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The tensors that the next step needs, by stable names; they are not copied.
+        """The state as tensors by name; they are not copied.
 
-        `0.exp_avg`, `0.exp_avg_sq` and `0.step` belong to the first parameter, as does `0.master`,
-        its float32 weights, where the parameter itself is bfloat16.
+        `0.exp_avg`, `0.exp_avg_sq` and `0.step` belong to the first parameter. If it is bfloat16,
+        `0.master` has its float32 weights.
         """
-        found: dict[str, Tensor] = {}
+        tensors: dict[str, Tensor] = {}
         for index, master in enumerate(self._masters):
             if master is not self._parameters[index]:
-                found[f"{index}.master"] = master.detach()
+                tensors[f"{index}.master"] = master.detach()
             state = self._adam.state.get(master, {}) if self._adam is not None else {}
-            found |= {f"{index}.{name}": state[name] for name in _STATE if state}
-        return found
+            tensors |= {f"{index}.{name}": state[name] for name in _STATE if state}
+        return tensors
 
     @torch.no_grad()
     def load_state_dict(self, tensors: Mapping[str, Tensor], updates: int) -> None:
-        """Restore a state, after the model's own weights have been loaded.
+        """Restore a state; load the weights of the model before.
 
         Args:
-            tensors: From `state_dict`; they are copied.
-            updates: The number of steps that had been made.
+            tensors: The result of `state_dict`; tensors are copied.
+            updates: Number of steps made before.
         """
         self.discard()
         self.updates = updates
@@ -159,7 +159,7 @@ class MasterAdamW:
         return [master.grad for master in self._masters if master.grad is not None]
 
     def _round(self) -> None:
-        """Copy the master weights into the parameters that are rounded from them."""
+        """Copy the master weights into the bfloat16 parameters."""
         pairs = zip(self._parameters, self._masters, strict=True)
         rounded = [pair for pair in pairs if pair[0] is not pair[1]]
         if rounded:
@@ -179,18 +179,18 @@ def _master(parameter: nn.Parameter) -> nn.Parameter:
 
 
 def _collect(master: nn.Parameter) -> Callable[[Tensor], None]:
-    """A hook that adds a new gradient to that of the master weights; it keeps nothing alive."""
+    """A hook that adds a new gradient to that of the master weights, by a weak reference."""
     target = weakref.ref(master)
 
     def collect(parameter: Tensor) -> None:
         gradient, parameter.grad = parameter.grad, None
-        found = target()
-        if found is None or gradient is None:
+        weights = target()
+        if weights is None or gradient is None:
             return
-        if found.grad is None:
-            found.grad = gradient.float()
+        if weights.grad is None:
+            weights.grad = gradient.float()
         else:
-            found.grad.add_(gradient)
+            weights.grad.add_(gradient)
 
     return collect
 

@@ -1,10 +1,10 @@
 """Estimates the memory of a training from the shape of its model and its settings.
 
-An update holds gradient, activations and logits; rollouts hold keys and values. Weights, those of
-the KL reference included, and moments are there in both. Activations are counted for a decoder with
-gated layers (Llama, Qwen, Gemma) as `transformers` computes it without an attention mask; others
-need about as much. PyTorch and its allocator take half a gigabyte more on a CPU, and a gigabyte and
-a tenth on a GPU.
+An update needs memory for gradient, activations and logits; rollouts need it for keys and values.
+Both need the weights, those of the KL reference included, and the moments. Activations are counted
+for a decoder with gated layers (Llama, Qwen, Gemma) in `transformers` without an attention mask;
+other models need about as much. PyTorch and its allocator take another 0.5 GB on a CPU, and 1.1 GB
+on a GPU.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from adapters.training.models.token_log_probs import LOGITS_AT_ONCE
 
 _FLOAT: Final = 4  # bytes
-_LOGITS_HELD: Final = 5  # float32 tensors of the size of a piece of logits, in the backward pass
+_LOGITS_HELD: Final = 5  # float32 tensors of the size of a chunk of logits, in the backward pass
 _SAMPLING: Final = 24  # bytes per logit of a decoding step: probabilities and their sums
 
 
@@ -24,9 +24,15 @@ class Shape:
     """Sizes of a decoder.
 
     Attributes:
-        heads: Query heads.
-        key_heads: Key and value heads.
-        parameters: Of the whole model; 0: computed from the other sizes.
+        layers: Number of layers.
+        hidden: Hidden size.
+        feed_forward: Intermediate size of the feed-forward layers.
+        vocabulary: Vocabulary size.
+        heads: Number of query heads.
+        key_heads: Number of key and value heads.
+        head_size: Dimension of a head.
+        is_tied: Whether input and output embeddings are tied.
+        parameters: Parameters of the whole model; 0: computed from the other sizes.
     """
 
     layers: int
@@ -41,7 +47,7 @@ class Shape:
 
     @property
     def weights(self) -> int:
-        """All parameters."""
+        """Number of parameters."""
         if self.parameters:
             return self.parameters
         per_layer = sum(rows * columns for rows, columns in self.matrices) + 2 * self.hidden
@@ -50,18 +56,18 @@ class Shape:
 
     @property
     def matrices(self) -> list[tuple[int, int]]:
-        """Rows and columns of the linear maps of a layer."""
+        """Shapes (rows, columns) of the linear layers of a decoder layer."""
         queries, keys = self.heads * self.head_size, self.key_heads * self.head_size
         attention = [(queries, self.hidden), (keys, self.hidden), (keys, self.hidden)]
         return [*attention, (self.hidden, queries), *[(self.feed_forward, self.hidden)] * 3]
 
     def adapter(self, rank: int) -> int:
-        """Parameters of an adapter in all linear maps of the layers."""
+        """Number of parameters of an adapter of this rank in all linear layers."""
         return self.layers * sum(rank * (rows + columns) for rows, columns in self.matrices)
 
 
 def shape_of(config: Any, parameters: int = 0) -> Shape | None:
-    """The shape of a model from its config; None where the config has other names for its sizes."""
+    """The shape of a model from its config; None if the config names its sizes differently."""
     text = config.get_text_config()
     try:
         heads = int(text.num_attention_heads)
@@ -85,14 +91,14 @@ class Load:
     """The settings that memory depends on.
 
     Attributes:
-        dtype: Of the computation.
-        adapter_rank: Of an adapter in all layers; 0: all weights are trained.
+        dtype: Data type of the computation.
+        adapter_rank: Rank of an adapter in all layers; 0: all weights are trained.
         has_reference: Whether the loss has a KL penalty.
         tokens_per_pass: Tokens of a forward and backward pass.
-        has_checkpointing: Whether activations are computed twice.
-        at_once: Rollouts that are generated together.
-        rollout_tokens: Tokens of one, its prompt included.
-        device: `cpu` or `cuda`.
+        has_checkpointing: Whether gradient checkpointing is on.
+        at_once: Rollouts in the KV cache at the same time.
+        rollout_tokens: Tokens of a rollout, its prompt included.
+        device: Type of the device, `cpu` or `cuda`.
     """
 
     dtype: str = "bfloat16"
@@ -110,10 +116,13 @@ class Needs:
     """Bytes by purpose.
 
     Attributes:
-        weights: Of the model, its float32 master copy, an adapter and the KL reference.
-        moments: Of AdamW.
-        cache: Of rollouts: keys and values, the logits of a step and, with an adapter, a copy of
-            the weights that it is merged into.
+        weights: Weights of the model, its float32 master copy, an adapter and the KL reference.
+        moments: Moments of AdamW.
+        gradient: Gradient of the trained weights.
+        activations: Activations of a pass.
+        logits: Logits of a pass.
+        cache: Memory of rollouts: keys and values, the logits of a decoding step and, with an
+            adapter, a copy of the weights that it is merged into.
     """
 
     weights: float
@@ -125,40 +134,40 @@ class Needs:
 
     @property
     def certain(self) -> float:
-        """The part that does not depend on the lengths of rollouts."""
+        """Bytes that do not depend on the lengths of rollouts."""
         return self.weights + self.moments + self.gradient
 
     @property
     def total(self) -> float:
-        """The peak, in an update or in rollouts."""
+        """Peak bytes, in updates or in rollouts."""
         update = self.certain + self.activations + self.logits
         return max(update, self.weights + self.moments + self.cache)
 
     def sentence(self) -> str:
-        """The need in words."""
+        """The estimate in words."""
         names = ("weights", "moments", "gradient", "activations", "logits")
         parts = ", ".join(f"{name} {_gigabytes(getattr(self, name))}" for name in names)
         return (
-            f"By arithmetic the training needs {_gigabytes(self.total)} GB of memory (an update:"
+            f"The training needs about {_gigabytes(self.total)} GB of memory (an update:"
             f" {parts}; rollouts: {_gigabytes(self.cache)})."
         )
 
 
 def needs_of(shape: Shape, load: Load) -> Needs:
-    """The memory that a training of such a model needs with such settings."""
+    """Estimate the memory of training a model of this shape with these settings."""
     item = 2 if load.dtype == "bfloat16" else _FLOAT
-    own = float(item * shape.weights)
+    model_bytes = float(item * shape.weights)
     cache = float(load.at_once * bytes_of_rollout(shape, load.rollout_tokens, item))
     if load.adapter_rank:  # in float32, in a model that is frozen
         trained = shape.adapter(load.adapter_rank)
-        weights = own + _FLOAT * trained
+        weights = model_bytes + _FLOAT * trained
         adapted = shape.layers * sum(rows * columns for rows, columns in shape.matrices)
         cache += item * adapted if load.at_once else 0
         largest = 0
     else:
         trained = shape.weights
         masters = _FLOAT * trained if item < _FLOAT else 0
-        weights = own + masters + (own if load.has_reference else 0)
+        weights = model_bytes + masters + (model_bytes if load.has_reference else 0)
         largest = shape.vocabulary * shape.hidden
     logits = min(LOGITS_AT_ONCE[load.device], load.tokens_per_pass * shape.vocabulary)
     return Needs(
@@ -173,7 +182,7 @@ def needs_of(shape: Shape, load: Load) -> Needs:
 
 
 def _activations(shape: Shape, load: Load, item: int) -> float:
-    """Of a pass of an update; measured on Llama and Qwen 3 (see the tests)."""
+    """Bytes of the activations of a pass; tests compare with Llama and Qwen 3."""
     queries, keys = shape.heads * shape.head_size, shape.key_heads * shape.head_size
     per_layer = (
         (8 + 4 * item) * shape.hidden
@@ -181,7 +190,7 @@ def _activations(shape: Shape, load: Load, item: int) -> float:
         + (3 * item + 4) * queries
         + (3 * item + 4) * keys
     )
-    if load.adapter_rank:  # which gets the input of every map in float32
+    if load.adapter_rank:  # LoRA layers keep their inputs in float32
         per_layer += _FLOAT * sum(columns for _, columns in shape.matrices)
     kept = item * shape.hidden if load.has_checkpointing else per_layer
     return float(load.tokens_per_pass * (shape.layers * kept + per_layer))
@@ -201,11 +210,11 @@ def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
 
 
 def bytes_of_rollout(shape: Shape, tokens: int, item: int) -> int:
-    """Keys and values of one rollout, and the logits of one step.
+    """Bytes of the keys and values of one rollout, and of its logits in a decoding step.
 
     Args:
-        tokens: Of its prompt and completion.
-        item: Bytes of a number.
+        tokens: Tokens of prompt and completion.
+        item: Bytes per element.
     """
     keys = 2 * shape.layers * shape.key_heads * shape.head_size * item
     return tokens * keys + _SAMPLING * shape.vocabulary

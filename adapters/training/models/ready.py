@@ -1,8 +1,8 @@
 """Prepares a model for reinforcement learning: dtype, no dropout, gradient checkpointing.
 
-The policy that learns has to be the one that generated the rollouts: the same weights, without
-dropout. Gradient checkpointing needs training mode, so the logits in that mode are compared with
-those in evaluation mode.
+The trained policy has to be the one that sampled the rollouts, so dropout is disabled. Gradient
+checkpointing needs training mode, so the logits in that mode are compared with those in evaluation
+mode.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ def make_ready(model: PreTrainedModel, dtype: str, gradient_checkpointing: bool)
     """Prepare a model for training, in place.
 
     Args:
-        dtype: Of the stored weights: `float32` or `bfloat16`.
-        gradient_checkpointing: Whether activations are computed twice instead of being kept.
+        dtype: Data type of the weights: `float32` or `bfloat16`.
+        gradient_checkpointing: Whether activations are recomputed instead of kept.
 
     Raises:
-        ConfigurationError: The model computes other logits in training mode than in evaluation.
+        ConfigurationError: The logits in training mode differ from those in evaluation mode.
     """
     _set_dtype(model, getattr(torch, dtype))
     for module in model.modules():
@@ -33,18 +33,17 @@ def make_ready(model: PreTrainedModel, dtype: str, gradient_checkpointing: bool)
                 setattr(module, name, 0.0)
     model.train(False)
     if gradient_checkpointing:
-        # transformers 5.23 renamed it, and warns of the old name.
+        # transformers 5.23 renamed the method, and warns about the old name.
         enable = getattr(model, "activation_checkpointing_enable", None)
         (enable or model.gradient_checkpointing_enable)()
         _enter_training_mode(model)
 
 
 def _set_dtype(model: PreTrainedModel, dtype: torch.dtype) -> None:
-    """Convert the stored tensors, as loading a checkpoint in that format does.
+    """Convert the tensors of the state dict, as loading a checkpoint in that dtype does.
 
-    `model.to(dtype)` would round other buffers too. With the frequencies of rotary positions in
-    bfloat16 a model misreads a context of some hundred tokens, and reads it correctly once it is
-    loaded again.
+    `model.to(dtype)` would also round buffers that are not saved. With rotary frequencies in
+    bfloat16, logits in a context of some hundred tokens are wrong until the model is loaded again.
     """
     exact = getattr(model, "_keep_in_fp32_modules_strict", None) or ()
     for name, tensor in model.state_dict(keep_vars=True).items():
@@ -54,7 +53,7 @@ def _set_dtype(model: PreTrainedModel, dtype: torch.dtype) -> None:
 
 @torch.no_grad()
 def _enter_training_mode(model: PreTrainedModel) -> None:
-    """Put the model into training mode and check its logits there."""
+    """Put the model into training mode and check its logits in that mode."""
     ids = torch.arange(16, device=model.device)[None] % model.config.get_text_config().vocab_size
 
     def logits() -> Tensor:

@@ -1,9 +1,9 @@
-"""Supervised training on demonstrations: cross-entropy on what the assistant wrote.
+"""Supervised training on demonstrations: cross-entropy on the tokens of the assistant.
 
-Batches are drawn from all examples, not from those of like length. Length reveals the habit with
-which an episode was played (a guess is short), so batches of like length would pull the model back
-and forth between habits. The examples of one batch are then read in passes of like length, whose
-gradients add up to that of the batch (`adapters.training.models.token_log_probs`).
+Batches are drawn from all examples, not from examples of similar length. Length correlates with the
+behavior that is demonstrated (a guess is short), so batches of similar length would pull the model
+back and forth. The examples of a batch are then read in passes of similar length, whose gradients
+add up to that of the batch (`adapters.training.models.token_log_probs`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from adapters.training.models.tokenized_examples import Example
 
 OnStep = Callable[[dict[str, float]], None]
 IsEnough = Callable[[int], bool]
-"""Called after each step with its number; training ends when it returns True."""
-_RECENT: Final = 20  # steps whose mean loss is compared with `stop_loss`
+"""Function that is called after each step with its number; True ends the training."""
+_RECENT: Final = 20  # number of steps whose mean loss is compared with `stop_loss`
 _TOKENS_PER_PASS: Final = 8192
 
 
@@ -37,19 +37,20 @@ class WarmupSettings:
     """Settings of supervised training.
 
     Attributes:
-        steps: Optimizer steps; they go through the examples as often as needed.
+        steps: Optimizer steps; examples are repeated as often as needed.
         batch: Examples per step.
-        learning_rate: Reached after `ramp` steps; it then falls linearly to a tenth.
-        ramp: Steps of linear rise.
-        seed: Of the order of batches.
-        matrix_rate: Learning rate of Muon for weight matrices, with the same rise and fall; AdamW
-            updates the rest. None: AdamW updates all weights.
+        learning_rate: Peak learning rate; it rises linearly over `ramp` steps and falls linearly to
+            a tenth.
+        ramp: Steps of the linear rise.
+        seed: Seed of the order of examples.
+        matrix_rate: Peak learning rate of Muon for weight matrices, with the same schedule; AdamW
+            updates the other weights. None: AdamW updates all weights.
         stop_loss: Training ends when the mean loss of twenty steps is below this; None: never.
-        tokens_per_pass: Most tokens of one forward and backward pass, padding included, unless a
+        tokens_per_pass: Maximum tokens of one forward and backward pass, padding included, unless a
             single example has more; None: 8,192.
-        gradient_checkpointing: Compute activations twice instead of keeping them.
-        alike: Examples of a batch that begin alike, such as those about one database, where there
-            are that many; on a CPU their common beginning is read once.
+        gradient_checkpointing: Whether activations are recomputed instead of kept.
+        alike: Number of examples in a row whose prompts share a prefix, such as those about one
+            database, if there are as many; on a CPU their common prefix is read once.
     """
 
     steps: int
@@ -74,15 +75,15 @@ def warm_up(
     """Train the model in place.
 
     Args:
-        examples: At least one.
+        examples: Training examples, at least one.
         on_step: Called after each step with `step` (from 1), `loss` (nats per learned token of the
             batch), `learning_rate` and `grad_norm`.
-        is_enough: Called after that; it may use the model, which then goes on training.
+        is_enough: Called after `on_step`; it may generate with the model. True ends the training.
     """
     muon = Muon([] if settings.matrix_rate is None else matrices_of(model))
-    apart = {id(matrix) for matrix in muon.matrices}
-    rest = (p for p in model.parameters() if id(p) not in apart and p.requires_grad)
-    adam = MasterAdamW(rest, betas=(0.9, 0.98))
+    by_muon = {id(matrix) for matrix in muon.matrices}
+    others = (p for p in model.parameters() if id(p) not in by_muon and p.requires_grad)
+    adam = MasterAdamW(others, betas=(0.9, 0.98))
     batches = _batches(examples, settings)
     recent = deque[float](maxlen=_RECENT)
     with _training_mode(model, settings.gradient_checkpointing), closing(adam):
@@ -93,16 +94,16 @@ def warm_up(
             total = accumulate(model, next(batches), settings.tokens_per_pass)
             if muon.matrices:
                 norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                loss, length = float(total), float(norm)
-                adam.step(rate, torch.zeros_like(norm), 1.0)  # all gradients are clipped already
+                loss, grad_norm = float(total), float(norm)
+                adam.step(rate, torch.zeros_like(norm), 1.0)  # gradients are clipped already
                 muon.step((settings.matrix_rate or 0.0) * scale)
             else:
                 norm, _ = adam.norm()
-                loss, length = float(total), float(norm)
+                loss, grad_norm = float(total), float(norm)
                 adam.step(rate, norm, 1.0)
             if on_step is not None:
                 metrics = {"step": step, "loss": loss, "learning_rate": rate}
-                on_step({**metrics, "grad_norm": length})
+                on_step({**metrics, "grad_norm": grad_norm})
             recent.append(loss)
             is_full = len(recent) == recent.maxlen
             if settings.stop_loss is not None and is_full and fmean(recent) < settings.stop_loss:
@@ -125,8 +126,8 @@ def accumulate(
     """
     learned = sum(sum(example.learn[1:]) for example in batch)
     total = torch.zeros((), device=model.device)
-    for part in passes(batch, tokens_per_pass or _TOKENS_PER_PASS, model):
-        (losses,) = at_learned_tokens(model, [batch[place] for place in part], _cross_entropies)
+    for indices in passes(batch, tokens_per_pass or _TOKENS_PER_PASS, model):
+        (losses,) = at_learned_tokens(model, [batch[i] for i in indices], _cross_entropies)
         loss = losses.sum() / learned
         loss.backward()  # type: ignore[no-untyped-call]
         total += loss.detach()
@@ -139,10 +140,10 @@ def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
 
 @contextmanager
 def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[None]:
-    """A context in which dropout, where there is any, is on; afterwards it is off."""
+    """A context in which the model is in training mode; afterwards it is in evaluation mode."""
     model.train()
     if has_checkpointing:
-        # transformers 5.23 renamed both, and warns of the old names.
+        # transformers 5.23 renamed both methods, and warns about the old names.
         enable = getattr(model, "activation_checkpointing_enable", None)
         (enable or model.gradient_checkpointing_enable)()
     try:
@@ -156,52 +157,52 @@ def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[
 
 
 def _lr_scale(step: int, settings: WarmupSettings) -> float:
-    """The learning rates as a share of their peaks: linear rise, then a linear fall to a tenth."""
+    """The factor on peak learning rates: a linear rise, then a linear decay to a tenth."""
     rise = min(1.0, step / max(settings.ramp, 1))
     fall = 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1)
     return min(rise, fall)
 
 
 def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[list[Example]]:
-    """Endless batches; each round holds every example once."""
+    """Endless batches; each epoch has every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
     clusters = _alike(examples) if settings.alike > 1 else [list(range(len(examples)))]
     while True:
-        pieces: list[list[int]] = []
+        runs: list[list[int]] = []
         for cluster in clusters:
             order = list(cluster)
             draw.shuffle(order)
             starts = range(0, len(order), settings.alike)
-            pieces += [order[start : start + settings.alike] for start in starts]
+            runs += [order[start : start + settings.alike] for start in starts]
         if settings.alike > 1:
-            draw.shuffle(pieces)
-        order = [place for piece in pieces for place in piece]
+            draw.shuffle(runs)
+        order = [index for run in runs for index in run]
         for start in range(0, len(order), settings.batch):
-            yield [examples[place] for place in order[start : start + settings.batch]]
+            yield [examples[index] for index in order[start : start + settings.batch]]
 
 
 def _alike(examples: Sequence[Example]) -> list[list[int]]:
-    """The places of the examples, in clusters that share more than half of their prompts."""
-    prompts = [example.learn.index(True) for example in examples]
+    """Indices of the examples, in clusters with a common prefix of more than half of the prompt."""
+    prompt_lengths = [example.learn.index(True) for example in examples]
     clusters: list[list[int]] = []
-    for place in sorted(range(len(examples)), key=lambda place: examples[place].ids):
-        first = clusters[-1][0] if clusters else place
-        half = max(prompts[first], prompts[place]) // 2 + 1
-        if clusters and examples[first].ids[:half] == examples[place].ids[:half]:
-            clusters[-1].append(place)
+    for index in sorted(range(len(examples)), key=lambda index: examples[index].ids):
+        first = clusters[-1][0] if clusters else index
+        half = max(prompt_lengths[first], prompt_lengths[index]) // 2 + 1
+        if clusters and examples[first].ids[:half] == examples[index].ids[:half]:
+            clusters[-1].append(index)
         else:
-            clusters.append([place])
+            clusters.append([index])
     return clusters
 
 
 # Muon: momentum whose matrices are orthogonalized before they update the weights (Jordan et al.
 # 2024, https://kellerjordan.github.io/posts/muon).
 #
-# A few directions, those of what is common in the data, dominate the gradient of a weight matrix.
-# Adam, which scales each number for itself, reaches the rare ones late. Muon gives all directions
-# of an update the same length, by five steps of a Newton-Schulz iteration. Embeddings, norms and
-# biases are no maps between directions, and stay with AdamW. PyTorch's own `Muon` (2.9 and later)
-# computes in bfloat16; this one computes in the precision of the gradient on every machine.
+# A few directions, of patterns that are common in the data, dominate the gradient of a weight
+# matrix. Adam scales each element alone, and learns rare directions late. Muon gives all directions
+# of an update the same length, by five steps of a Newton-Schulz iteration. AdamW trains embeddings,
+# norms and biases, which are not linear maps. PyTorch's own `Muon` (2.9 and later) computes in
+# bfloat16; this one computes in the precision of the gradient on every machine.
 
 _COEFFICIENTS: Final = (3.4445, -4.7750, 2.0315)
 _ITERATIONS: Final = 5
@@ -211,38 +212,38 @@ class Muon:
     """Muon on weight matrices.
 
     Args:
-        matrices: Parameters of two dimensions.
-        momentum: Decay rate of the sum of gradients.
+        matrices: Parameters with two dimensions.
+        momentum: Decay rate of the momentum buffer.
     """
 
     def __init__(self, matrices: Iterable[Tensor], momentum: float = 0.95) -> None:
         self.matrices = list(matrices)
         self._momentum = momentum
-        self._sums = [torch.zeros_like(matrix) for matrix in self.matrices]
+        self._buffers = [torch.zeros_like(matrix) for matrix in self.matrices]
 
     @torch.no_grad()
     def step(self, rate: float) -> None:
         """Update each matrix that has a gradient.
 
         Args:
-            rate: Length of every direction of the update; where a matrix has more rows than
-                columns it is multiplied by the root of their ratio.
+            rate: Learning rate, the length of every direction of the update; for a matrix with more
+                rows than columns it is multiplied by the square root of rows / columns.
         """
-        for matrix, moving in zip(self.matrices, self._sums, strict=True):
+        for matrix, buffer in zip(self.matrices, self._buffers, strict=True):
             if matrix.grad is None:
                 continue
-            moving.mul_(self._momentum).add_(matrix.grad)
-            ahead = matrix.grad + self._momentum * moving
+            buffer.mul_(self._momentum).add_(matrix.grad)
+            nesterov = matrix.grad + self._momentum * buffer
             rows, columns = matrix.shape
-            matrix.add_(orthogonal(ahead), alpha=-rate * max(1.0, rows / columns) ** 0.5)
+            matrix.add_(orthogonal(nesterov), alpha=-rate * max(1.0, rows / columns) ** 0.5)
 
 
 def orthogonal(matrix: Tensor) -> Tensor:
-    """A matrix with the given singular vectors and singular values near 1 (0.7 to 1.2).
+    """Replace the singular values of a matrix by values near 1 (0.7 to 1.2).
 
     Args:
-        matrix: [rows, columns] float. Directions of less than a thousandth of its norm may get
-            less.
+        matrix: [rows, columns] float. Singular values below a thousandth of its norm may become
+            smaller than 0.7.
     """
     a, b, c = _COEFFICIENTS
     wide = matrix.T if matrix.shape[0] > matrix.shape[1] else matrix
@@ -254,7 +255,7 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 def matrices_of(model: nn.Module) -> list[Tensor]:
-    """The weight matrices of a model's linear layers that share nothing with an embedding."""
+    """The weight matrices of a model's linear layers that are not tied to an embedding."""
     embedded = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     linear = (m.weight for m in model.modules() if isinstance(m, nn.Linear))
     return [w for w in linear if id(w) not in embedded and w.requires_grad]

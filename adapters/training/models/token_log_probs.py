@@ -1,14 +1,13 @@
-"""Log-probabilities of the tokens that a model learns, and how texts are divided into passes.
+"""Log-probabilities of the learned tokens of texts, and the division of texts into forward passes.
 
-Both imitation and reinforcement learning call the model here. Texts of a pass are padded on the
-right, which causal attention never looks at, so no mask is needed. The vocabulary head is applied
-only at positions that predict a learned token (half of a transcript is prompt and tool results),
-and to a limited number of positions at a time: with more of them it is computed again in the
-backward pass, so the logits are never all in memory.
+Imitation and reinforcement learning call the model here. Texts of a pass are padded on the right;
+causal attention ignores this padding without a mask. The vocabulary head is applied only at
+positions that predict a learned token (half of a transcript is prompt and tool results), and in
+chunks: if there are several, logits are recomputed in the backward pass, so they are never all in
+memory.
 
-On CUDA widths and numbers of rows are rounded up to a few sizes, cuDNN's attention is switched off
-(it builds a plan for every new shape, which takes tens of milliseconds), and nothing here waits for
-the device.
+On CUDA widths and numbers of rows are rounded up to a few sizes, and cuDNN attention is disabled,
+since it builds a plan for every new shape in tens of milliseconds. No call waits for the device.
 """
 
 from __future__ import annotations
@@ -29,61 +28,63 @@ from adapters.training.models.common_prefix import cache_of, can_share, clusters
 from adapters.training.models.tokenized_examples import Example
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
-"""Logits that are in memory together, by type of device: 64 and 256 MiB in float32."""
+"""Maximum number of logits in memory, by type of device: 64 and 256 MiB in float32."""
 _PASS_COST: Final = {"cpu": 128, "cuda": 2048}
-"""Tokens that take as long as a pass takes beyond its tokens; measured on the tiny model for CPUs,
-and for CUDA about 15 ms of kernel launches."""
+"""Fixed cost of a pass, as the number of tokens that take as long: measured on the tiny model for
+CPUs, and about 15 ms of kernel launches for CUDA."""
 
 OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
-"""From logits [P, V] and target tokens [P] to tensors [P]."""
+"""Function of logits [P, V] and target tokens [P] that returns tensors [P]."""
 
 
 def passes(
     texts: Sequence[Example], tokens: int | None = None, model: PreTrainedModel | None = None
 ) -> list[list[int]]:
-    """Divide texts into forward passes that take the least time together.
+    """Divide texts into forward passes that take the least time in total.
 
     Args:
-        texts: Those without a learned token are left out.
-        tokens: Most tokens of a pass, padding included, unless a single text has more; None: any.
-        model: The model that will read them, since costs depend on its device, and some models read
-            common beginnings once; None: a small one on a CPU.
+        texts: Texts; those without a learned token are left out.
+        tokens: Maximum tokens of a pass, padding included, unless a single text has more; None: no
+            limit.
+        model: The model that will read the texts, since costs depend on its device, and some models
+            read common prefixes once; None: a small model on a CPU.
 
     Returns:
-        The places in `texts` of each pass.
+        For each pass, the indices of its texts.
     """
-    places = [place for place, text in enumerate(texts) if True in text.learn[1:]]
+    learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
     device = "cpu" if model is None else model.device.type
     if model is None or not can_share(model):
-        lengths = [len(texts[place].ids) for place in places]
+        lengths = [len(texts[index].ids) for index in learned]
         if device == "cuda":
             lengths = [_rounded_up(length) for length in lengths]
-        parts = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
-        return [[places[i] for i in part] for part in parts]
-    found, size = [list[int]()], 0
-    for cluster in clusters([texts[place] for place in places]):
+        batches = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
+        return [[learned[i] for i in batch] for batch in batches]
+    result, size = [list[int]()], 0
+    for cluster in clusters([texts[index] for index in learned]):
         is_read = False
-        for place in (places[i] for i in cluster.places):
-            own = len(texts[place].ids) - cluster.common
-            fresh = own if is_read else own + cluster.common
-            if tokens is not None and found[-1] and size + fresh > tokens:
-                found.append([])
-                size, fresh = 0, own + cluster.common
-            found[-1].append(place)
-            size, is_read = size + fresh, True
-    return [part for part in found if part]
+        for index in (learned[i] for i in cluster.indices):
+            own = len(texts[index].ids) - cluster.common
+            added = own if is_read else own + cluster.common
+            if tokens is not None and result[-1] and size + added > tokens:
+                result.append([])
+                size, added = 0, own + cluster.common
+            result[-1].append(index)
+            size, is_read = size + added, True
+    return [indices for indices in result if indices]
 
 
 def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[list[int]]:
-    """Divide rows into padded batches of like length, so that all take the least time.
+    """Divide rows into padded batches of similar length that take the least time in total.
 
     Args:
         lengths: Tokens of each row; at least one.
-        tokens: Most tokens of a batch, padding included, unless it is a single row; None: any.
-        cost: Tokens that take as long as a batch takes beyond its own tokens.
+        tokens: Maximum tokens of a batch, padding included, unless it is a single row; None: no
+            limit.
+        cost: Fixed cost of a batch, in tokens.
 
     Returns:
-        The places of each batch, the shortest rows first.
+        For each batch, the indices of its rows, the shortest rows first.
 
     >>> like_lengths([50, 180, 52, 175], None, 128)
     [[0, 2], [3, 1]]
@@ -92,8 +93,8 @@ def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[
     >>> like_lengths([160, 180, 175], 360, 128)
     [[0], [2, 1]]
     """
-    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
-    # best[n]: what the n shortest cost, and where their last batch begins.
+    order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+    # best[n]: lowest cost of the n shortest rows, and the start of their last batch.
     best = [(0, 0)]
     for end in range(1, len(order) + 1):
         width = lengths[order[end - 1]]
@@ -116,13 +117,13 @@ def token_log_probs(
 
     Args:
         model: A causal language model.
-        texts: Token ids, and which of them are learned; that of a first token is ignored.
+        texts: Token ids and loss masks; the mask of a first token is ignored.
         temperature: The logits are divided by it.
         entropy: Whether entropies have a gradient.
 
     Returns:
-        Log-probabilities [M], and entropies [M] in nats of the distributions that they are from,
-        both float32 (float64 for a model in float64), in order of texts and then of positions.
+        Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
+        for a model in float64), in order of texts and then of positions.
     """
     compute = partial(_log_probs_and_entropies, temperature=temperature, entropy=entropy)
     log_probs, entropies = at_learned_tokens(model, texts, compute)
@@ -132,11 +133,11 @@ def token_log_probs(
 def at_learned_tokens(
     model: PreTrainedModel, texts: Sequence[Example], compute: OfLogits
 ) -> tuple[Tensor, ...]:
-    """Compute numbers from the logits that predict the learned tokens of some texts.
+    """Apply a function to the logits that predict the learned tokens of some texts.
 
     Args:
-        compute: Called with some neighboring tokens at a time, and again in the backward pass where
-            there are more of them than `LOGITS_AT_ONCE`.
+        compute: Called with chunks of the tokens; if there are several chunks, which have at most
+            `LOGITS_AT_ONCE` logits each, it is called again in the backward pass.
 
     Returns:
         The results of `compute`, concatenated, in order of texts and then of positions.
@@ -150,25 +151,25 @@ def at_learned_tokens(
     )
     body = _body(model)
     if body is None:
-        ids, places = _padded(texts, 0, device)
+        ids, positions = _padded(texts, 0, device)
         logits = model(input_ids=ids, use_cache=False).logits
-        return compute(logits.flatten(0, 1).index_select(0, places), targets)
-    hidden, kind = _hidden_states(model, body, texts)
+        return compute(logits.flatten(0, 1).index_select(0, positions), targets)
+    hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, kind(last_hidden_state=states[None])):
+        with _replaced(body, output_type(last_hidden_state=states[None])):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
-    most = LOGITS_AT_ONCE.get(device.type, LOGITS_AT_ONCE["cpu"])
-    rows = max(1, most // model.config.get_text_config().vocab_size)
+    max_logits = LOGITS_AT_ONCE.get(device.type, LOGITS_AT_ONCE["cpu"])
+    rows = max(1, max_logits // model.config.get_text_config().vocab_size)
     if len(targets) <= rows:
         return head(hidden, targets)
-    pieces = [
-        checkpoint(head, *piece, use_reentrant=False, preserve_rng_state=False)
-        for piece in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
+    chunks = [
+        checkpoint(head, *chunk, use_reentrant=False, preserve_rng_state=False)
+        for chunk in zip(torch.split(hidden, rows), torch.split(targets, rows), strict=True)
     ]
-    return tuple(torch.cat(results) for results in zip(*pieces, strict=True))
+    return tuple(torch.cat(results) for results in zip(*chunks, strict=True))
 
 
 def _hidden_states(
@@ -177,22 +178,22 @@ def _hidden_states(
     """Hidden states that predict the learned tokens [M, H], and the type of the body's output."""
     device = model.device
     if not can_share(model):
-        ids, places = _padded(texts, 0, device)
+        ids, positions = _padded(texts, 0, device)
         output = body(input_ids=ids, use_cache=False)
-        return output[0].flatten(0, 1).index_select(0, places), type(output)
-    found: dict[int, Tensor] = {}
+        return output[0].flatten(0, 1).index_select(0, positions), type(output)
+    hidden: dict[int, Tensor] = {}
     for cluster in clusters(texts):
-        cache = cache_of(body, texts[cluster.places[0]].ids[: cluster.common], device)
-        lengths = [len(texts[place].ids) - cluster.common for place in cluster.places]
-        for part in like_lengths(lengths, None, _PASS_COST["cpu"]):
-            rows = [cluster.places[i] for i in part]
-            chosen = [texts[place] for place in rows]
-            ids, places = _padded(chosen, cluster.common, device)
+        cache = cache_of(body, texts[cluster.indices[0]].ids[: cluster.common], device)
+        lengths = [len(texts[index].ids) - cluster.common for index in cluster.indices]
+        for batch in like_lengths(lengths, None, _PASS_COST["cpu"]):
+            rows = [cluster.indices[i] for i in batch]
+            chosen = [texts[index] for index in rows]
+            ids, positions = _padded(chosen, cluster.common, device)
             output = body(input_ids=ids, **continuing(cache, len(rows)))
-            states = output[0].flatten(0, 1).index_select(0, places)
+            states = output[0].flatten(0, 1).index_select(0, positions)
             counts = [sum(text.learn[1:]) for text in chosen]
-            found |= dict(zip(rows, torch.split(states, counts), strict=True))
-    return torch.cat([found[place] for place in range(len(texts))]), type(output)
+            hidden |= dict(zip(rows, torch.split(states, counts), strict=True))
+    return torch.cat([hidden[index] for index in range(len(texts))]), type(output)
 
 
 def _log_probs_and_entropies(
@@ -206,23 +207,24 @@ def _log_probs_and_entropies(
 
 
 def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Token ids from `start` on [B, L], padded, and the flat places that predict learned tokens."""
+    """Padded token ids from `start` on [B, L], and flat positions that predict learned tokens."""
     rows, width = len(texts), max(len(text.ids) for text in texts) - start
     if device.type == "cuda":
         rows, width = _rounded_up(rows), _rounded_up(width)
     ids = [[*text.ids[start:], *[0] * (start + width - len(text.ids))] for text in texts]
     ids += [[0] * width] * (rows - len(texts))
-    places = [
-        row * width + place - start
+    positions = [
+        row * width + position - start
         for row, text in enumerate(texts)
-        for place, is_learned in enumerate(text.learn[1:])
+        for position, is_learned in enumerate(text.learn[1:])
         if is_learned
     ]
-    return moved(torch.tensor(ids), device), moved(torch.tensor(places, dtype=torch.long), device)
+    flat = torch.tensor(positions, dtype=torch.long)
+    return moved(torch.tensor(ids), device), moved(flat, device)
 
 
 def _rounded_up(size: int) -> int:
-    """The next number with at most four significant bits, so 12.5 % more at most.
+    """Round up to a number with at most four significant bits, by at most 12.5 %.
 
     >>> [_rounded_up(size) for size in (7, 16, 17, 570, 600)]
     [7, 16, 18, 576, 640]
@@ -238,13 +240,13 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     return tensor.pin_memory().to(device, non_blocking=True)
 
 
-# What a model does to its logits after its last layer (a scale, a softcap) belongs to its head. So
-# the head is the model's own `forward`, with given hidden states in place of its body.
+# The head of a model may scale or softcap its logits. So the head is applied by calling the model's
+# own `forward`, with a body that returns given hidden states.
 
 
 @contextmanager
 def _replaced(body: Any, output: Any) -> Iterator[None]:
-    """Let a model's body return an output without computing."""
+    """A context in which the body of a model returns `output`; None: it raises `_Called`."""
 
     def forward(*_: Any, **__: Any) -> Any:
         if output is None:
@@ -259,14 +261,14 @@ def _replaced(body: Any, output: Any) -> Iterator[None]:
 
 
 class _Called(Exception):
-    """A model has called its body."""
+    """Raised when a model calls its body."""
 
 
 _bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
 
 
 def _body(model: PreTrainedModel) -> Any:
-    """The part of a model that computes hidden states, if `forward` calls one; else None."""
+    """The submodule that computes hidden states, if the model's `forward` calls one; else None."""
     if model not in _bodies:
         _bodies[model] = next(filter(partial(_calls, model), _candidates(model)), None)
     return _bodies[model]

@@ -1,13 +1,12 @@
 """Tokenized examples: chat messages as token ids, with a loss mask; and special tokens.
 
-Only what the assistant wrote is learnt, up to and with the token that ends its turn; a message with
-`"weight": 0` is not. Where a turn lies is found by rendering the chat as it stood before it and as
-it stands after: the difference is the turn. So it works with any chat template, whether or not it
-marks the assistant's words, and prompt and turn are cut apart in tokens exactly where generation
-will cut them.
+The loss covers the turns of the assistant, with the token that ends a turn, except messages with
+`"weight": 0`. The text of a turn is the difference between the chat rendered before and after it.
+So any chat template works, whether or not it marks the turns of the assistant, and the boundary
+between prompt and turn is the same in tokens as in generation.
 
-Some templates render earlier turns differently once later ones follow (they drop old thoughts).
-Such a transcript becomes several examples, each as the model would have seen it at that moment.
+Some templates render earlier turns differently when later ones follow (they drop earlier thoughts).
+Such a transcript becomes several examples, each rendered as the model would have seen it then.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message
 
-# What a tool returns is data. `toolgym.sanitize` has broken what any known chat format takes for
-# control; the tokenizer's own control tokens are known to the tokenizer alone, which can be asked
-# to encode them as plain text wherever a message, and not the template, wrote them.
+# Tool results are data. `toolgym.sanitize` breaks the control sequences of all known chat formats.
+# Only the tokenizer knows its own control tokens; it can encode them as plain text if they are in a
+# message and not in the template.
 
 
 SANITIZED: dict[str, Any] = {"sanitize_control_tokens": True}
-"""What `apply_chat_template` is given to encode control tokens in messages as plain text."""
+"""Options of `apply_chat_template` to encode control tokens in messages as plain text."""
 
 
 def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
-    """Whether this tokenizer can take `SANITIZED`, and a harmless chat is not changed by it."""
+    """Whether the tokenizer supports `SANITIZED`, without effect on a chat without such tokens."""
     name = next(iter(env.tools))
     call = {"type": "function", "function": {"name": name, "arguments": {"a": 1}}}
     chat: list[dict[str, Any]] = [
@@ -59,9 +58,9 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
 
 
 def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the chat template shows a result only behind a message with `tool_calls`.
+    """Whether the chat template shows a tool result only after a message with `tool_calls`.
 
-    Behind the same call as text gpt-oss' template refuses it, and Gemma 4's leaves it out.
+    After the same call as text, the template of gpt-oss refuses it, and that of Gemma 4 drops it.
     """
     call = {"type": "function", "function": {"name": "toolgym_name", "arguments": {}}}
     result: Message = {"role": "tool", "name": "toolgym_name", "content": "toolgym_result"}
@@ -92,25 +91,26 @@ def examples_of(
     tools: Sequence[dict[str, Any]],
     tokenizer: PreTrainedTokenizerBase,
 ) -> Iterator[Example]:
-    """The examples in one transcript: one, unless the template rewrites earlier turns.
+    """The examples of one transcript: one, unless the template renders earlier turns differently.
 
     Args:
         messages: A chat with assistant turns.
-        tools: In the OpenAI function format, for the template.
+        tools: Tool schemas in the OpenAI function format.
 
     Raises:
-        ConfigurationError: The template does not put a turn after the prompt for it.
+        ConfigurationError: The rendered chat does not begin with the prompt of its last turn.
     """
     pieces: list[tuple[str, bool]] = []
     so_far = ""
     for turn in (i for i, message in enumerate(messages) if message["role"] == "assistant"):
         prompt = _render(messages[:turn], tools, tokenizer, prompted=True)
-        spoken = _turn_text(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
+        written = _turn_text(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
         if not prompt.startswith(so_far):
             yield _join(pieces, tokenizer)
             pieces, so_far = [], ""
-        pieces += [(prompt[len(so_far) :], False), (spoken, bool(messages[turn].get("weight", 1)))]
-        so_far = prompt + spoken
+        is_learned = bool(messages[turn].get("weight", 1))
+        pieces += [(prompt[len(so_far) :], False), (written, is_learned)]
+        so_far = prompt + written
     if pieces:
         yield _join(pieces, tokenizer)
 
@@ -128,23 +128,23 @@ def _render(
 
 
 def _turn_text(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """The text of the last turn, without what the template writes after its end."""
+    """The text of the last turn up to its end token, without text that the template adds."""
     if not whole.startswith(prompt):
         raise ConfigurationError(
-            "this chat template renders a turn differently from the prompt for it, so it cannot be"
-            " learnt from; use --chat-template hermes, --sft-steps 0, or a tokenizer with"
-            " another chat template."
+            "this chat template renders a chat with a turn differently from the prompt of the turn,"
+            " so it cannot be learnt from; use --chat-template hermes, --sft-steps 0, or a"
+            " tokenizer with another chat template."
         )
     added, end = whole[len(prompt) :], str(tokenizer.eos_token)
-    place = added.rfind(end)
-    return added[: place + len(end)] if place >= 0 else added
+    position = added.rfind(end)
+    return added[: position + len(end)] if position >= 0 else added
 
 
 def _join(pieces: Sequence[tuple[str, bool]], tokenizer: PreTrainedTokenizerBase) -> Example:
     ids: list[int] = []
     learn: list[bool] = []
-    for text, learnt in pieces:
+    for text, is_learned in pieces:
         tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
         ids += tokens
-        learn += [learnt] * len(tokens)
+        learn += [is_learned] * len(tokens)
     return Example(tuple(ids), tuple(learn))

@@ -1,11 +1,11 @@
 """The settings of a training run, with their meanings and the reasons for their defaults.
 
-One pydantic model holds all of them, so that `config.json` of a run folder is complete and
-`--resume` needs nothing else. There are defaults for the tiny model, found by trial for a run of
-minutes on two CPU cores (others where rollouts are longer, or where a novice gives the
-demonstrations), and careful ones for pretrained chat models. `resolve` fills in the defaults, so
-the saved settings are those that were run. Names that begin with `sft_` are settings of the
-supervised steps on demonstrations, the warm-up before reinforcement learning.
+One pydantic model has all settings, so that `config.json` of a run folder is complete and
+`--resume` needs nothing else. The defaults for the tiny model were found by trial for a run of
+minutes on two CPU cores; others apply if rollouts are longer or a novice plays the demonstrations.
+Those for pretrained chat models are conservative. `resolve` fills in the defaults, so the saved
+settings are those of the run. Names that begin with `sft_` are settings of the supervised steps on
+demonstrations, the warm-up before reinforcement learning.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ WITHOUT_OPTION: Final = (
 
 
 class TrainSettings(BaseModel):
-    """The settings of `toolgym train`, defaults filled in."""
+    """The settings of `toolgym train`, with defaults filled in."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=())
 
     env_id: str
-    """The environment."""
+    """Id of the environment."""
     model: str = TINY
     """`tiny`, or the path or hub id of a chat model."""
     chat_template: str | None = None
@@ -57,7 +57,7 @@ class TrainSettings(BaseModel):
     trainer: str = "trl"
     """The trainer of the reinforcement learning: `trl` or `reference`."""
     trainer_options: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the trainer's own config; they replace those that follow from these settings."""
+    """Arguments of the trainer's config; they override those derived from these settings."""
     lora: bool = False
     """Whether reinforcement learning trains a LoRA adapter, which is merged at the end."""
     lora_rank: int = Field(16, ge=1)
@@ -69,38 +69,37 @@ class TrainSettings(BaseModel):
     sft_lora: bool = True
     """Whether with `lora` the supervised steps train an adapter too, which the reference trainer
     supports for pretrained models. False trains all weights in these steps, which learns more from
-    as many transcripts and takes more memory; only reinforcement learning has an adapter then."""
+    the same transcripts and takes more memory; reinforcement learning still trains an adapter."""
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Data type of the computation, for the tiny model after its supervised steps only. Small
-    updates are rounded away in half precision. So with `bfloat16` the supervised steps and the
-    reference trainer keep float32 master weights; with TRL it is for adapters, whose weights stay
-    in float32. `auto` is bfloat16 where the machine has instructions for it, else
-    float32; the choice is kept in the run."""
+    """Data type of the computation; for the tiny model, after its supervised steps only. Since
+    bfloat16 rounds small updates away, the supervised steps and the reference trainer keep float32
+    master weights; TRL supports bfloat16 with adapters only, whose weights stay in float32. `auto`
+    is bfloat16 if the machine has instructions for it, else float32; the choice is saved."""
     vllm: Literal["colocate", "server"] | None = None
-    """Generate rollouts with vLLM, on the training GPU (`colocate`) or on a server of its own
-    (`server`); null: with the trainer itself."""
+    """Generate rollouts with vLLM, on the training GPU (`colocate`) or on a separate server
+    (`server`); null: without vLLM."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the environment without the split: data set, step limit, parsing, rewards."""
+    """Arguments of the environment except the split: data set, step limit, parsing, rewards."""
     evaluation_env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the environment in evaluations, which replace those of `env_kwargs`: another way
-    of judging, such as `{"match": "spider"}`. The rewards of the training stay as they are."""
+    """Arguments of the environment in evaluations, which override those of `env_kwargs`, such as
+    the rule of judging `{"match": "spider"}`. The rewards of the training do not change."""
     split: str | None = "train"
     """Split of demonstrations and training tasks; null for an environment without splits."""
     evaluation_split: str | None = "dev"
     """Split of the evaluations' tasks; null for an environment without splits."""
     separation: Separation | None = None
-    """How training and evaluation were separated where they shared tasks; null where they share
-    none, or cannot be separated. See `adapters.training.runs.evaluations.separated`."""
+    """How training and evaluation were separated if they shared tasks; null if they share none, or
+    cannot be separated. See `adapters.training.runs.evaluations.separated`."""
     seed: int = Field(0, ge=0)
     """Random seed of the run."""
 
     copying: float = Field(0.0, ge=0)
-    """Initial strength with which the heads of the tiny model copy what they read."""
+    """Initial strength of copying from the context in the attention heads of the tiny model."""
     demonstrations: int = Field(ge=1)
     """Number of demonstrations for the supervised steps."""
     demonstrator: Literal["sloppy", "expert"]
-    """Player of the demonstrations. The tiny model needs good and bad habits to choose from
-    (`sloppy`); a pretrained model has its own (`expert`)."""
+    """Policy that plays the demonstrations. `sloppy` shows good and bad habits, from which the tiny
+    model learns to choose; `expert` is for pretrained models, which have habits already."""
     sft_steps: int = Field(ge=0)
     """Supervised optimizer steps on demonstrations; 0 skips them."""
     sft_batch: int = Field(ge=1)
@@ -114,23 +113,23 @@ class TrainSettings(BaseModel):
     """The supervised steps end early when the mean loss of twenty steps is below this; null: all
     steps are made."""
     sft_tokens_per_pass: int | None = Field(None, ge=1)
-    """Tokens of one forward and backward pass of a supervised step, with padding; null: the
-    fastest number."""
+    """Maximum tokens of a forward and backward pass of a supervised step, padding included; null:
+    8,192."""
     sft_alike: int = Field(1, ge=1)
-    """Demonstrations of a batch whose prompts begin alike, such as those about one database: their
-    common beginning is computed once, and a batch holds fewer databases."""
+    """Number of demonstrations in a row whose prompts share a prefix, such as those about one
+    database: on a CPU the prefix is computed once, but a batch has fewer databases."""
 
     steps: int = Field(ge=0)
     """Steps of reinforcement learning; 0: supervised steps only, with one evaluation at the end."""
     group_size: int = Field(ge=1)
-    """Rollouts per task, which are compared with each other. All members of a small group often
-    have the same outcome, which teaches nothing. 1 is for the reference trainer with an estimator
-    that compares tasks."""
+    """Rollouts per task, which are compared with each other. In small groups all rollouts often
+    have the same outcome, which gives no learning signal. 1 is for the reference trainer with an
+    estimator that compares tasks."""
     prompts: int = Field(ge=1)
     """Tasks per step."""
     learning_rate: float = Field(gt=0)
-    """Learning rate of reinforcement learning, constant. At twice its default the calls of the tiny
-    model lose their form within forty steps."""
+    """Learning rate of reinforcement learning, constant. At twice the default, the calls of the
+    tiny model become invalid within forty steps."""
     temperature: float = Field(gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(ge=16)
@@ -138,8 +137,8 @@ class TrainSettings(BaseModel):
     save_every: int = Field(ge=1)
     """Steps between checkpoints."""
     control: Control | None = None
-    """Control run: `shuffled-rewards` gives each rollout the reward of another. Nothing can be
-    learned from that, so an improvement has another cause."""
+    """Control run: `shuffled-rewards` shuffles rewards among rollouts. Nothing can be learned from
+    them, so an improvement has another cause."""
 
     preflight: bool = True
     """Whether to check after the supervised steps that the model can learn, and to train only if it
@@ -147,64 +146,65 @@ class TrainSettings(BaseModel):
     report_to: tuple[str, ...] = ()
     """Dashboards: `tensorboard`, `wandb`, `trackio`."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks per evaluation; a quarter of them in an evaluation on unseen items."""
+    """Tasks per evaluation; an evaluation on unseen items has a quarter of them."""
     eval_tries: int = Field(1, ge=0)
-    """Tries per task in the evaluation that samples as training does; 0 leaves it out."""
+    """Tries per task in the evaluation that samples as training does; 0: no such evaluation."""
     max_new_tokens: int = Field(ge=1)
     """Maximum tokens of a turn in evaluations."""
     eval_every: int = Field(0, ge=0)
     """Steps of reinforcement learning between evaluations on selection tasks, which are neither
-    trained on nor part of the evaluations before and after; 0: none. A quarter of the steps by
-    default, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards
+    trained on nor part of the evaluations before and after; 0: none. Default: a quarter of the
+    steps, but at least 5; none in runs of fewer than 10 steps or with too few tasks. The guards
     compare the results with the best of the run. See `adapters.training.runs.selection`."""
     sft_eval_every: int = Field(0, ge=0)
     """Supervised steps between such evaluations; 0: none."""
     selection_tasks: int = Field(64, ge=1)
-    """Tasks of these evaluations, played greedily; at most a third of the available ones."""
+    """Tasks per evaluation on selection tasks, played greedily; at most a third of those available
+    are used."""
     patience: int | None = Field(None, ge=1)
-    """Evaluations in a row without a new best accuracy after which reinforcement learning ends;
-    null: it ends after its last step."""
+    """Early stopping: the number of evaluations in a row without a new best accuracy after which
+    reinforcement learning ends; null: no early stopping."""
     sft_patience: int | None = Field(None, ge=1)
     """The same for the supervised steps."""
     checkpoint: Kept = "last"
-    """Weights that the training ends with: the `last`, or the `best` by these evaluations."""
+    """The final weights: the `last`, or the `best` by evaluations on selection tasks."""
     sft_checkpoint: Kept = "last"
-    """The same for the supervised steps: the weights that reinforcement learning begins with."""
+    """The same for the supervised steps: the weights with which reinforcement learning begins."""
 
     @field_validator("chat_template")
     @classmethod
-    def _has_a_model_to_speak_for(cls, name: str | None, info: ValidationInfo) -> str | None:
+    def _check_chat_template(cls, name: str | None, info: ValidationInfo) -> str | None:
         if name is not None and info.data.get("model") == TINY:
             raise ValueError("the tiny model has a template of its own; this is for --model")
         return name
 
     @field_validator("group_size")
     @classmethod
-    def _has_somebody_to_compare_with(cls, size: int, info: ValidationInfo) -> int:
+    def _check_group_size(cls, size: int, info: ValidationInfo) -> int:
         if size < 2 and info.data.get("trainer") != "reference":
-            raise ValueError("2 at least; groups of one are for --trainer reference")
+            raise ValueError("must be at least 2; groups of one are for --trainer reference")
         return size
 
     @model_validator(mode="after")
-    def _loses_no_small_updates(self) -> TrainSettings:
+    def _check_dtype(self) -> TrainSettings:
         if self.dtype == "bfloat16" and (reason := self.needs_float32):
             raise ValueError(reason)
         return self
 
     @property
     def needs_float32(self) -> str:
-        """Why this training cannot compute in bfloat16, and what to change; empty if it can."""
+        """The reason why this training cannot compute in bfloat16, with advice; empty if it can."""
         if self.trainer == "trl" and not self.lora:
             return (
                 "with --trainer trl bfloat16 rounds small updates away: add --lora, keep float32,"
-                " or take --trainer reference"
+                " or use --trainer reference"
             )
         if self.sft_matrix_rate is not None and not self.is_tiny:
-            return "Muon moves matrices in float32: leave out sft_matrix_rate"
+            return "Muon updates matrices in float32: leave out sft_matrix_rate"
         return ""
 
     @model_validator(mode="after")
-    def _has_evaluations_to_go_by(self) -> TrainSettings:
+    def _check_evaluations(self) -> TrainSettings:
         if not self.steps and not self.sft_steps:
             raise ValueError("nothing is learned in 0 supervised steps and 0 of GRPO: set steps")
         if not self.steps and self.eval_every:
@@ -217,34 +217,33 @@ class TrainSettings(BaseModel):
                 continue
             if getattr(self, patience) is not None or getattr(self, kept) == "best":
                 option = patience if getattr(self, patience) is not None else f"{kept}=best"
-                raise ValueError(f"{option} goes by evaluations, and {every} is 0: set {every}")
+                raise ValueError(f"{option} needs evaluations, and {every} is 0: set {every}")
         if reserved := self.evaluation_env_kwargs.keys() & {"split", "task_part"}:
             raise ValueError(f"{min(reserved)} of evaluations is set by --split, not --eval-set")
         return self
 
     @property
     def selects(self) -> bool:
-        """Whether it is measured while it is trained."""
+        """Whether there are evaluations during the training."""
         return bool(self.eval_every or self.sft_eval_every)
 
     @property
     def has_adapter_from_start(self) -> bool:
         """Whether the warm-up trains an adapter too, which is merged at its end.
 
-        With TRL it trains all weights, whatever comes after it, as it does of the tiny model, which
-        knows nothing before.
+        The warm-up trains all weights with TRL, and of the tiny model, which is not pretrained.
         """
         chosen = self.lora and self.sft_lora
         return chosen and self.trainer == "reference" and not self.is_tiny
 
     @property
     def is_tiny(self) -> bool:
-        """Whether the model is built here."""
+        """Whether the model is the tiny one, which is built by toolgym."""
         return self.model == TINY
 
     @property
     def training_kwargs(self) -> dict[str, Any]:
-        """For the environment that is trained in."""
+        """Arguments of the training environment."""
         own = _split(self.split)
         if self.separation == "divided":
             own["task_part"] = PARTS[0]
@@ -255,7 +254,7 @@ class TrainSettings(BaseModel):
 
     @property
     def evaluation_kwargs(self) -> dict[str, Any]:
-        """For the environment that the model is measured in."""
+        """Arguments of the evaluation environment."""
         own = _split(self.evaluation_split)
         if self.separation == "divided":
             own["task_part"] = PARTS[1]
@@ -269,9 +268,9 @@ def _split(name: str | None) -> dict[str, Any]:
 
 
 _TINY_DEFAULTS: Final[dict[str, Any]] = {
-    # When the warm-up ends, the model must be able to copy what a question names into a condition:
-    # sixty steps of reinforcement learning lose the sloppy habits, and mend no slip of copying.
-    # With AdamW and heads at random it could or could not, as the seed would have it.
+    # At the end of the warm-up the model must be able to copy a name from the question into a
+    # condition: sixty steps of reinforcement learning remove the sloppy habits, but no errors of
+    # copying. With AdamW and a random initialization of the heads, success depended on the seed.
     "copying": 0.5,
     "demonstrations": 4800,
     "demonstrator": "sloppy",
@@ -289,26 +288,26 @@ _TINY_DEFAULTS: Final[dict[str, Any]] = {
     "eval_tries": 2,
     "save_every": 20,
 }
-_PLAIN_WARM_UP: Final[dict[str, Any]] = {
-    # By AdamW from heads at random, as those trainings were tuned.
+_ADAMW_WARM_UP: Final[dict[str, Any]] = {
+    # AdamW and a random initialization of the heads, with which these trainings were tuned.
     "copying": 0.0,
     "sft_steps": 600,
     "sft_batch": 16,
     "sft_matrix_rate": None,
 }
 _TINY_ON_OTHER_DATA: Final[dict[str, Any]] = {
-    **_PLAIN_WARM_UP,
-    # Transcripts on a real database are three times as long as on "tiny", where 178 tokens are the
-    # longest rollout of an expert; here one in a hundred has more than 400.
+    **_ADAMW_WARM_UP,
+    # Transcripts on a real database are three times as long as on "tiny", where the longest rollout
+    # of an expert has 178 tokens; here one in a hundred has more than 400.
     "max_completion_length": 512,
     "max_new_tokens": 192,
 }
 _TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
-    **_PLAIN_WARM_UP,
-    # A novice tries twenty ways, not three, so what is good is rare and takes more rollouts to
-    # find. Its calls copy nothing, so fewer steps of imitation do, and twice the learning rate
-    # costs no form (at four times it a model lost that). One operator a turn makes long rollouts:
-    # 856 tokens was the longest of 1,500.
+    **_ADAMW_WARM_UP,
+    # A novice tries twenty ways, not three, so good episodes are rare and take more rollouts to
+    # find. Its calls copy nothing, so fewer supervised steps are enough, and calls stay valid at
+    # twice the learning rate (not at four times). With one operator per turn rollouts are long: the
+    # longest of 1,500 had 856 tokens.
     "demonstrations": 4000,
     "sft_steps": 250,
     "steps": 100,
@@ -332,23 +331,23 @@ _PRETRAINED_DEFAULTS: Final[dict[str, Any]] = {
     "save_every": 20,
 }
 _PRETRAINED_BY_REFERENCE: Final[dict[str, Any]] = {
-    # Half precision is what such models are made in, and takes half of the memory for activations.
-    # Where a processor has no instructions for it, PyTorch multiplies it fifty times as slowly.
+    # Such models are pretrained in half precision, which halves the memory of activations. On
+    # processors without instructions for it, PyTorch multiplies fifty times as slowly.
     "dtype": "auto",
     "sft_tokens_per_pass": 8192,
 }
 _EVALUATIONS: Final = 4  # during reinforcement learning, besides the one before it
-_LEAST_APART: Final = 5  # steps between two of them at least
-_ADAPTER_RATE: Final = 10.0  # an adapter that begins at 0 learns at ten times the rate
+_MIN_EVAL_EVERY: Final = 5  # minimum steps between two of these evaluations
+_ADAPTER_RATE: Final = 10.0  # factor on the learning rate for adapters, whose output begins at 0
 
 
 def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSettings:
-    """The settings with defaults for what was not given.
+    """Fill in the defaults of settings that are not given.
 
     Args:
-        env_id: The environment.
-        model: A path or hub id; None means the tiny model.
-        given: Fields of `TrainSettings`; None stands for "not given".
+        env_id: Id of the environment.
+        model: A path or hub id; None: the tiny model.
+        given: Fields of `TrainSettings`; None: not given.
 
     Raises:
         ConfigurationError: A value is out of range; the message names option and range.
@@ -365,7 +364,7 @@ def resolve(env_id: str, *, model: str | None = None, **given: Any) -> TrainSett
 def defaults_for(
     env_id: str, *, model: str | None = None, **given: Any
 ) -> list[tuple[str, dict[str, Any]]]:
-    """The sets of defaults that hold for a run, each with its name; a later one goes before."""
+    """The sets of defaults that apply to a run, with their names; later ones override earlier."""
     if model is not None:
         sets = [("default for pretrained models", _PRETRAINED_DEFAULTS)]
         if given.get("trainer") == "reference":
@@ -386,17 +385,17 @@ def defaults_for(
         sets.append(("default for adapters", rates))
     merged = {name: value for _, values in sets for name, value in values.items()}
     steps = merged["steps"] if given.get("steps") is None else given["steps"]
-    if isinstance(steps, int) and steps >= 2 * _LEAST_APART:
-        every = max(_LEAST_APART, math.ceil(steps / _EVALUATIONS))
+    if isinstance(steps, int) and steps >= 2 * _MIN_EVAL_EVERY:
+        every = max(_MIN_EVAL_EVERY, math.ceil(steps / _EVALUATIONS))
         sets.append(("default for this number of steps", {"eval_every": every}))
     return sets
 
 
 def read_settings(saved: Any) -> TrainSettings:
-    """The settings of a run from its `config.json`.
+    """Read the settings of a run from the `settings` of its `config.json`.
 
     Raises:
-        ConfigurationError: They are not there, or another version wrote them.
+        ConfigurationError: They are missing, or are those of another version.
     """
     if not isinstance(saved, dict):
         raise ConfigurationError(
@@ -416,11 +415,11 @@ def _validate(values: dict[str, Any]) -> TrainSettings:
         raise ConfigurationError(f"these settings are refused: {problems}.") from None
 
 
-def _option(place: tuple[int | str, ...]) -> str:
-    """The option of `toolgym train` behind a field."""
-    if not place:
+def _option(location: tuple[int | str, ...]) -> str:
+    """The option of `toolgym train` for the location of a validation error."""
+    if not location:
         return "together"
-    name = str(place[0])
+    name = str(location[0])
     if name in WITHOUT_OPTION:
         return f"--set {name}"
     return "--demos" if name == "demonstrations" else f"--{name.replace('_', '-')}"

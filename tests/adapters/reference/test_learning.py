@@ -109,7 +109,7 @@ def test_loss_and_gradient_are_those_of_plain_passes(
     lengths = torch.tensor([sum(rollout.tokens.mask) for rollout in rollouts])
     batch = Pass(
         log_probs,
-        torch.cat([sample.old for sample in samples]),
+        torch.cat([sample.old_log_probs for sample in samples]),
         torch.cat([sample.advantages for sample in samples]),
         torch.arange(len(samples)).repeat_interleave(lengths),
     )
@@ -160,7 +160,7 @@ def test_rollouts_left_out_of_the_loss_are_compared_all_the_same(make: Any) -> N
     for sample, place in zip(samples, learned, strict=True):
         rollout = rollouts[place].tokens
         assert sample.text.ids == (*rollout.prompt, *rollout.tokens)
-        assert sum(sample.text.learn) == len(sample.old) == len(sample.advantages)
+        assert sum(sample.text.learn) == len(sample.old_log_probs) == len(sample.advantages)
         assert sample.advantages.unique().tolist() == [pytest.approx(expected[place].item())]
 
 

@@ -199,7 +199,7 @@ def test_patience_counts_evaluations_since_the_best(heights: list[float | None])
 def test_what_goes_by_evaluations_needs_them() -> None:
     assert not stages(small())
     for wrong, message in (
-        ({"patience": 2}, "patience goes by evaluations, and eval_every is 0"),
+        ({"patience": 2}, "patience needs evaluations, and eval_every is 0"),
         ({"sft_checkpoint": "best"}, "sft_checkpoint=best .* set sft_eval_every"),
         ({"evaluation_env_kwargs": {"split": "dev"}}, "split of evaluations is set by --split"),
     ):

@@ -115,7 +115,7 @@ CASES = {
     "train sqlgym/Explore-v0 --steps=-1": "--steps: Input should be greater than or equal to",
     "train sqlgym/Explore-v0 --steps 0 --sft-steps 0": "nothing is learned in 0 supervised steps",
     "train sqlgym/Explore-v0 --steps x": "invalid value for '--steps': Input should be a valid",
-    "train sqlgym/Explore-v0 --group-size 1": "--group-size: 2 at least; groups of one are for",
+    "train sqlgym/Explore-v0 --group-size 1": "--group-size: must be at least 2; groups of one are",
     "train sqlgym/Explore-v0 --learning-rate -1": "--learning-rate: Input should be greater",
     "train sqlgym/Explore-v0 --rewards {": "--rewards is not JSON: Expecting property name",
     'train sqlgym/Explore-v0 --rewards {"partial":2}': "rewards={'partial': 2} is refused",

@@ -228,10 +228,10 @@ def test_a_static_cache_that_fails_its_trial_is_not_taken(
     run = steps.Steps.run
 
     def broken(self: steps.Steps, rows: Any, *more: Any) -> Any:
-        if self.most > 1 and not is_wrong:
+        if self.max_steps > 1 and not is_wrong:
             raise RuntimeError("no kernel image\nand a long report")
         sampled = run(self, rows, *more)
-        return [(t, [p - 0.1 for p in ps]) if self.most > 1 else (t, ps) for t, ps in sampled]
+        return [(t, [p - 0.1 for p in ps]) if self.max_steps > 1 else (t, ps) for t, ps in sampled]
 
     monkeypatch.setattr(steps.Steps, "run", broken)
     used, generations = Engine(random_model(), stop=STOP), made(3)
@@ -242,7 +242,7 @@ def test_a_static_cache_that_fails_its_trial_is_not_taken(
 
     assert used._cache == "growing"
     (said,) = [record.message for record in caplog.records]
-    assert said.startswith("Generation goes without static cache and CUDA graphs: ")
+    assert said.startswith("Generation uses no static cache and no CUDA graphs: ")
     assert ("off by 0.1" if is_wrong else "RuntimeError: no kernel image.") in said
     for each in generations:
         assert each.log_probs == pytest.approx(plain_log_probs(used.model, each), abs=1e-4)
