@@ -396,7 +396,8 @@ def lines_of(out: Path) -> list[tuple[int, dict[str, float]]]:
     """The steps and metrics of a run of the command."""
     file = out / "metrics.jsonl"
     read = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    return [(line.pop("step"), line) for line in read]
+    steps = [line for line in read if line.pop("phase") == "grpo"]
+    return [(line.pop("step"), line) for line in steps]
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
