@@ -1,6 +1,8 @@
 """The benchmark of one device runs everywhere, and leaves out what there is no time for."""
 
 import json
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,15 @@ pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
 SMALL = ["--model", "tiny", "--device", "cpu", "--runs", "1", "--sequences", "4"]
 SMALL += ["--group-size", "2", "--prompt", "32", "--completion", "6"]
+
+
+@pytest.fixture(autouse=True)
+def _log_level() -> Iterator[None]:
+    """The benchmark silences the guards of this process."""
+    logger = logging.getLogger("adapters")
+    level = logger.level
+    yield
+    logger.setLevel(level)
 
 
 def test_every_part_is_measured_next_to_others_on_a_cpu(tmp_path: Path) -> None:

@@ -224,6 +224,8 @@ def _fall(
             if best_count < shortest or now > (1 - drop) * best:  # short means are high by chance
                 continue
             pooled = (count * now + best_count * best) / (count + best_count)
+            seen = size * (count + best_count)
+            pooled = (seen * pooled + 1) / (seen + 2)  # no share of a few rollouts is certain
             variance = pooled * (1 - pooled) / size
             if len(squares) >= 16:
                 variance = max(variance, statistics.fmean(squares) / 2)

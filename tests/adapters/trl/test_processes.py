@@ -94,7 +94,7 @@ def test_two_processes_draw_equally_often_and_agree_on_everything(folder: Path) 
     here, there = told(out, 0), told(out, 1)
     assert here["world"] == there["world"] == 2
     assert here["guards"] == there["guards"]
-    assert here["sampling"] == there["sampling"]
+    assert here["refills"] == there["refills"]
     assert here["batches"] == there["batches"] > 4
     numbers = here["numbers"]
     assert sum(line["dropped_groups"] for line in numbers) > 0

@@ -321,7 +321,7 @@ def test_a_run_that_is_taken_up_again_is_the_same_run(make: Make, tmp_path: Path
     )
     assert saved == [2, 4, 6, 8, 10]
     state = json.loads((tmp_path / "whole/checkpoint-6/trainer_state.json").read_text())
-    assert state["stateful_callbacks"]["toolgym"]["sampling"]["stream"]["taken"] > 0
+    assert state["stateful_callbacks"]["toolgym"]["refills"]["walked"] > 0
 
     resumed = make(even_notes_live, tmp_path / "resumed", settings=settings)
     resumed.train(resume_from_checkpoint=str(tmp_path / "whole/checkpoint-6"))

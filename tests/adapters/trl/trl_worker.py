@@ -206,7 +206,7 @@ def main(folder: Path, out: Path, script: str, settings: dict[str, Any]) -> None
         "world": trainer.accelerator.num_processes,
         "numbers": seen,
         "guards": trainer._guard_callback.guards.state_dict(),
-        "sampling": trainer._sampling.state_dict() if trainer._sampling is not None else None,
+        "refills": trainer._refills.state_dict() if trainer._refills is not None else None,
         "batches": trainer.batches,
         "asked": server.asked if server is not None else [],
         "generated": getattr(trainer, "generated", []),
