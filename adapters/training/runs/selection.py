@@ -247,7 +247,7 @@ class HeldOut:
             with saved.merged() if isinstance(saved, Adapter) else nullcontext():
                 figures, records = self._measured(step, model, tokenizer)
             history = [*history, figures]
-            if self.stage.kept == BEST and best_of(history) is figures:
+            if best_of(history) is figures:
                 save(saved or model, tokenizer, self._folder(step), self._settings)
             self._run.cut_rollouts(self.stage.phase, step - 1)
             where = {"phase": self.stage.phase, "step": step}
