@@ -35,6 +35,7 @@ from toolgym.calls import opened_thought
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.generation import stop_ids
+from toolgym.generation.models import common_length
 from toolgym.messages import Message, prompt_messages
 
 _WORD: Final = "toolgym"
@@ -72,7 +73,7 @@ class _PlaceholderTurn:
         if 0 < self.stops <= len(positions):
             return chat[positions[self.stops - 1] + 1 :]
         # The common prefix is the turn, with one more token where another end replaces the stop.
-        return chat[_common(self.ids, chat) + self.has_end :]
+        return chat[common_length(self.ids, chat) + self.has_end :]
 
 
 class ChatFormat:
@@ -166,7 +167,7 @@ class ChatFormat:
 
     def _placeholder(self, message: Message) -> _PlaceholderTurn:
         (ids,) = self._encoded([[_USER, message]], prompted=False)
-        begin = _common(self._user, ids)
+        begin = common_length(self._user, ids)
         ends = [position for position in range(begin, len(ids)) if ids[position] in self.stop]
         stops = sum(token in self.stop for token in ids[: ends[-1] + 1]) if ends else 0
         return _PlaceholderTurn(message, ids, stops)
@@ -248,12 +249,6 @@ def _growing_chat(
         so_far = [*so_far, turn]
         yield so_far, reply
         so_far = [*so_far, *reply]
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of the common prefix."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((length for length, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _refusal(problem: str, text: str) -> ConfigurationError:

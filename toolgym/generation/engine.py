@@ -29,7 +29,7 @@ from transformers import PreTrainedModel
 
 from toolgym.errors import ConfigurationError
 from toolgym.generation.decoder import Decoder, check_model
-from toolgym.generation.models import context_length
+from toolgym.generation.models import common_length, context_length
 from toolgym.generation.own_cache import OwnCacheDecoder
 from toolgym.generation.sampling import uniform_numbers
 from toolgym.generation.shared_prompts import can_share, sharing
@@ -363,8 +363,7 @@ class _Batch:
     def _read_common_beginning(self, first: int, prompts: Sequence[list[int]]) -> int:
         """Read the common prefix of the prompts once, copy it, and return its length."""
         low, high = min(prompts), max(prompts)  # all prompts have the common prefix of these two
-        shortest = min(map(len, prompts)) - 1
-        common = next((n for n in range(shortest) if low[n] != high[n]), shortest)
+        common = min(common_length(low, high), min(map(len, prompts)) - 1)
         if len(prompts) == 1 or common < _COMMON:
             return 0
         self._decoder.feed(first, [low[:common]], [0])

@@ -1,7 +1,8 @@
-"""Models and tokenizers: loading, context length, stop tokens."""
+"""Models and their tokens: loading, context length, stop tokens, common prefixes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,16 @@ def load(
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
     target: Any = device or ("cuda" if torch.cuda.is_available() else "cpu")
     return model.to(target), tokenizer
+
+
+def common_length(one: Sequence[int], other: Sequence[int]) -> int:
+    """The length of the common prefix of two token sequences.
+
+    >>> common_length([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((length for length, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def context_length(model: PreTrainedModel) -> int:

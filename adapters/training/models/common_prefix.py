@@ -20,6 +20,7 @@ import torch
 from transformers import PreTrainedModel
 
 from adapters.training.models.tokenized_examples import Example
+from toolgym.generation.models import common_length
 from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
@@ -58,7 +59,7 @@ def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster
     order = sorted(range(len(texts)), key=lambda index: heads[index])
     # saved[n]: tokens that the first n texts save, and the start of their last cluster.
     saved = [(0, 0)]
-    shared = [0, *(_common(heads[a], heads[b]) for a, b in itertools.pairwise(order))]
+    shared = [0, *(common_length(heads[a], heads[b]) for a, b in itertools.pairwise(order))]
     for end in range(1, len(order) + 1):
         best, common = (saved[end - 1][0], end - 1), shared[end - 1]
         for start in range(end - 2, -1, -1):
@@ -77,12 +78,6 @@ def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster
             alone += indices
         end = start
     return [*found[::-1], *([Cluster(sorted(alone), 0)] if alone else [])]
-
-
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of the common prefix."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((length for length, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
