@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -50,14 +49,14 @@ class BatchPlay:
         if self._engine is not None and self._engine.model is not model:
             self._engine = None
         try:
-            make = partial(Player, model, tokenizer, settings.env_id, asked.env_kwargs)
+            player = Player(
+                model, tokenizer, settings.env_id, asked.env_kwargs, engine=self._engine
+            )
             if self._engine is None:
-                player = make()
                 player.env.reset(options={"task_id": asked.task_ids[0]})
                 check_template(model, tokenizer, player.env)
-                slots = _slots(player, asked.task_ids[0], settings.max_new_tokens)
-                self._engine = make(slots=slots).engine
-            player = make(engine=self._engine)
+                player.engine.slots = _slots(player, asked.task_ids[0], settings.max_new_tokens)
+                self._engine = player.engine
         except ConfigurationError:
             return play_turn_by_turn(model, tokenizer, settings, asked, done)
         release_memory()
