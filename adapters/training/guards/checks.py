@@ -207,8 +207,8 @@ def _fall(
 
     Args:
         drop: Relative drop from the best that trips.
-        cluster: Factor on the binomial variance until 16 differences are known, as if so many
-            rollouts were one sample.
+        cluster: Factor on the binomial variance until 16 differences are known, since rollouts of
+            a task have similar outcomes.
         error_scales: Factors on `config.errors`, for a single value and for a mean of several.
         early: Whether the best may be a mean of fewer than four values.
     """

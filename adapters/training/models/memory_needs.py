@@ -197,7 +197,7 @@ def _activations(shape: Shape, load: Load, item: int) -> float:
 
 
 def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
-    """What an update takes beside the weights; 0 where the config has other names for its sizes.
+    """The bytes of an update without the weights; 0 if the config has other names for its sizes.
 
     Args:
         parameters: Of the whole model.

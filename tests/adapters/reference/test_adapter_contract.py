@@ -77,7 +77,7 @@ def test_a_rollout_carries_what_a_model_can_write(
 
 
 def seen(rollout: Rollout, tokenizer: Any) -> Played:
-    """What the model read, where it read all of it; else what the environment answered."""
+    """The text that the model read if it read all of it, else the answer of the environment."""
     env, tokens, played = rollout.env, rollout.tokens, rollout.env.episode.turns
     places = [end for _, end in tokens.turns], [start for start, _ in tokens.turns[1:]]
     between = [tokenizer.decode(tokens.tokens[a:b]) for a, b in zip(*places, strict=False)]

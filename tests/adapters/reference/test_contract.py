@@ -1,4 +1,4 @@
-"""What a chat template must keep to, checked before a training begins."""
+"""Requirements on chat templates, which are checked before a training begins."""
 
 from collections.abc import Callable
 from typing import Any

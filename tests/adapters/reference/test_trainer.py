@@ -485,7 +485,7 @@ def test_tasks_that_cannot_be_dealt_evenly_are_refused() -> None:
 
 def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: Any) -> None:
     class Alone:
-        """What accelerate says where it knows of no other process."""
+        """The state of accelerate in a single process."""
 
         process_index, num_processes, device = 0, 1, torch.device("cpu")
 

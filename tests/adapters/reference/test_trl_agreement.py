@@ -204,7 +204,7 @@ def their_step(trainer: Any, batch: Recorded) -> float:
 def our_step(
     model: Any, batch: Recorded, config: LossConfig
 ) -> tuple[float, dict[str, float], dict[str, Tensor]]:
-    """What our loss makes of the two parts: the loss, its metrics, and the gradients."""
+    """Our loss of the two parts, its metrics, and the gradients."""
     model, value, metrics = copy.deepcopy(model), 0.0, dict[str, float]()
     for number in range(PARTS):
         part = batch.part(number)

@@ -249,7 +249,7 @@ def test_a_static_cache_that_fails_its_trial_is_not_taken(
 
 
 class Recorded:
-    """Stands for a CUDA graph."""
+    """A stand-in for a CUDA graph."""
 
     def __init__(self, step: Any) -> None:
         self.replay = step
