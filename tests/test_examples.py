@@ -31,7 +31,7 @@ LAB = {
     ),
     "dead_groups.py": ("dead groups, first 5 steps", "right or wrong", "partial credit"),
     "entropy.py": ("entropy after", "0.0001", "learning rate 0.001"),
-    "kl_drift.py": ("drift", "no penalty", "1 in the loss"),
+    "kl_drift.py": ("drift", "no penalty", "KL coefficient 1"),
 }
 SIZES = {"null_wall.py": ("--updates", "2", "--imitation", "60")}
 
