@@ -75,52 +75,48 @@ tokenizer.save_pretrained(folder)
 """
 
 _RUN = """
-import importlib.util, json, logging, sys, tempfile, time
+import json, logging, sys, tempfile, time
 from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from adapters.reference.config import reference_config
+from adapters.reference.train import ReferenceTrainer
 
 folder, given = sys.argv[1], json.loads(sys.argv[2])
 torch.set_num_threads(given["threads"])
 logging.disable(logging.WARNING)
 model = AutoModelForCausalLM.from_pretrained(folder)
 tokenizer = AutoTokenizer.from_pretrained(folder)
-is_new = importlib.util.find_spec("adapters.reference.train") is not None
 settings = {
     **given["settings"],
-    **({"max_draws": None} if is_new else {"sampling": None}),
+    "max_draws": None,
     "learn_from_unfinished": True,
     "save_every": 10_000,
     "guards": {"only_warn": True},
 }
 seen = []
 
-def on_metrics(step, metrics, *rest):
+def on_step(step, metrics, episodes):
     seen.append((time.perf_counter(), time.process_time(), metrics))
 
 played = []
 
-def timed(owner):
-    sample = owner.sample
-    def measured(*given):
+class Timed(ReferenceTrainer):
+    def sample(self):
         began, computed = time.perf_counter(), time.process_time()
-        result = sample(*given)
+        result = super().sample()
         played.append((time.perf_counter() - began, time.process_time() - computed))
         return result
-    owner.sample = measured
 
-out = Path(tempfile.mkdtemp())
-arguments = (model, tokenizer, "sqlgym/Explore-v0", out, reference_config(settings))
-if is_new:
-    from adapters.reference.train import ReferenceTrainer
-    timed(ReferenceTrainer)
-    ReferenceTrainer(*arguments, env_kwargs={"dataset": "tiny"}, on_step=on_metrics).train()
-else:
-    from adapters.reference.batch_sampling import BatchSampler
-    from adapters.reference.trainer import ReferenceTrainer
-    timed(BatchSampler)
-    ReferenceTrainer(*arguments, env_kwargs={"dataset": "tiny"}, on_metrics=on_metrics).train()
+Timed(
+    model,
+    tokenizer,
+    "sqlgym/Explore-v0",
+    Path(tempfile.mkdtemp()),
+    reference_config(settings),
+    env_kwargs={"dataset": "tiny"},
+    on_step=on_step,
+).train()
 measured = [metrics for *_, metrics in seen[1:]]
 rollouts = sum(m["rollouts"] for m in measured)
 tokens = sum(m["rollouts"] * m["completion_length"] for m in measured)

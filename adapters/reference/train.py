@@ -164,15 +164,14 @@ class ReferenceTrainer:
             betas=config.betas,
             weight_decay=config.weight_decay,
         )
-        if model.device.type == "cuda":  # where the cache of the rollouts is kept between them
-            load = Load(
-                dtype=config.dtype,
-                adapter_rank=0 if lora is None else lora.r,
-                tokens_per_pass=config.tokens_per_pass,
-                has_checkpointing=config.gradient_checkpointing,
-            )
-            count = sum(parameter.numel() for parameter in model.parameters())
-            self.player.engine.reserved = bytes_of_update(model.config, count, load)
+        load = Load(
+            dtype=config.dtype,
+            adapter_rank=0 if lora is None else lora.r,
+            tokens_per_pass=config.tokens_per_pass,
+            has_checkpointing=config.gradient_checkpointing,
+        )
+        count = sum(parameter.numel() for parameter in model.parameters())
+        self.player.engine.reserved = bytes_of_update(model.config, count, load)
         self._guards, self._faults = Guards(config.guards), FaultLimit(config.steps)
         self._checkpoints = Checkpoints(folder, config.keep, on_save)
 
