@@ -283,7 +283,9 @@ _LOSES_NOTHING = re.compile(rf"(?:{TEXT}(?!\s*+[\"'])|[^\"'#]++)*+", re.DOTALL)
 # Python shows warnings for a number that runs into a word (`1or 2`) and for some byte strings and
 # f-strings. None of these is a literal.
 _WARNED = r"(?i:\d\w*?(?:\.\w*?)?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"'])"
-_WITHOUT_WARNING = re.compile(rf"(?:{TEXT}|[^\"'\w]++|(?!{_WARNED})\w++|[\"'])*+", re.DOTALL)
+_WITHOUT_WARNING = re.compile(
+    rf"(?:{TEXT}|[^\"'\w\\]++|\\[\"'\\]?|(?!{_WARNED})\w++|[\"'])*+", re.DOTALL
+)
 _ESCAPE = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|[\n\\'\"abfnrtvxNuU])?")
 CONSTANTS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
 
