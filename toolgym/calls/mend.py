@@ -281,7 +281,8 @@ PIECE = re.compile(rf"({TEXT})|[^\"'\\]++|\\?.", re.DOTALL)
 # the model meant.
 _LOSES_NOTHING = re.compile(rf"(?:{TEXT}(?!\s*+[\"'])|[^\"'#]++)*+", re.DOTALL)
 # Python shows warnings for a number that runs into a word (`1or 2`) and for some byte strings and
-# f-strings. None of these is a literal.
+# f-strings. None of these is a literal. A backslash includes only a quote or a backslash, because a
+# number after it must still be checked.
 _WARNED = r"(?i:\d\w*?(?:\.\w*?)?(?:and|else|for|i[fns]|not|or)|(?:[bft]r?|r[bft])[\"'])"
 _WITHOUT_WARNING = re.compile(
     rf"(?:{TEXT}|[^\"'\w\\]++|\\[\"'\\]?|(?!{_WARNED})\w++|[\"'])*+", re.DOTALL
