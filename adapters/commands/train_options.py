@@ -158,9 +158,11 @@ def arguments_of(trainer: str) -> list[str]:
 
         return list(ReferenceConfig.model_fields)
     with loading_pytorch():
-        from adapters.trl import StableGRPOConfig
+        from trl import GRPOConfig
 
-    return [each.name for each in dataclasses.fields(StableGRPOConfig) if each.init]
+        from adapters.commands.train_with_trl import ROLLOUT_OPTIONS
+
+    return [each.name for each in dataclasses.fields(GRPOConfig) if each.init] + [*ROLLOUT_OPTIONS]
 
 
 def read_config(file: Path) -> Arguments:

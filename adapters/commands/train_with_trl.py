@@ -1,9 +1,8 @@
-"""The reinforcement learning of a run, done by `StableGRPOTrainer` on top of TRL.
+"""The reinforcement learning of a run with TRL's `GRPOTrainer`.
 
-What is here is only what binds the two: our settings in TRL's words, its numbers into our run
-folder, and the last checkpoint that was written whole, from which an interrupted run goes on.
-Metrics and transcripts of steps after that checkpoint are cut off first, since those steps are done
-again.
+It translates the settings of a run into TRL's, writes TRL's metrics into the run folder, and
+resumes from the last complete checkpoint. Metrics and transcripts of later steps are cut off first,
+since those steps are done again.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ import json
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final
 
 import torch
 import transformers
@@ -28,14 +27,16 @@ from transformers import (
     TrainingArguments,
 )
 from transformers.trainer_callback import PrinterCallback
+from trl import GRPOTrainer
 
 from adapters.training.guards.config import GuardConfig
 from adapters.training.runs.phases import Grpo
 from adapters.training.runs.preparation import WARMUP, adapter_config, note_origin
 from adapters.training.runs.settings import TrainSettings
-from adapters.trl import StableGRPOConfig, StableGRPOTrainer, build_trainer
-from adapters.trl.settings import grpo_config
+from adapters.trl import GuardCallback, Rollouts, grpo_config
+from adapters.trl.config import guard_config
 from toolgym.errors import ConfigurationError
+from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
 
@@ -54,10 +55,10 @@ def train_with_trl(job: Grpo) -> None:
     if checkpoint is not None and (is_over or done >= settings.steps):
         return _load_weights(job.model, job.kept or checkpoint, settings.lora)
     with quiet_libraries():
-        trainer = _trainer(job)
+        trainer, guards = _trainer(job)
         trainer.add_callback(OriginNotes(settings))
         if settings.eval_every:
-            trainer.add_callback(HeldOutStop(job, trainer))
+            trainer.add_callback(HeldOutStop(job, trainer, guards))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     if not settings.lora:
         return job.load_kept()
@@ -91,8 +92,8 @@ class HeldOutStop(TrainerCallback):
     the next step.
     """
 
-    def __init__(self, job: Grpo, trainer: StableGRPOTrainer) -> None:
-        self._job, self._trainer = job, trainer
+    def __init__(self, job: Grpo, trainer: GRPOTrainer, guards: GuardCallback) -> None:
+        self._job, self._trainer, self._guards = job, trainer, guards
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -111,46 +112,76 @@ class HeldOutStop(TrainerCallback):
         trained = self._trainer.accelerator.unwrap_model(self._trainer.model)
         saved = trained if self._job.settings.lora else None
         is_over = any(gather_object([self._job.is_enough(step, saved)]))
-        self._trainer.held_out = gather_object([self._job.held_out_at(step)])[0]
+        self._guards.held_out = gather_object([self._job.held_out_at(step)])[0]
         return is_over
 
 
-def _trainer(job: Grpo) -> StableGRPOTrainer:
-    """The trainer of a job, which writes into its run."""
+def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
+    """The trainer of a job, which writes into its run, and its guards."""
     settings, run = job.settings, job.run
+    own, options = _divided(settings, run.checkpoints)
+    guards, snapshot_steps = own.pop("guards"), own.pop("snapshot_steps")
+    rollouts = Rollouts(settings.env_id, settings.training_kwargs, control=settings.control, **own)
+
+    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
+        job.tell_metrics(step, metrics)
+        job.tell_rollouts(step, [each.to_json() for each in episodes[:TRANSCRIPTS]])
+
+    callback = GuardCallback(rollouts, guards, snapshot_steps=snapshot_steps, on_step=on_step)
     warmup = run.checkpoints / WARMUP
-    trainer = build_trainer(
-        job.model,
-        job.tokenizer,
-        settings.env_id,
-        env_kwargs=settings.training_kwargs,
-        config=grpo_options(settings, run.checkpoints),
+    name = job.model.config.name_or_path
+    # TRL loads the reference of the KL penalty by the model's name.
+    job.model.config.name_or_path = str(warmup) if warmup.is_dir() else settings.model
+    trainer = GRPOTrainer(
+        model=job.model,
+        processing_class=job.tokenizer,
+        args=grpo_config(**options),
+        rollout_func=rollouts,
+        reward_funcs=rollouts.score,
+        train_dataset=rollouts.dataset(settings.steps * settings.prompts, seed=settings.seed),
         peft_config=adapter_config(settings),
-        reference=warmup if warmup.is_dir() else settings.model,
-        control=settings.control,
-        on_metrics=job.tell_metrics,
-        on_rollouts=job.tell_rollouts,
+        callbacks=[callback],
     )
+    job.model.config.name_or_path = name
     trainer.remove_callback(PrinterCallback)
-    return cast("StableGRPOTrainer", trainer)
+    return trainer, callback
 
 
 def check_settings(settings: TrainSettings) -> GuardConfig:
-    """Make sure that TRL takes them, before anything is made.
+    """Check that TRL takes the settings, before anything is made.
 
     Returns:
-        The settings of the guards that will watch.
+        The settings of the guards.
 
     Raises:
-        ConfigurationError: It does not, or they are known to fail, or a library is missing.
+        ConfigurationError: They are refused, or known to fail, or a library is missing.
     """
     adapter_config(settings)
-    config = grpo_config(grpo_options(settings, Path("checkpoints")), step_limit=1)
-    return cast("StableGRPOConfig", config).guard_config()
+    own, options = _divided(settings, Path("checkpoints"))
+    grpo_config(**options)
+    return guard_config(own["guards"])
+
+
+TRANSCRIPTS = 4
+"""Number of a step's episodes that are kept in the run folder."""
+ROLLOUT_OPTIONS: Final[Mapping[str, Any]] = {
+    "max_draws": 3.0,
+    "workers": 16,
+    "guards": {},
+    "snapshot_steps": 10,
+}
+"""Options of `Rollouts` and `GuardCallback` that `--set` takes, with their defaults."""
+
+
+def _divided(settings: TrainSettings, checkpoints: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of `Rollouts` and `GuardCallback`, and those of `GRPOConfig`."""
+    options = grpo_options(settings, checkpoints)
+    own = {name: options.pop(name, value) for name, value in ROLLOUT_OPTIONS.items()}
+    return own, options
 
 
 def grpo_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
-    """The settings as arguments of `StableGRPOConfig`.
+    """The settings as arguments of `grpo_config`, with those of `ROLLOUT_OPTIONS`.
 
     The tiny model's rollouts of a step go through one forward pass; a pretrained model takes one
     group at a time and adds the gradients up. Several processes share the tasks of a step.

@@ -19,7 +19,7 @@ chat again, while a rollout keeps them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -83,6 +83,7 @@ class ChatFormat:
         model: Its generation config declares, with the tokenizer, which tokens end a turn.
         tokenizer: A tokenizer with a chat template.
         env: Any instance of the environment; its tools are shown in prompts.
+        options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Attributes:
         stop: The tokens that end a turn.
@@ -92,12 +93,17 @@ class ChatFormat:
     """
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        env: ToolEnv[Any],
+        options: Mapping[str, Any] | None = None,
     ) -> None:
         self.stop = stop_ids(model, tokenizer)
         self._tokenizer = tokenizer
         self._tools: list[Any] = env.tool_schemas()
-        self._options: dict[str, Any] = SANITIZED if can_sanitize(tokenizer, env) else {}
+        sanitized = SANITIZED if can_sanitize(tokenizer, env) else {}
+        self._options: dict[str, Any] = {**sanitized, **(options or {})}
         self._call_turns: dict[str, _PlaceholderTurn] = {}
         self._needs_calls = needs_calls(tokenizer)
         (self._user,) = self._encoded([[_USER]], prompted=False)
@@ -201,18 +207,22 @@ class ChatFormat:
 
 
 def check_template(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    env: ToolEnv[Any],
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Check that a chat equals its prompt and turns with the tokens of the results appended.
 
     Args:
         env: The environment, after `reset`.
+        options: Arguments for the chat template.
 
     Raises:
         ConfigurationError: The template drops a result, renders earlier messages differently when a
             chat grows, or renders the end of a chat differently when it is longer.
     """
-    chat = ChatFormat(model, tokenizer, env)
+    chat = ChatFormat(model, tokenizer, env, options)
     for before, reply in _growing_chat(env, chat):
         contents = [message["content"] for message in reply]
         (tail,) = chat.following([reply])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import random
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from adapters.reference.chat import ChatFormat, check_template
 from adapters.training.algorithms.rollout_metrics import Figures
 from toolgym import registration
 from toolgym.env import ToolEnv
+from toolgym.episode import Outcome
 from toolgym.errors import EnvironmentFault
 from toolgym.generation import Engine, Generation, check_model, context_length
 from toolgym.messages import Message, turn_messages
@@ -75,7 +77,9 @@ class Player:
     Args:
         slots: Maximum rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
         workers: Threads that run the tools of different rollouts.
-        engine: The engine of another player of the same model, so that both share its memory.
+        engine: The engine of another player of the same model, so that both share its memory; or
+            one that generates elsewhere.
+        template_options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Raises:
         ConfigurationError: There is no such environment, or the chat template cannot be used.
@@ -91,11 +95,12 @@ class Player:
         slots: int | None = None,
         workers: int = 8,
         engine: Engine | None = None,
+        template_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.model, self._tokenizer = model, tokenizer
+        self.model, self._tokenizer, self._options = model, tokenizer, template_options
         self._make = functools.partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
-        self._chat = ChatFormat(model, tokenizer, self.env)
+        self._chat = ChatFormat(model, tokenizer, self.env, template_options)
         slots = slots or (256 if model.device.type == "cuda" else 64)
         self.engine = engine or Engine(model, stop=self._chat.stop, slots=slots)
         self._threads = ThreadPoolExecutor(workers)
@@ -105,15 +110,19 @@ class Player:
         """The first of the player's environments."""
         return self._envs[0]
 
-    def check(self, task_id: str) -> None:
+    def check(self, task_id: str, *, with_model: bool = True) -> None:
         """Check that model and chat template can be used, with the prompt of a task.
+
+        Args:
+            with_model: Whether the model is checked, too.
 
         Raises:
             ConfigurationError: They cannot; the message says why and what to do.
         """
         self.env.reset(options={"task_id": task_id})
-        check_model(self.model)
-        check_template(self.model, self._tokenizer, self.env)
+        if with_model:
+            check_model(self.model)
+        check_template(self.model, self._tokenizer, self.env, self._options)
 
     def prompt_length(self, task_id: str) -> int:
         """The number of tokens of a task's prompt."""
@@ -200,6 +209,32 @@ class Player:
             result = result[1:]  # the turn stopped with the opening of the next message
         rollout.unfinished = len(tokens) + len(result) >= max_tokens
         return None if rollout.unfinished else result
+
+
+def is_in_loss(rollout: Rollout, learn_from_unfinished: bool) -> bool:
+    """Whether a rollout is scored, has a turn, and ended in time if it has to."""
+    may_learn = learn_from_unfinished or not rollout.unfinished
+    return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
+
+
+def outcomes(group: Sequence[Rollout], learn_from_unfinished: bool) -> list[Outcome | None]:
+    """The outcomes of a group; all None if no member is in the loss, so that it is replaced."""
+    if not any(is_in_loss(rollout, learn_from_unfinished) for rollout in group):
+        return [None for _ in group]
+    return [each.episode.outcome if each.episode is not None else None for each in group]
+
+
+def shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> None:
+    """Shuffle the rewards of the scored rollouts, for a control run.
+
+    Args:
+        name: Seeds the order.
+    """
+    scored = [each for each in rollouts if math.isfinite(each.reward)]
+    rewards = [each.reward for each in scored]
+    random.Random(f"toolgym-control-{name}").shuffle(rewards)
+    for each, reward in zip(scored, rewards, strict=True):
+        each.reward = reward
 
 
 def _reset(rollout: Rollout) -> None:

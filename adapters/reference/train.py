@@ -30,7 +30,6 @@ import functools
 import json
 import logging
 import math
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -47,7 +46,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
-from adapters.reference.play import Player, Rollout, evaluate
+from adapters.reference.play import (
+    Player,
+    Rollout,
+    evaluate,
+    is_in_loss,
+    outcomes,
+    shuffle_rewards,
+)
 from adapters.reference.processes import Processes
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
@@ -70,7 +76,6 @@ from adapters.training.models.token_log_probs import moved, passes, token_log_pr
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
 from toolgym.commands import say
-from toolgym.episode import Outcome
 from toolgym.errors import ToolgymError
 from toolgym.records import EpisodeRecord
 from toolgym.runs.files import append_lines, read_lines
@@ -269,24 +274,24 @@ class ReferenceTrainer:
             max_tokens, temperature = config.max_completion_length, config.temperature
             with self.adapter.merged() if self.adapter is not None else nullcontext():
                 self.player.play(rollouts, max_tokens=max_tokens, temperature=temperature)
-            if config.control is not None:  # shuffle the rewards of scored rollouts
-                scored = [each for each in rollouts if math.isfinite(each.reward)]
-                rewards = [each.reward for each in scored]
-                random.Random(f"toolgym-control-{config.seed}-{step}-{first}").shuffle(rewards)
-                for each, reward in zip(scored, rewards, strict=True):
-                    each.reward = reward
+            if config.control is not None:
+                shuffle_rewards(rollouts, f"{config.seed}-{step}-{first}")
             played.extend(rollouts)
             return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
 
         sampling: dict[str, float] = {}
         if config.max_draws is None:
-            groups = [group for group in play_groups(prompts) if any(map(self._is_in_loss, group))]
+            groups = [
+                group
+                for group in play_groups(prompts)
+                if any(is_in_loss(each, config.learn_from_unfinished) for each in group)
+            ]
         else:
             filled = fill(
                 prompts,
                 config.max_draws,
                 play_groups,
-                self._outcomes,
+                lambda group: outcomes(group, config.learn_from_unfinished),
                 lambda tally: processes.gather([tally]),
             )
             groups, sampling = filled.live, processes.sum_of(filled.metrics)
@@ -297,17 +302,6 @@ class ReferenceTrainer:
         self._faults.note(step, len(faults), len(causes), causes[-1] if causes else "")
         metrics = batch_metrics(figures, rewards, group_ids) | sampling
         return [rollout for group in groups for rollout in group], played, metrics
-
-    def _outcomes(self, group: Sequence[Rollout]) -> list[Outcome | None]:
-        """The outcomes of a group; all None if no member is in the loss, so that it is replaced."""
-        if not any(map(self._is_in_loss, group)):
-            return [None for _ in group]
-        return [each.episode.outcome if each.episode is not None else None for each in group]
-
-    def _is_in_loss(self, rollout: Rollout) -> bool:
-        """Whether a rollout is scored, has a turn, and ended in time if it has to."""
-        may_learn = self._config.learn_from_unfinished or not rollout.unfinished
-        return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
 
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
         """Estimate advantages over all processes, and return the samples of this one.
@@ -333,7 +327,7 @@ class ReferenceTrainer:
         offset = sum(processes.gather([len(own)])[: processes.rank])
         samples = []
         for rollout, value in zip(rollouts, values[offset:], strict=False):
-            if not self._is_in_loss(rollout):
+            if not is_in_loss(rollout, self._config.learn_from_unfinished):
                 continue
             tokens = rollout.tokens
             lengths = torch.tensor([end - start for start, end in tokens.turns])

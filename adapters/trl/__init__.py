@@ -1,18 +1,21 @@
 """Environments in TRL's `GRPOTrainer`, and data sets that fit them.
 
-    from adapters.trl import environment_factory, training_dataset
+    from trl import GRPOTrainer
+    from adapters.trl import GuardCallback, Rollouts, grpo_config
 
+    rollouts = Rollouts("sqlgym/Explore-v0", {"dataset": "my.db"})
     trainer = GRPOTrainer(
-        model,
-        environment_factory=environment_factory("sqlgym/Explore-v0"),
-        train_dataset=training_dataset("sqlgym/Explore-v0"),
-        args=GRPOConfig(...),
+        "Qwen/Qwen3-1.7B",
+        args=grpo_config(output_dir="run", max_steps=100),
+        rollout_func=rollouts,
+        reward_funcs=rollouts.score,
+        train_dataset=rollouts.dataset(),
+        callbacks=[GuardCallback(rollouts)],
     )
+    trainer.train()
 
-`build_trainer` does the same with what a long run wants besides: safe settings, the parser that
-evaluation uses, dynamic sampling, guards over every update, metrics of groups, transcripts, and a
-stop when the environment keeps failing. It is for the versions of TRL that `versions` names; the
-rest works from 1.16 on.
+All of it uses what TRL documents. `environment_factory` and `training_dataset` are for TRL's own
+tool loop, and for `AsyncGRPOTrainer`.
 
 Importing this package is cheap. What needs torch, transformers, trl or datasets is imported when it
 is first used.
@@ -20,48 +23,36 @@ is first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from adapters.trl.datasets import FormatReport, check_format, sft_dataset, training_dataset
 from adapters.trl.environment import CallRefused, RolloutEnvironment, environment_factory
-from adapters.trl.versions import check_version
 from toolgym.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from adapters.trl.callbacks import FaultStop
-    from adapters.trl.config import StableGRPOConfig
-    from adapters.trl.stable_trainer import StableGRPOTrainer, build_trainer
-    from adapters.trl.tool_trainer import ToolGRPOTrainer
+    from adapters.trl.callbacks import FaultStop, GuardCallback
+    from adapters.trl.config import grpo_config
+    from adapters.trl.rollouts import Rollouts
 
 __all__ = [
     "CallRefused",
     "FaultStop",
     "FormatReport",
+    "GuardCallback",
     "RolloutEnvironment",
-    "StableGRPOConfig",
-    "StableGRPOTrainer",
-    "ToolGRPOTrainer",
-    "build_trainer",
+    "Rollouts",
     "check_format",
     "environment_factory",
+    "grpo_config",
     "sft_dataset",
     "training_dataset",
 ]
 
-_TRAINERS = ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer")
-"""What is for certain versions of TRL only."""
-_NEEDS_TRL = {
-    "adapters.trl.callbacks": "FaultStop",
-    "adapters.trl.config": "StableGRPOConfig",
-    "adapters.trl.stable_trainer": "StableGRPOTrainer build_trainer",
-    "adapters.trl.tool_trainer": "ToolGRPOTrainer",
-}
-
-
-_named = lazy_names(__name__, _NEEDS_TRL)[0]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _TRAINERS:
-        check_version()  # before an import of what another version may not have
-    return _named(name)
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "adapters.trl.callbacks": "FaultStop GuardCallback",
+        "adapters.trl.config": "grpo_config",
+        "adapters.trl.rollouts": "Rollouts",
+    },
+)[0]

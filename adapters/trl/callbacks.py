@@ -1,171 +1,366 @@
-"""Callbacks of TRL trainers: guards with the snapshots they roll back to, and the fault limit.
+"""Callbacks for TRL's trainers: guards over every update, and a stop when environments fail.
 
-Their state is in the checkpoints of transformers' `Trainer`: `trainer_state.json` has room for the
-states of callbacks, and is the last file that a checkpoint gets. Where it is whole, all of it is
-there, and a checkpoint without it is passed over. What is put there is JSON.
+    on_pre_optimizer_step   measure the gradient, ask the guards, clip or skip
+    on_step_end             roll back or stop if the guards say so, else take a snapshot
+    on_log                  keep the metrics that TRL logs, for the guards at the next step
+
+The state of the guards is in the checkpoints of transformers' `Trainer`, in `trainer_state.json`.
 """
 
 from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import torch
-import torch.distributed as dist
-from torch import Tensor, nn
+from accelerate import PartialState
+from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from adapters.training.guards.config import Action
-from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
+from adapters.training.runs.progress import peak_memory
+from adapters.trl.config import check_guards, guard_config
 from adapters.trl.environment import RolloutEnvironment
-from adapters.trl.sharding import is_sharded, joined_state, own_part, own_state
+from adapters.trl.rollouts import PREFIX, Rollouts
+from toolgym.errors import ConfigurationError
+from toolgym.records import EpisodeRecord
+from toolgym.runs.metrics import broken, recorded
 
-_NAME = re.compile(r"step-(\d+)(\.\d+-of-\d+)?\.pt")
+STATE: Final = "toolgym"
+_FROM_TRL: Final = {
+    "loss": "loss",
+    "kl": "kl",
+    "learning_rate": "learning_rate",
+    "policy_loss": "policy_loss",
+    "clip_ratio/low_mean": "clip_low",
+    "clip_ratio/high_mean": "clip_high",
+    "cispo_clip_ratio": "clip_high",
+}
+"""Names of TRL's metrics of an update, and ours."""
+_logger = logging.getLogger(__name__)
+
+OnStep = Callable[[int, dict[str, float], list[EpisodeRecord]], None]
 
 
-class Snapshots:
-    """The snapshot files of one run: the states that its guards roll it back to.
+class GuardCallback(TrainerCallback):
+    """Asks the guards before every update, and carries their decision out.
 
-    A snapshot has what an update changes and nothing else: the weights that are trained (of LoRA,
-    the adapter), the optimizer's state and the schedule's. They are files, since a run that was
-    killed and resumed must find the same ones; those that are later than the checkpoint it resumes
-    from are deleted, and old ones only when a checkpoint has made sure that they are not needed any
-    more. The first one, of the model as it came, is always kept.
+    The guards see the metrics of the rollouts and the gradient of a step before its update. What
+    TRL logs after an update, its KL divergence above all, they see at the next step; so they need
+    `logging_steps=1`. To see the norm of the gradient before it is clipped, the callback takes
+    `max_grad_norm` over from the trainer's config while training lasts.
 
-    Of weights that are sharded (FSDP2) each process writes and reads its own shards, and a snapshot
-    is there when the files of all processes are. A run that is resumed by another number of
-    processes cannot read them; they are deleted, and a new one is taken where it resumes.
+    An update is skipped by setting gradients to None, since momentum moves weights at a gradient of
+    0; the learning-rate schedule waits. A roll-back restores weights, optimizer and schedule from a
+    snapshot in `output_dir/snapshots`; the updates that are left from older rollouts are skipped.
+    Guards that act need whole weights in each process: with FSDP or DeepSpeed pass
+    `guards={"only_warn": True}`.
 
     Args:
-        folder: Where they lie; every process has to see it.
-        model: The model, unwrapped.
-        scheduler: The learning rate's schedule.
-        writes: Whether this process deletes, and writes what all have alike; one of them does.
-        wait: Waits for the other processes.
+        rollouts: The trainer's `rollout_func`.
+        guards: Fields of `GuardConfig`.
+        snapshot_steps: Steps between snapshots. The latest two are kept, and the one before the
+            first step; each is as large as a checkpoint.
+        on_step: Called in process 0 after each step, with its number, its metrics
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for it.
+
+    Attributes:
+        held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
+            for the guards to see at the next one; to be set by the user, alike in all processes.
+
+    Raises:
+        ConfigurationError: A guard setting is refused.
+        TrainingStopped: Raised from `trainer.train()` if the guards end the run.
     """
 
     def __init__(
         self,
-        folder: Path,
-        model: nn.Module,
-        optimizer: Any,
-        scheduler: Any,
+        rollouts: Rollouts,
+        guards: Mapping[str, Any] | None = None,
         *,
-        writes: bool = True,
-        wait: Callable[[], Any] = lambda: None,
+        snapshot_steps: int = 10,
+        on_step: OnStep | None = None,
     ) -> None:
+        if snapshot_steps < 1:
+            raise ConfigurationError(f"snapshot_steps must be at least 1; got {snapshot_steps}.")
+        config = guard_config(guards or {})
+        self.guards = Guards(config)
+        self.held_out: dict[str, float] = {}
+        self._acts, self._snapshot_steps = not config.only_warn, snapshot_steps
+        self._rollouts, self._on_step = rollouts, on_step
+        self._decision: Decision | None = None
+        self._snapshots: Snapshots | None = None
+        self._clip_at = 0.0
+        self._frozen: tuple[dict[str, Any], list[float]] | None = None
+        self._rates: list[float] = []
+        self._is_stale = False  # the rollouts are of weights that were rolled back
+        self._metrics: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
+        self._ended = 0.0
+        self._stopped: TrainingStopped | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Restore the state of a checkpoint, and take the first snapshot."""
+        check_guards(args, acts=self._acts)
+        saved = (state.stateful_callbacks or {}).get(STATE)
+        if isinstance(saved, Mapping):
+            self.guards.load_state_dict(saved["guards"])
+            self._rollouts.load_state_dict(saved["rollouts"])
+        self._clip_at, args.max_grad_norm = args.max_grad_norm or self._clip_at, 0.0
+        self._stopped = None
+        if self._acts:
+            self._snapshots = Snapshots(
+                Path(str(args.output_dir)) / "snapshots",
+                kwargs["model"],
+                kwargs["optimizer"],
+                kwargs["lr_scheduler"],
+            )
+            self._snapshots.begin(state.global_step)
+
+    def on_pre_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Ask the guards, and skip the update or clip its gradient."""
+        step, model = state.global_step + 1, kwargs["model"]
+        played = self._rollouts.take_metrics()
+        if played:
+            self._is_stale = False
+        gradient = _gradient_metrics(model)
+        if args.fp16:  # its scaler skips steps whose gradient is not finite
+            gradient = {"grad_norm": gradient["grad_norm"]} if not broken(gradient) else {}
+        self._metrics = played | gradient
+        seen = {**self._metrics, **self._logged, **self.held_out}
+        decision = self._decision = self.guards.observe(step, seen)
+        self._logged, self.held_out = {}, {}
+        for line in decision.log_lines if state.is_world_process_zero else ():
+            _logger.warning("%s", line)
+        groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
+        rates = [group["lr"] for group in groups]
+        if not decision.update or self._is_stale:
+            model.zero_grad(set_to_none=True)
+            self._frozen = (copy.deepcopy(scheduler.state_dict()), rates)
+            return
+        if self._clip_at > 0:
+            nn.utils.clip_grad_norm_(model.parameters(), self._clip_at)
+        if decision.learning_rate_scale != 1:
+            self._rates = rates
+            for group in groups:
+                group["lr"] *= decision.learning_rate_scale
+
+    def on_optimizer_step(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Give the learning rate back to the schedule."""
+        for group, rate in zip(kwargs["optimizer"].param_groups, self._rates, strict=False):
+            group["lr"] = rate
+        self._rates = []
+
+    def on_step_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Carry out the rest of the decision, and save the state for the next checkpoint."""
+        now = time.perf_counter()
+        self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
+        self._metrics["peak_memory"] = peak_memory(kwargs["model"].device)
+        self._ended = now
+        if self._frozen is not None:
+            schedule, rates = self._frozen
+            kwargs["lr_scheduler"].load_state_dict(schedule)
+            for group, rate in zip(kwargs["optimizer"].param_groups, rates, strict=True):
+                group["lr"] = rate
+            self._frozen = None
+        action = self._decision.action if self._decision is not None else Action.OK
+        if action is Action.ROLL_BACK:
+            self._roll_back(state, control)
+        elif action is Action.STOP and self._decision is not None:
+            self._stop(state.global_step, self._decision.diagnosis, control)
+        elif self._snapshots is not None and state.global_step % self._snapshot_steps == 0:
+            self._snapshots.take(state.global_step)
+        if state.stateful_callbacks is not None:
+            own: Any = {
+                "guards": self.guards.state_dict(),
+                "rollouts": self._rollouts.state_dict(),
+            }
+            state.stateful_callbacks[STATE] = own
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Keep the metrics of the update for the guards, and report the step."""
+        if not logs or "loss" not in logs:
+            return
+        update = {ours: logs[theirs] for theirs, ours in _FROM_TRL.items() if theirs in logs}
+        self._logged = {
+            name: update[name] for name in ("loss", "kl") if update.get(name) is not None
+        }
+        metrics = {**update, **self._metrics, **self.guards.metrics()}
+        if "learning_rate" in metrics:
+            metrics["learning_rate"] *= self.guards.learning_rate_scale
+        if state.global_step == 1 and self._metrics.get("faults") == 0:
+            _check_reward(logs)
+        if self._on_step is not None and state.is_world_process_zero:
+            episodes = self._rollouts.episodes if "reward" in metrics else []
+            self._on_step(state.global_step, recorded(metrics), episodes)
+        self._metrics = {}
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Delete the snapshots; after a stop they are kept.
+
+        Raises:
+            TrainingStopped: The guards ended the run.
+        """
+        args.max_grad_norm = self._clip_at
+        if self._stopped is not None:
+            raise self._stopped
+        if self._snapshots is not None:
+            self._snapshots.clear()
+
+    def _roll_back(self, state: TrainerState, control: TrainerControl) -> None:
+        snapshots = self._snapshots.steps() if self._snapshots is not None else []
+        step = self.guards.choose_snapshot(snapshots)
+        if step is None or self._snapshots is None:
+            reasons = self._decision.reasons if self._decision is not None else ()
+            cure = "Lower snapshot_steps, or start again after a longer warm-up."
+            message = no_snapshot_message(state.global_step, reasons, cure)
+            self._stop(state.global_step, message, control)
+            return
+        self._snapshots.restore(step)
+        self._is_stale = True
+        if state.is_world_process_zero:
+            _logger.warning("%s", rollback_message(state.global_step, step))
+
+    def _stop(self, step: int, diagnosis: str, control: TrainerControl) -> None:
+        self._stopped = TrainingStopped(step, diagnosis)
+        control.should_training_stop = control.should_log = True
+        control.should_save = False
+
+
+def _gradient_metrics(model: nn.Module) -> dict[str, float]:
+    """The norm of the gradient, and the numbers of broken gradients and weights."""
+    trained = [each for each in model.parameters() if each.requires_grad]
+    norms = [torch.linalg.vector_norm(p.grad.float()) for p in trained if p.grad is not None]
+    if not norms:
+        return {"grad_norm": 0.0}
+    device = norms[0].device  # a model may be spread over several
+    each = torch.stack([norm.to(device) for norm in norms])
+    finite = torch.stack([p.detach().isfinite().all().to(device) for p in trained])
+    return {
+        "grad_norm": torch.linalg.vector_norm(each).item(),
+        "nonfinite_gradients": float((~each.isfinite()).sum()),
+        "nonfinite_weights": float((~finite).sum()),
+    }
+
+
+def _check_reward(logs: Mapping[str, Any]) -> None:
+    """Check the mean reward of the first batch in TRL's log.
+
+    Raises:
+        ConfigurationError: It is not the mean score of the rollouts that TRL was given.
+    """
+    reward, score = logs.get("reward"), logs.get(f"{PREFIX}score")
+    if reward is None or score is None or math.isclose(reward, score, rel_tol=1e-3, abs_tol=1e-4):
+        return
+    raise ConfigurationError(
+        f"TRL trained on a mean reward of {reward:.4g}, and the mean score of the environment is"
+        f" {score:.4g}: pass reward_funcs=rollouts.score alone, and leave reward_weights out."
+    )
+
+
+class Snapshots:
+    """The files that guards roll back to: trained weights, optimizer and schedule.
+
+    They are files, so that a run that is resumed finds them. Process 0 writes, all read.
+
+    Args:
+        folder: A folder that all processes see.
+        model: The model.
+        optimizer: Its optimizer.
+        scheduler: The learning-rate schedule.
+    """
+
+    _KEPT: Final = 2
+
+    def __init__(self, folder: Path, model: nn.Module, optimizer: Any, scheduler: Any) -> None:
         self._folder, self._model = folder, model
         self._optimizer, self._scheduler = optimizer, scheduler
-        self._writes, self._wait = writes, wait
-        self._is_sharded = is_sharded(self._trained().values())
+        self._process = PartialState()
+
+    def begin(self, step: int) -> None:
+        """Delete the snapshots that are later than the step a run begins at, and take one."""
+        if self._process.is_main_process:
+            for other in [each for each in self.steps() if each > step or not step]:
+                self._path(other).unlink()
+        self.take(step)
 
     def steps(self) -> list[int]:
         """The steps after which a snapshot was taken, 0 for the one before the first step."""
-        names = {path.name for path in self._files()}
-        steps = {int(match.group(1)) for name in names if (match := _NAME.fullmatch(name))}
-        return sorted(step for step in steps if names.issuperset(self._names(step)))
+        names = (re.fullmatch(r"step-(\d+)\.pt", path.name) for path in self._folder.glob("*.pt"))
+        return sorted(int(name[1]) for name in names if name)
 
     def take(self, step: int) -> None:
-        """Write the snapshot of a step, whole or not at all."""
-        if self._writes or self._is_sharded:
+        """Write a snapshot, whole or not at all, and delete old ones."""
+        if self._process.is_main_process:
             self._folder.mkdir(parents=True, exist_ok=True)
-            path = self._path(step)
-            fresh = path.with_name(f".{path.stem}.new")
-            torch.save(self._now(), fresh)
-            os.replace(fresh, path)
-        self._wait()
+            new = self._folder / "new"
+            trained = {n: p.detach() for n, p in self._trained().items()}
+            schedule, optimizer = self._scheduler.state_dict(), self._optimizer.state_dict()
+            torch.save({"weights": trained, "optimizer": optimizer, "scheduler": schedule}, new)
+            os.replace(new, self._path(step))
+            for old in self.steps()[1 : -self._KEPT]:  # the first one is kept
+                self._path(old).unlink()
+        self._process.wait_for_everyone()
 
     def restore(self, step: int) -> None:
         """Load weights, optimizer and schedule from the snapshot of a step."""
-        snapshot = torch.load(self._path(step), map_location="cpu", weights_only=True)
+        saved = torch.load(self._path(step), map_location="cpu", weights_only=True)
         with torch.no_grad():
             for name, parameter in self._trained().items():
-                part = own_part(parameter)
-                part.copy_(snapshot["weights"][name].view_as(part))  # copy_ alone would broadcast
-        self._optimizer.load_state_dict(joined_state(snapshot["optimizer"], self._optimizer))
-        self._scheduler.load_state_dict(snapshot["scheduler"])
-
-    def prune(self, latest: int, upto: int | None = None) -> None:
-        """Delete all snapshots but the first and some of the latest.
-
-        Args:
-            latest: How many of the latest stay.
-            upto: Those of later steps go first; None: there are none.
-        """
-        if self._writes:
-            past = [step for step in self.steps() if upto is None or step <= upto]
-            retained = {name for step in {0, *past[-latest:]} for name in self._names(step)}
-            for path in self._files():  # also those of a snapshot that was not finished
-                if path.name not in retained:
-                    path.unlink(missing_ok=True)
-        self._wait()
+                parameter.copy_(saved["weights"][name])
+        self._optimizer.load_state_dict(saved["optimizer"])
+        self._scheduler.load_state_dict(saved["scheduler"])
 
     def clear(self) -> None:
         """Delete all snapshots."""
-        if self._writes:
+        if self._process.is_main_process:
             shutil.rmtree(self._folder, ignore_errors=True)
-        self._wait()
-
-    def _files(self) -> list[Path]:
-        return [path for path in self._folder.glob("step-*.pt") if _NAME.fullmatch(path.name)]
-
-    def _names(self, step: int) -> list[str]:
-        """The files of a snapshot, by process."""
-        if not self._is_sharded:
-            return [f"step-{step}.pt"]
-        processes = dist.get_world_size()
-        return [f"step-{step}.{rank}-of-{processes}.pt" for rank in range(processes)]
+        self._process.wait_for_everyone()
 
     def _path(self, step: int) -> Path:
-        return self._folder / self._names(step)[dist.get_rank() if self._is_sharded else 0]
+        return self._folder / f"step-{step}.pt"
 
-    def _trained(self) -> Mapping[str, nn.Parameter]:
+    def _trained(self) -> dict[str, nn.Parameter]:
         return {name: p for name, p in self._model.named_parameters() if p.requires_grad}
-
-    def _now(self) -> dict[str, Any]:
-        weights: dict[str, Tensor] = {
-            name: own_part(parameter).cpu() for name, parameter in self._trained().items()
-        }
-        return {
-            "weights": weights,
-            "optimizer": own_state(self._optimizer.state_dict()),
-            "scheduler": self._scheduler.state_dict(),
-        }
-
-
-def load_state(state: TrainerState, name: str) -> Any:
-    """The state under a name in the checkpoint that a run is resumed from; None without one."""
-    states: Any = state.stateful_callbacks or {}
-    return states.get(name)
-
-
-def save_state(state: TrainerState, name: str, value: dict[str, Any]) -> None:
-    """Put a state under a name into the next checkpoint."""
-    states: Any = state.stateful_callbacks or {}
-    updated: Any = {**states, name: value}
-    state.stateful_callbacks = updated
-
-
-_STATE: Final = "toolgym-faults"
 
 
 class FaultStop(TrainerCallback):
-    """A callback that ends a run with `EnvironmentFault` when too many rollouts are lost.
+    """Ends a run with `EnvironmentFault` when too many rollouts of an `environment_factory` fail.
 
     A fault in a tool cannot be raised through TRL, which would make it a message to the model. So
-    it is counted where it happens (`environment.FaultTally`), and checked against `FaultLimit`
-    after each step.
+    it is counted where it happens, and the count is checked after each step. `Rollouts` needs no
+    such callback.
 
     Args:
         environment: The class that `environment_factory` returned.
-        limit: The share of rollouts that may be lost.
+        limit: The share of rollouts that may fail.
 
     >>> trainer = GRPOTrainer(..., environment_factory=environment,
     ...                       callbacks=[FaultStop(environment)])  # doctest: +SKIP
@@ -179,11 +374,8 @@ class FaultStop(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Restore the counts of a checkpoint, if there are any."""
+        """Begin to count."""
         self._limit = FaultLimit(state.max_steps, self._share)
-        counts = load_state(state, _STATE)
-        if counts is not None:
-            self._limit.load_state_dict(counts)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -193,194 +385,8 @@ class FaultStop(TrainerCallback):
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """
-        rollouts, faults = self._tally.rollouts, self._tally.faults
-        played, lost = rollouts - self._seen[0], faults - self._seen[1]
-        self._seen = (rollouts, faults)
-        if self._limit is None:
-            return
-        self._limit.note(state.global_step, played, lost, self._tally.latest)
-        save_state(state, _STATE, self._limit.state_dict())
-
-
-STATE = "toolgym"
-_logger = logging.getLogger(__name__)
-
-
-class Stateful(Protocol):
-    """An object with a state that a checkpoint saves, as JSON can hold it."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state."""
-        ...
-
-    def load_state_dict(self, state: Any) -> None:
-        """Restore such a state."""
-        ...
-
-
-class GuardCallback(TrainerCallback):
-    """A callback that asks the guards before every update, and carries their decision out.
-
-        gradient complete -> measured -> observe -> the optimizer moves, or its gradients are None
-
-    A gradient of 0 still moves weights by momentum, so an update is left out by setting gradients
-    to None, with which no optimizer touches weight or state, and by putting the schedule back
-    afterwards. A lower learning rate is set for the optimizer's step only, so that no schedule
-    builds on it. Rolling back restores a snapshot and discards rollouts that were played ahead; the
-    order of tasks and PyTorch's random numbers go on, so that the same batch is not sampled again.
-    A stop lets the step be logged, saves nothing more, and ends the run.
-
-    Args:
-        measure: Returns the step's metrics; called once for each step.
-        discard: Discards rollouts that were played ahead.
-        may_save: Whether a run could be taken up again from this very step.
-        catch_up: Receives the epoch that a run begins in, before its first batch.
-        stateful: Other objects whose states a checkpoint saves, by name.
-        acts: False where the guards only warn; then no snapshots are taken.
-        snapshot_steps: Steps between snapshots.
-        snapshot_keep: How many of the latest are kept.
-        wait: Waits for the other processes.
-    """
-
-    def __init__(
-        self,
-        guards: Guards,
-        measure: Callable[[], dict[str, float]],
-        discard: Callable[[], None],
-        may_save: Callable[[], bool],
-        catch_up: Callable[[float], None],
-        *,
-        stateful: dict[str, Stateful],
-        acts: bool,
-        snapshot_steps: int,
-        snapshot_keep: int,
-        wait: Callable[[], Any],
-    ) -> None:
-        self.guards = guards
-        self.decision: Decision | None = None
-        self.stopped: tuple[int, str] | None = None
-        self._measure, self._discard, self._may_save = measure, discard, may_save
-        self._catch_up = catch_up
-        self._stateful: dict[str, Stateful] = {"guards": guards, **stateful}
-        self._acts, self._every, self._latest = acts, snapshot_steps, snapshot_keep
-        self._wait = wait
-        self._snapshots: Snapshots | None = None
-        self._frozen: tuple[dict[str, Any], list[float]] | None = None
-        self._rates: list[float] = []
-        self._save_is_due = False
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Restore the states of a checkpoint, and make sure that there is a snapshot."""
-        states = load_state(state, STATE) or {}
-        for name, each in self._stateful.items():
-            if name in states:
-                each.load_state_dict(states[name])
-        self._catch_up(state.epoch or 0.0)
-        if not self._acts:
-            return
-        self._snapshots = Snapshots(
-            Path(str(args.output_dir)) / "snapshots",
-            kwargs["model"],
-            kwargs["optimizer"],
-            kwargs["lr_scheduler"],
-            writes=args.should_save,
-            wait=self._wait,
-        )
-        if state.global_step:
-            self._snapshots.prune(self._latest, upto=state.global_step)
-        else:
-            self._snapshots.clear()
-        has_none = not self._snapshots.steps()
-        self._wait()  # every process has looked before one of them writes
-        if has_none:
-            self._snapshots.take(state.global_step)
-
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Ask the guards, and leave the update out if they decide so."""
-        decision = self.guards.observe(state.global_step + 1, self._measure())
-        for line in decision.log_lines if state.is_world_process_zero else ():
-            _logger.warning("%s", line)
-        self.decision = decision
-        groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
-        rates = [group["lr"] for group in groups]
-        if not decision.update:
-            kwargs["model"].zero_grad(set_to_none=True)
-            self._frozen = (copy.deepcopy(scheduler.state_dict()), rates)
-        elif decision.learning_rate_scale != 1:
-            self._rates = rates
-            for group in groups:
-                group["lr"] = group["lr"] * decision.learning_rate_scale
-
-    def on_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Give the learning rate back to the schedule."""
-        for group, rate in zip(kwargs["optimizer"].param_groups, self._rates, strict=False):
-            group["lr"] = rate
-        self._rates = []
-
-    def on_step_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Freeze the schedule, roll back, stop, take a snapshot, and save the states."""
-        if self._frozen is not None:
-            schedule, rates = self._frozen
-            kwargs["lr_scheduler"].load_state_dict(schedule)
-            for group, rate in zip(kwargs["optimizer"].param_groups, rates, strict=True):
-                group["lr"] = rate
-            self._frozen = None
-        action = self.decision.action if self.decision is not None else Action.OK
-        if action is Action.ROLL_BACK:
-            self._roll_back(state, control)
-        elif action is Action.STOP and self.decision is not None:
-            self._stop(state.global_step, self.decision.diagnosis, control)
-        elif self._snapshots is not None and state.global_step % self._every == 0:
-            self._snapshots.take(state.global_step)
-            if args.save_strategy == "no":
-                self._snapshots.prune(self._latest)
-        save_state(state, STATE, {name: each.state_dict() for name, each in self._stateful.items()})
-        self._postpone_save(state, control)
-
-    def on_save(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Delete snapshots from long before the checkpoint that is now complete."""
-        if self._snapshots is not None:
-            self._snapshots.prune(self._latest)
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        """Delete the snapshots; after a stop they stay to be looked at."""
-        if self._snapshots is not None and self.stopped is None:
-            self._snapshots.clear()
-
-    def _roll_back(self, state: TrainerState, control: TrainerControl) -> None:
-        step = state.global_step
-        snapshots = self._snapshots.steps() if self._snapshots is not None else []
-        back = self.guards.choose_snapshot(snapshots)
-        if back is None or self._snapshots is None:
-            reasons = self.decision.reasons if self.decision is not None else ()
-            cure = "Lower snapshot_steps, or begin again with a longer warm-up."
-            self._stop(step, no_snapshot_message(step, reasons, cure), control)
-            return
-        self._snapshots.restore(back)
-        self._discard()
-        if state.is_world_process_zero:
-            _logger.warning("%s", rollback_message(step, back))
-
-    def _stop(self, step: int, diagnosis: str, control: TrainerControl) -> None:
-        self.stopped = (step, diagnosis)
-        control.should_training_stop = control.should_log = True
-        control.should_save = self._save_is_due = False
-
-    def _postpone_save(self, state: TrainerState, control: TrainerControl) -> None:
-        """Save only where a run can be taken up again exactly: between two batches of rollouts."""
-        is_due = control.should_save or self._save_is_due
-        is_last = state.global_step >= state.max_steps or control.should_training_stop
-        control.should_save = is_due and (self._may_save() or is_last) and self.stopped is None
-        self._save_is_due = is_due and not control.should_save
+        now = (self._tally.rollouts, self._tally.faults)
+        played, failed = now[0] - self._seen[0], now[1] - self._seen[1]
+        self._seen = now
+        if self._limit is not None:
+            self._limit.note(state.global_step, played, failed, self._tally.latest)

@@ -13,12 +13,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from adapters.training.algorithms.dynamic_sampling import TaskStream
 from adapters.training.models.demonstrations import first_tries, play_episodes, playable_tasks
 from toolgym import policies, registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, episode_messages, system_prompt
 from toolgym.policies import Policy
+from toolgym.tasks import TaskSet
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -54,6 +56,33 @@ def training_dataset(
     features = Features({"prompt": List(message), "task_id": Value("string")})
     columns = {"prompt": [open_prompt(env)] * len(tasks), "task_id": tasks.ids}
     return Dataset.from_dict(columns, features=features)
+
+
+def task_prompts(tasks: TaskSet[Any], n: int | None, seed: int) -> Dataset:
+    """The data set of `Rollouts`: the prompt of a row is a user message with the id of a task.
+
+    Args:
+        tasks: Tasks of the environment; those that cannot be played fairly are left out.
+        n: Number of rows. If there are fewer tasks, they are repeated in other orders. None: each
+            playable task once.
+        seed: Seed of the order.
+
+    Raises:
+        ConfigurationError: No task is playable, or `n` is below 1.
+    """
+    from datasets import Dataset
+
+    if n is None or n < 1:
+        ids = playable_tasks(tasks, n, seed).ids
+    else:
+        stream = TaskStream(
+            len(tasks),
+            seed=seed,
+            is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
+        )
+        all_ids = tasks.ids
+        ids = [all_ids[place] for place in stream.take(n)]
+    return Dataset.from_list([{"prompt": [{"role": "user", "content": each}]} for each in ids])
 
 
 def open_prompt(env: ToolEnv[Any]) -> list[Message]:

@@ -1,0 +1,241 @@
+"""`LossCheck`: compares what TRL trains on with the rollouts that were played.
+
+TRL's own code lies between the rollouts and the loss, and may change with a release. So the first
+batch of a run is checked where it matters, at the gradient: a hook on the output of the model sees
+the gradient of each token's log-probability. It has to be zero for all tokens but those that the
+policy sampled, and it has to raise the tokens of rollouts that did better than their group, and
+lower those of the others. Later batches give the metric `mismatch` by the same hook.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from toolgym.errors import ConfigurationError
+
+_logger = logging.getLogger(__name__)
+_CERTAIN: Final = -1e-3
+"""Log-probability above which a token's gradient may vanish by rounding."""
+_CURE: Final = (
+    "Install a version of trl that this package is tested with (constraints.txt), report this, or"
+    " train with `toolgym train --trainer reference`."
+)
+
+
+@dataclass
+class _Expected:
+    """A rollout as the loss should see it.
+
+    Attributes:
+        prompt: Its tokens.
+        completion: Its tokens.
+        mask: 1 for tokens in the loss.
+        log_probs: Log-probabilities at sampling.
+        lead: Reward minus the mean reward of its group; 0 where there is no reward.
+        seen: Whether a forward pass had it.
+    """
+
+    prompt: list[int]
+    completion: list[int]
+    mask: list[int]
+    log_probs: list[float]
+    lead: float
+    seen: bool = False
+
+
+class LossCheck:
+    """Watches the forward passes that TRL takes the loss from.
+
+    Args:
+        trainer: The `GRPOTrainer`, once its optimizer is made.
+
+    Raises:
+        ConfigurationError: A trainable tensor is not in the optimizer.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        self._trainer = trainer
+        self._expected: list[_Expected] = []
+        self._step, self._is_first = -1, True
+        self._sums = torch.zeros(2, dtype=torch.float64)  # of k3, and number of tokens
+        _check_optimizer(trainer)
+        trainer.model.register_forward_hook(self._after_forward, with_kwargs=True)
+
+    def expect(self, trainer: Any, output: Mapping[str, list[Any]], size: int) -> None:
+        """Note the rollouts of the next updates.
+
+        Args:
+            output: What `Rollouts` returns to TRL.
+            size: Size of the groups.
+        """
+        if self._is_first and self._expected:
+            self._is_first = False
+            if not any(each.seen for each in self._expected):
+                _logger.warning(
+                    "The first batch was not checked, and `mismatch` is not measured: the output of"
+                    " the model has neither `log_probs` nor `logits` in TRL's loss, as with"
+                    " use_liger_kernel=True."
+                )
+        self._step = trainer.state.global_step
+        columns = (output["prompt_ids"], output["completion_ids"], output["env_mask"])
+        leads = _leads(output["score"], size)
+        rows = zip(*columns, output["logprobs"], leads, strict=True)
+        self._expected = [_Expected(*row) for row in rows]
+
+    def take_mismatch(self) -> dict[str, float]:
+        """The metric `mismatch` since the last call, over all processes; empty if not measured."""
+        accelerator = self._trainer.accelerator
+        device = accelerator.device
+        dtype = torch.float32 if device.type == "mps" else torch.float64
+        total, count = accelerator.reduce(self._sums.to(device, dtype), reduction="sum").tolist()
+        self._sums.zero_()
+        return {"mismatch": total / count} if count else {}
+
+    def _after_forward(self, model: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:
+        """Measure a forward pass with gradient, and check its gradient in the first batch."""
+        values = getattr(output, "log_probs", None)
+        values = getattr(output, "logits", None) if values is None else values
+        is_current = self._trainer.state.global_step == self._step
+        if not is_current or not isinstance(values, Tensor) or not values.requires_grad:
+            return
+        rows = self._rows(kwargs)
+        if self._is_first:
+            check: Any = values.register_hook
+            check(lambda gradient: self._check_gradient(gradient, rows))
+        with torch.no_grad():
+            for row, (begin, each) in enumerate(rows):
+                if each is None or not any(each.mask) or each.seen:
+                    continue
+                each.seen = True
+                span = slice(begin - 1, begin - 1 + len(each.completion))
+                ids = torch.tensor(each.completion, device=values.device)
+                new = _log_probs(values[row, span], ids, self._trainer.args.temperature)
+                old = torch.tensor(each.log_probs, device=values.device)
+                kept = torch.tensor(each.mask, device=values.device).bool() & old.isfinite()
+                difference = (new - old)[kept].double().cpu()
+                k3 = torch.expm1(difference) - difference
+                self._sums += torch.tensor([float(k3.sum()), float(kept.sum())])
+
+    def _rows(self, kwargs: Mapping[str, Any]) -> list[tuple[int, _Expected | None]]:
+        """For each row of a forward pass, the start of its completion, and its rollout."""
+        ids, attention = kwargs.get("input_ids"), kwargs.get("attention_mask")
+        if ids is None:
+            return []
+        texts = ids.tolist()
+        starts = (
+            attention.long().argmax(dim=1).tolist() if attention is not None else [0] * len(ids)
+        )
+        rows: list[tuple[int, _Expected | None]] = []
+        for text, start in zip(texts, starts, strict=True):
+            found = [each for each in self._expected if _begins_with(text, start, each)]
+            found.sort(key=lambda each: (-len(each.completion), each.seen))
+            rows.append((start + len(found[0].prompt), found[0]) if found else (0, None))
+        return rows
+
+    def _check_gradient(
+        self, gradient: Tensor, rows: Sequence[tuple[int, _Expected | None]]
+    ) -> None:
+        """Check the gradient of each row's tokens.
+
+        Raises:
+            ConfigurationError: The loss has tokens that it should not have, lacks some, or pushes
+                them the wrong way; the message says which.
+        """
+        is_exact = gradient.dim() == 2  # of log-probabilities; else of logits [B, L, V]
+        for row, (begin, each) in enumerate(rows):
+            own = gradient[row] if is_exact else gradient[row].abs().amax(dim=-1)
+            if each is None:
+                if own.any():
+                    raise _refusal("the loss has a sequence that was not played")
+                continue
+            end = begin + len(each.completion)
+            mask = torch.tensor([*[0] * (begin - 1), *each.mask], device=own.device).bool()
+            mask = torch.nn.functional.pad(mask, (0, max(0, len(own) - len(mask))))[: len(own)]
+            strange = int((own[~mask] != 0).sum())
+            if strange:
+                raise _refusal(
+                    f"{strange} tokens that the policy did not sample, or that are left out, are in"
+                    " the loss: its mask is not `env_mask`"
+                )
+            inner, lead = own[begin - 1 : end - 1], each.lead
+            if abs(lead) < 1e-6 or not _masks_nothing_else(self._trainer):
+                continue
+            sure = torch.tensor(each.log_probs, device=own.device) < _CERTAIN
+            sampled = torch.tensor(each.mask, device=own.device).bool() & sure
+            missing = int((inner[sampled] == 0).sum())
+            if missing:
+                raise _refusal(
+                    f"{missing} of {int(sampled.sum())} tokens of a rollout are missing in the"
+                    " loss: its mask is not `env_mask`, or its reward is not the environment's score"
+                )
+            is_start = self._trainer.state.global_step == 0  # then the KL penalty has no gradient
+            if is_exact and is_start and bool((inner[sampled] * lead > 0).any()):
+                raise _refusal(
+                    f"a rollout whose score is {lead:+.3g} from the mean of its group is pushed the"
+                    " other way: its reward in TRL is not the environment's score. Give TRL no"
+                    " other reward function, and leave reward_weights out"
+                )
+
+
+def _begins_with(text: list[int], start: int, each: _Expected) -> bool:
+    middle = start + len(each.prompt)
+    end = middle + len(each.completion)
+    return text[start:middle] == each.prompt and text[middle:end] == each.completion
+
+
+def _log_probs(values: Tensor, ids: Tensor, temperature: float) -> Tensor:
+    """The log-probabilities of tokens, given [T] log-probabilities or [T, V] logits."""
+    if values.dim() == 1:
+        return values.float()
+    scaled = values.float() / temperature
+    return scaled.log_softmax(dim=-1).gather(1, ids[:, None]).squeeze(1)
+
+
+def _leads(scores: Sequence[float | None], size: int) -> list[float]:
+    """Each score minus the mean of its group; 0.0 for a missing one."""
+    leads = []
+    for start in range(0, len(scores), size):
+        group = scores[start : start + size]
+        known = [score for score in group if score is not None]
+        mean = math.fsum(known) / len(known) if known else 0.0
+        leads += [0.0 if score is None else score - mean for score in group]
+    return leads
+
+
+def _masks_nothing_else(trainer: Any) -> bool:
+    """Whether TRL's settings exclude no tokens by themselves."""
+    args = trainer.args
+    return bool(
+        args.top_entropy_quantile >= 1
+        and args.off_policy_mask_threshold is None
+        and not (trainer.use_vllm and args.vllm_importance_sampling_correction)
+    )
+
+
+def _check_optimizer(trainer: Any) -> None:
+    """Check that the optimizer has every trainable tensor."""
+    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+        return  # they hold other tensors than the model's
+    held = {id(each) for group in trainer.optimizer.param_groups for each in group["params"]}
+    trained = {name: each for name, each in trainer.model.named_parameters() if each.requires_grad}
+    missing = [name for name, each in trained.items() if id(each) not in held]
+    if missing or not trained:
+        raise ConfigurationError(
+            f"{len(missing)} of the {len(trained)} trainable tensors are not in the optimizer"
+            f" ({(missing or ['there are none'])[0]}), and would not be trained. Let TRL make the"
+            " optimizer: leave out `optimizers`, since one that is made before `peft_config` adds"
+            " the adapter has none of its tensors."
+        )
+
+
+def _refusal(difference: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"the first batch is not trained on as it was played: {difference}. {_CURE}"
+    )

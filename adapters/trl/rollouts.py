@@ -1,0 +1,434 @@
+"""`Rollouts`: TRL's `rollout_func`, played by toolgym, and the reward function that goes with it.
+
+    rollouts = Rollouts("sqlgym/Explore-v0", {"dataset": "my.db"})
+    trainer = GRPOTrainer(
+        "Qwen/Qwen3-1.7B",
+        args=grpo_config(output_dir="run", max_steps=100),
+        rollout_func=rollouts,
+        reward_funcs=rollouts.score,
+        train_dataset=rollouts.dataset(),
+        callbacks=[GuardCallback(rollouts)],
+    )
+
+TRL asks for the rollouts of a generation batch. `adapters.reference.play` plays them: the text of
+each turn goes to the environment as the model wrote it, and an episode ends where the environment
+ends it. With dynamic sampling, groups with one outcome are replaced before TRL sees them. TRL
+computes advantages and the loss; `env_mask` excludes tool results and rollouts that are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+
+from accelerate.utils import AutocastKwargs, gather_object
+from torch.distributed.tensor import DTensor
+
+from adapters.reference.play import Player, Rollout, is_in_loss, outcomes, shuffle_rewards
+from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
+from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
+from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.models.memory_needs import Load, bytes_of_update
+from adapters.trl.config import check_sampling
+from adapters.trl.datasets import task_prompts
+from adapters.trl.loss_check import LossCheck
+from adapters.trl.vllm_engine import VllmEngine
+from toolgym import registration
+from toolgym.errors import ConfigurationError
+from toolgym.records import EpisodeRecord
+
+if TYPE_CHECKING:
+    from datasets import Dataset
+
+PREFIX = "toolgym/"
+"""Prefix of our metrics in TRL's log."""
+
+
+class Rollouts:
+    """Plays the rollouts of a `GRPOTrainer`; pass it as `rollout_func`.
+
+    Without vLLM, tokens are sampled by `toolgym.generation` with the policy's own weights, and
+    their log-probabilities do not enter TRL's loss, which takes the ratio of a first update as 1;
+    the metric `mismatch` reports how far the two computations differ. With `use_vllm=True` they are
+    sampled by `trainer.vllm_generation`, and TRL corrects for the difference.
+
+    Args:
+        env_id: Id of a registered `ToolEnv`.
+        env_kwargs: Arguments of the environment.
+        max_draws: Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a
+            generation batch plays at most this many times its number of groups. None: no dynamic
+            sampling.
+        control: Control run: `shuffled-rewards` shuffles rewards among rollouts, so that nothing
+            can be learned.
+        workers: Threads that run the tools of different rollouts.
+
+    Attributes:
+        metrics: Metrics of the last batch over all processes (`toolgym.runs.metrics`).
+        episodes: The episodes that this process played for the last batch.
+
+    Raises:
+        ConfigurationError: The environment cannot be made.
+    """
+
+    def __init__(
+        self,
+        env_id: str,
+        env_kwargs: Mapping[str, Any] | None = None,
+        *,
+        max_draws: float | None = 3.0,
+        control: Literal["shuffled-rewards"] | None = None,
+        workers: int = 16,
+    ) -> None:
+        if max_draws is not None and not max_draws >= 1:
+            raise ConfigurationError(f"max_draws must be at least 1, or None; got {max_draws}.")
+        if control not in (None, "shuffled-rewards"):
+            raise ConfigurationError(
+                f"control must be None or 'shuffled-rewards', got {control!r}."
+            )
+        self.env_id, self.env_kwargs = env_id, dict(env_kwargs or {})
+        self.metrics: dict[str, float] = {}
+        self.episodes: list[EpisodeRecord] = []
+        self.ended = 0.0  # time at which the last batch was complete
+        self._max_draws, self._control, self._workers = max_draws, control, workers
+        self._tasks = registration.make(env_id, **self.env_kwargs).tasks
+        self._known = {*self._tasks.ids}
+        self._player: Player | None = None
+        self._check: LossCheck | None = None
+        self._faults: FaultLimit | None = None
+        self._refills: TaskStream | None = None
+        self._refill_ids: list[str] = []
+        self._walked: dict[str, Any] | None = None  # state of the refills in a checkpoint
+        self._step, self._groups = -1, 0
+        self._returned: list[list[int]] = []
+        self._pending: list[_Batch] = []
+
+    def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
+        """The training data set: one row per task, whose prompt is the task's id.
+
+        Args:
+            n: Number of rows. If there are fewer tasks, they are repeated in other orders. None:
+                each playable task once.
+            seed: Seed of the order.
+
+        Raises:
+            ConfigurationError: No task is playable, or `n` is below 1.
+        """
+        return task_prompts(self._tasks, n, seed)
+
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+        """Play the rollouts of a generation batch; called by TRL in each process.
+
+        Args:
+            prompts: Prompts of `dataset`, one per rollout.
+            trainer: The `GRPOTrainer`.
+
+        Returns:
+            `prompt_ids`, `completion_ids`, `logprobs` and `env_mask`, lists with one list per
+            rollout, and the columns `score` and `task_id` for reward functions. The score is None
+            where the environment failed.
+
+        Raises:
+            ConfigurationError: The trainer's settings, model, chat template or data set cannot be
+                used.
+            EnvironmentFault: The environment keeps failing.
+        """
+        began = time.perf_counter()
+        task_ids = [self._task_id(prompt) for prompt in prompts]
+        player = self._player or self._prepare(trainer, task_ids[0])
+        args, accelerator, is_training = trainer.args, trainer.accelerator, trainer.model.training
+        size = trainer.num_generations if is_training else trainer.num_generations_eval
+        if is_training:
+            _check_groups(task_ids, size, args)
+            waiting = task_ids[::size]
+        else:
+            waiting, size = task_ids, 1
+        if trainer.state.global_step != self._step:
+            self._step, self._groups = trainer.state.global_step, 0
+        played: list[Rollout] = []
+
+        def draw(count: int) -> list[list[Rollout]]:
+            """Play one group of the next tasks each: those of the data set, then refills."""
+            tasks = waiting[:count]
+            del waiting[:count]
+            tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]
+            rollouts = []
+            for task in tasks:
+                group = accelerator.num_processes * self._groups + accelerator.process_index
+                mode = "train" if is_training else "eval"
+                name = f"{mode}-{args.seed}-{self._step}-{group}"
+                rollouts += [Rollout(task, group, f"{name}-{member}") for member in range(size)]
+                self._groups += 1
+            with _autocast(trainer):
+                player.play(
+                    rollouts, max_tokens=args.max_completion_length, temperature=args.temperature
+                )
+            if self._control is not None and is_training:
+                shuffle_rewards(rollouts, f"{args.seed}-{self._step}-{rollouts[0].group}")
+            played.extend(rollouts)
+            return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
+
+        places, unfinished = len(waiting), not args.mask_truncated_completions
+        sampling: dict[str, float] = {}
+        if is_training and self._max_draws is not None:
+            filled = fill(
+                places,
+                self._max_draws,
+                draw,
+                lambda group: outcomes(group, unfinished),
+                lambda tally: gather_object([tally]),
+            )
+            groups, live, sampling = [*filled.live, *filled.dead], len(filled.live), filled.metrics
+        else:
+            groups = draw(places)
+            live = len(groups)
+        output: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
+        end = trainer.processing_class.eos_token_id
+        for index, group in enumerate(groups):
+            for rollout in group:
+                is_left_out = index >= live or not is_in_loss(rollout, unfinished)
+                _append(output, rollout, is_left_out, end)
+        self._returned = output["completion_ids"]
+        learned = math.fsum(map(sum, output["env_mask"]))
+        batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
+        self.metrics = _metrics([batch])
+        self.episodes = [each.episode for each in played if each.episode is not None]
+        self.ended = time.perf_counter()
+        self.metrics["rollout_seconds"] = self.ended - began
+        if is_training:
+            batch.counts["rollout_seconds"] = self.metrics["rollout_seconds"]
+            self._pending.append(batch)
+            if self._faults is None:
+                self._faults = FaultLimit(trainer.state.max_steps)
+            faults = [row.fault for row in batch.rows if row.fault]
+            latest = faults[-1] if faults else ""
+            self._faults.note(self._step + 1, len(batch.rows), len(faults), latest)
+            if self._check is None:
+                self._check = LossCheck(trainer)
+            self._check.expect(trainer, output, size)
+        return output
+
+    def score(
+        self,
+        completion_ids: Sequence[Sequence[int]],
+        score: list[float | None],
+        log_metric: Any = None,
+        **_: Any,
+    ) -> list[float | None]:
+        """The score of each rollout; pass it as `reward_funcs`. It also logs the metrics.
+
+        Raises:
+            ConfigurationError: TRL asks for the rewards of other rollouts than were played.
+        """
+        if list(map(list, completion_ids)) != self._returned:
+            raise ConfigurationError(
+                "TRL asks for the rewards of other completions than `Rollouts` returned, so scores"
+                " would go to the wrong rollouts: pass the same object as rollout_func=rollouts and"
+                " reward_funcs=rollouts.score, to one trainer."
+            )
+        known = [each for each in score if each is not None]
+        own = {"score": math.fsum(known) / len(known)} if known else {}
+        for name, value in {**self.metrics, **own}.items():
+            if log_metric is not None and math.isfinite(value):
+                log_metric(f"{PREFIX}{name}", value)
+        return score
+
+    def take_metrics(self) -> dict[str, float]:
+        """The metrics of all batches since the last call; empty if there was none."""
+        metrics = _metrics(self._pending) if self._pending else {}
+        self._pending = []
+        if self._check is not None and metrics:
+            metrics |= self._check.take_mismatch()
+        return metrics
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state for a checkpoint, in JSON types."""
+        return {"refills": self._refills.state_dict() if self._refills else self._walked}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a state from `state_dict`."""
+        self._walked = state["refills"]
+        if self._refills is not None and self._walked is not None:
+            self._refills.load_state_dict(self._walked)
+
+    def _task_id(self, prompt: Any) -> str:
+        content = prompt[-1]["content"] if isinstance(prompt, list) and prompt else prompt
+        if content not in self._known:
+            raise ConfigurationError(
+                f"{str(content)[:80]!r} is not a task of {self.env_id} with these arguments: make"
+                " the data set with `rollouts.dataset()`, and evaluate other splits with `toolgym"
+                " eval` or a `Rollouts` and trainer of their own."
+            )
+        return str(content)
+
+    def _prepare(self, trainer: Any, task_id: str) -> Player:
+        """Make the player with the trainer's model and tokenizer, once its settings are checked."""
+        check_sampling(trainer.args)
+        if trainer.tools:
+            raise ConfigurationError(
+                "TRL would run its own tool loop after each rollout: leave out tools and"
+                " environment_factory, since `Rollouts` plays whole episodes."
+            )
+        model = trainer.model
+        is_sharded = trainer.is_fsdp_enabled or any(
+            isinstance(each, DTensor) or hasattr(each, "ds_id") for each in model.parameters()
+        )
+        if is_sharded and not trainer.use_vllm:
+            raise ConfigurationError(
+                "the model is sharded over processes (FSDP or ZeRO-3), where `Rollouts` can only"
+                " generate with vLLM: set use_vllm=True, or leave the model whole (DDP, LoRA)."
+            )
+        if hasattr(model, "get_base_model"):  # peft; the adapter's layers are in the base model
+            model = model.get_base_model()
+        tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+        player = Player(
+            model,
+            tokenizer,
+            self.env_id,
+            self.env_kwargs,
+            workers=self._workers,
+            engine=VllmEngine(trainer) if trainer.use_vllm else None,
+            template_options=trainer.args.chat_template_kwargs,
+        )
+        player.check(task_id, with_model=not trainer.use_vllm)
+        args, length = trainer.args, trainer.args.max_completion_length
+        adapters = getattr(trainer.model, "peft_config", {}).values()
+        load = Load(
+            dtype="bfloat16" if args.bf16 else "float32",
+            adapter_rank=max((getattr(each, "r", 0) for each in adapters), default=0),
+            tokens_per_pass=args.per_device_train_batch_size
+            * (player.prompt_length(task_id) + length),
+            has_checkpointing=bool(
+                args.gradient_checkpointing or getattr(args, "activation_checkpointing", False)
+            ),
+        )
+        count = sum(parameter.numel() for parameter in model.parameters())
+        player.engine.reserved = bytes_of_update(model.config, count, load)
+        self._player = player
+        return player
+
+    def _refill_tasks(self, trainer: Any, count: int) -> list[int]:
+        if count < 1:
+            return []
+        if self._refills is None:
+            rows = trainer.train_dataset
+            if not hasattr(rows, "__len__"):
+                raise ConfigurationError(
+                    "dynamic sampling draws tasks by their number, so it needs a data set with a"
+                    " length: make it with `rollouts.dataset()`, or set max_draws=None."
+                )
+            ids = list(dict.fromkeys(map(self._task_id, rows["prompt"])))
+            self._refill_ids = ids
+            self._refills = TaskStream(
+                len(ids),
+                seed=trainer.args.seed,
+                name="refill",
+                process=trainer.accelerator.process_index,
+                processes=trainer.accelerator.num_processes,
+            )
+            if self._walked is not None:
+                self._refills.load_state_dict(self._walked)
+        return self._refills.take(count)
+
+
+class _Row(NamedTuple):
+    """The figures of one rollout, for all processes."""
+
+    figures: Figures
+    reward: float
+    group: int
+    fault: str
+    surprise: float  # sum of -log p over its sampled tokens
+    sampled: int  # number of them with a log-probability
+
+
+@dataclass
+class _Batch:
+    """The figures of all rollouts played for a generation batch, in all processes.
+
+    Attributes:
+        rows: One per rollout.
+        counts: Sums over processes, named as in `toolgym.runs.metrics`.
+    """
+
+    rows: list[_Row]
+    counts: dict[str, float]
+
+    @classmethod
+    def gathered(cls, played: Sequence[Rollout], counts: Mapping[str, float]) -> _Batch:
+        """Gather the rollouts and counts of this process with those of the others."""
+        rows = []
+        for each in played:
+            values = [
+                log_prob
+                for log_prob, sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
+                if sampled and not math.isnan(log_prob)
+            ]
+            surprise = -math.fsum(values)
+            rows.append(
+                _Row(each.figures, each.reward, each.group, each.fault, surprise, len(values))
+            )
+        gathered: list[tuple[list[_Row], dict[str, float]]] = gather_object([(rows, dict(counts))])
+        sums = {name: math.fsum(own[name] for _, own in gathered) for name in counts}
+        if "sampling_rounds" in sums:  # every process has the same number
+            sums["sampling_rounds"] /= len(gathered)
+        return cls([row for own, _ in gathered for row in own], sums)
+
+
+def _metrics(batches: Sequence[_Batch]) -> dict[str, float]:
+    """The metrics of the rollouts of some batches together.
+
+    The entropy is estimated by the mean of -log p over the tokens as they were sampled.
+    """
+    rows = [row for batch in batches for row in batch.rows]
+    figures, rewards, groups, _, surprise, sampled = zip(*rows, strict=True)
+    names = dict.fromkeys(name for batch in batches for name in batch.counts)
+    sums = {name: math.fsum(batch.counts.get(name, 0.0) for batch in batches) for name in names}
+    entropy = math.fsum(surprise) / sum(sampled) if sum(sampled) else math.nan
+    return batch_metrics(figures, rewards, groups) | sums | {"entropy": entropy}
+
+
+_COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "score", "task_id")
+
+
+def _append(output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool, end: int) -> None:
+    """Append a rollout to the lists for TRL, which takes no empty lists."""
+    tokens = rollout.tokens
+    mask = [0] * len(tokens.tokens) if is_left_out else tokens.mask
+    row = (
+        tokens.prompt or [end],
+        tokens.tokens or [end],
+        tokens.log_probs or [0.0],
+        mask or [0],
+        rollout.reward if math.isfinite(rollout.reward) else None,
+        rollout.task_id,
+    )
+    for name, value in zip(_COLUMNS, row, strict=True):
+        output[name].append(value)
+
+
+def _check_groups(task_ids: Sequence[str], size: int, args: Any) -> None:
+    """Check that a process has whole groups, since dynamic sampling replaces whole groups."""
+    own = len(task_ids)
+    if own % size:
+        raise ConfigurationError(
+            f"groups are split over processes: each has {own} rollouts of a generation batch, in"
+            f" groups of {size}. Make per_device_train_batch_size"
+            f" ({args.per_device_train_batch_size}) times steps_per_generation"
+            f" ({args.steps_per_generation}) a multiple of num_generations."
+        )
+
+
+def _autocast(trainer: Any) -> AbstractContextManager[Any]:
+    """The precision of TRL's forward passes, where the model does not bring it by itself.
+
+    accelerate changes the `forward` of the model that it prepares, but not that of the model below
+    an adapter. Casts are not cached, since a recorded CUDA graph would keep them.
+    """
+    if not hasattr(trainer.model, "get_base_model"):
+        return nullcontext()
+    handler = AutocastKwargs(cache_enabled=False)
+    return trainer.accelerator.autocast(autocast_handler=handler)  # type: ignore[no-any-return]

@@ -1,0 +1,76 @@
+"""`VllmEngine`: continues token sequences with the vLLM of a `GRPOTrainer`.
+
+It samples by `trainer.vllm_generation`, which TRL makes with `use_vllm=True`, and whose weights TRL
+updates before it asks for rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from accelerate.utils import gather_object
+
+from toolgym.generation import Engine, Generation, Reply
+
+
+class VllmEngine(Engine):
+    """Generates with vLLM, one turn of all sequences at a time.
+
+    With a server, and with tensor parallelism, a call is collective: the processes have to call
+    equally often, with equally many prompts. So each fills up to the largest number of prompts of
+    all processes, and goes on until no process has a sequence left.
+
+    Temperature and sampling settings are those of the trainer's config. vLLM is not seeded by
+    rollout, so two runs with one seed differ.
+
+    Args:
+        trainer: A `GRPOTrainer` with `use_vllm=True`.
+    """
+
+    def __init__(self, trainer: Any) -> None:
+        super().__init__(trainer.model, stop=())
+        self._trainer = trainer
+
+    def generate(
+        self,
+        generations: Sequence[Generation],
+        reply: Reply | None = None,
+        *,
+        temperature: float = 1.0,
+        turn_tokens: int | None = None,
+    ) -> None:
+        """Generate until each generation is ended or full; see `Engine.generate`."""
+        longest = self._trainer.args.vllm_max_model_length
+        for each in generations:
+            if longest is not None:
+                each.max_tokens = min(each.max_tokens, longest - len(each.prompt))
+        filler = [self._trainer.processing_class.eos_token_id]
+        active = [each for each in generations if each.max_tokens > 0]
+        while most := max(gather_object([len(active)])):
+            prompts = [each.prompt + each.tokens for each in active]
+            prompts += [filler] * (most - len(prompts))
+            _, turns, log_probs, _ = self._trainer.vllm_generation.generate(
+                prompts=prompts, images=None, num_generations=1
+            )
+            for each, turn, values in zip(active, turns, log_probs, strict=False):
+                begin = len(each.tokens)
+                room = each.max_tokens - begin
+                room = room if turn_tokens is None else min(room, turn_tokens)
+                each.tokens += turn[:room]
+                each.mask += [1] * len(turn[:room])
+                # vLLM has several values per token, the first of the sampled one, or None for nan.
+                own = [value[0] for value in values[:room]]
+                each.log_probs += [math.nan if value is None else value for value in own]
+                each.turns.append((begin, len(each.tokens)))
+            answers = reply(active) if reply is not None and active else [None] * len(active)
+            going = []
+            for each, answer in zip(active, answers, strict=True):
+                if answer is None:
+                    continue
+                each.tokens += answer
+                each.mask += [0] * len(answer)
+                each.log_probs += [0.0] * len(answer)
+                going.append(each)
+            active = going
