@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sized
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,6 +47,7 @@ _FROM_TRL: Final = {
     "cispo_clip_ratio": "clip_high",
 }
 """Names of TRL's metrics of an update, and ours."""
+_DIFFERENT: Final = 0.02  # nats per token
 _logger = logging.getLogger(__name__)
 
 OnStep = Callable[[int, dict[str, float], list[EpisodeRecord]], None]
@@ -114,6 +115,14 @@ class GuardCallback(TrainerCallback):
     ) -> None:
         """Restore the state of a checkpoint, and take the first snapshot."""
         check_guards(args, acts=self._acts)
+        rows, groups = kwargs["train_dataloader"].dataset, args.generation_batch_size
+        groups //= args.num_generations
+        if isinstance(rows, Sized) and len(rows) < groups:
+            raise ConfigurationError(
+                f"the data set has {len(rows)} rows, and a generation batch takes {groups}"
+                f" ({args.generation_batch_size} rollouts in groups of {args.num_generations}): TRL"
+                " would train zero steps. Make more with `rollouts.dataset(n)`."
+            )
         saved = (state.stateful_callbacks or {}).get(STATE)
         if isinstance(saved, Mapping):
             self.guards.load_state_dict(saved["guards"])
@@ -146,6 +155,7 @@ class GuardCallback(TrainerCallback):
         self._logged, self.held_out = {}, {}
         for line in decision.log_lines if state.is_world_process_zero else ():
             _logger.warning("%s", line)
+        self._rollouts.logged_with_next = self.guards.metrics()
         groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
         rates = [group["lr"] for group in groups]
         if not decision.update or self._is_stale:
@@ -214,7 +224,7 @@ class GuardCallback(TrainerCallback):
         if "learning_rate" in metrics:
             metrics["learning_rate"] *= self.guards.learning_rate_scale
         if state.global_step == 1 and self._metrics.get("faults") == 0:
-            _check_reward(logs)
+            _check_first_log(logs)
         if self._on_step is not None and state.is_world_process_zero:
             episodes = self._rollouts.episodes if "reward" in metrics else []
             self._on_step(state.global_step, recorded(metrics), episodes)
@@ -270,12 +280,19 @@ def _gradient_metrics(model: nn.Module) -> dict[str, float]:
     }
 
 
-def _check_reward(logs: Mapping[str, Any]) -> None:
-    """Check the mean reward of the first batch in TRL's log.
+def _check_first_log(logs: Mapping[str, Any]) -> None:
+    """Check reward and KL divergence of the first batch in TRL's log.
 
     Raises:
-        ConfigurationError: It is not the mean score of the rollouts that TRL was given.
+        ConfigurationError: The reward is not the mean score of the rollouts that TRL was given.
     """
+    if (logs.get("kl") or 0.0) > _DIFFERENT:
+        _logger.warning(
+            "The KL divergence is %.3g nats per token before the first update: the reference model"
+            " is not the policy as it is now. TRL loads it by model.config.name_or_path, so save a"
+            " model that was changed in memory, and load it from there.",
+            logs["kl"],
+        )
     reward, score = logs.get("reward"), logs.get(f"{PREFIX}score")
     if reward is None or score is None or math.isclose(reward, score, rel_tol=1e-3, abs_tol=1e-4):
         return

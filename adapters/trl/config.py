@@ -124,8 +124,8 @@ def check_guards(config: Any, *, acts: bool) -> None:
         cause = f"optim={optimizer!r}" if moves_in_backward else "FSDP or DeepSpeed"
         raise ConfigurationError(
             f"guards cannot act with {cause}: they need whole weights and gradients in each"
-            " process before the optimizer moves. Pass guards={'only_warn': True}, or train with DDP"
-            " or LoRA and optim='adamw_torch'."
+            " process before the optimizer moves. Pass guards={'only_warn': True}, or train with"
+            " DDP or LoRA and optim='adamw_torch'."
         )
 
 
@@ -198,8 +198,8 @@ def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
         (
             config.loss_type == "cispo" and (config.epsilon_high or config.epsilon) < 1,
             "loss_type='cispo' with epsilon_high below 1: TRL takes it for the largest ratio, not"
-            " for what goes above 1, so every token's weight is cut to it (measured: a gradient norm"
-            " of .043 instead of .216). Set epsilon_high=5.0.",
+            " for what goes above 1, so every token's weight is cut to it (measured: a gradient"
+            " norm of .043 instead of .216). Set epsilon_high=5.0.",
         ),
         (
             own % config.num_generations != 0,

@@ -173,7 +173,7 @@ class LossCheck:
             if missing:
                 raise _refusal(
                     f"{missing} of {int(sampled.sum())} tokens of a rollout are missing in the"
-                    " loss: its mask is not `env_mask`, or its reward is not the environment's score"
+                    " loss: its mask is not `env_mask`, or its reward is not the score"
                 )
             is_start = self._trainer.state.global_step == 0  # then the KL penalty has no gradient
             if is_exact and is_start and bool((inner[sampled] * lead > 0).any()):

@@ -69,6 +69,7 @@ class Rollouts:
     Attributes:
         metrics: Metrics of the last batch over all processes (`toolgym.runs.metrics`).
         episodes: The episodes that this process played for the last batch.
+        logged_with_next: Other metrics for TRL's log, added to those of the next batch.
 
     Raises:
         ConfigurationError: The environment cannot be made.
@@ -92,6 +93,7 @@ class Rollouts:
         self.env_id, self.env_kwargs = env_id, dict(env_kwargs or {})
         self.metrics: dict[str, float] = {}
         self.episodes: list[EpisodeRecord] = []
+        self.logged_with_next: dict[str, float] = {}
         self.ended = 0.0  # time at which the last batch was complete
         self._max_draws, self._control, self._workers = max_draws, control, workers
         self._tasks = registration.make(env_id, **self.env_kwargs).tasks
@@ -231,7 +233,7 @@ class Rollouts:
             )
         known = [each for each in score if each is not None]
         own = {"score": math.fsum(known) / len(known)} if known else {}
-        for name, value in {**self.metrics, **own}.items():
+        for name, value in {**self.metrics, **self.logged_with_next, **own}.items():
             if log_metric is not None and math.isfinite(value):
                 log_metric(f"{PREFIX}{name}", value)
         return score
