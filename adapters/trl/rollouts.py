@@ -106,6 +106,7 @@ class Rollouts:
         self._walked: dict[str, Any] | None = None  # state of the refills in a checkpoint
         self._step, self._groups = -1, 0
         self._returned: list[list[int]] = []
+        self._is_training = True
         self._pending: list[_Batch] = []
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
@@ -139,15 +140,16 @@ class Rollouts:
             EnvironmentFault: The environment keeps failing.
         """
         began = time.perf_counter()
-        task_ids = [self._task_id(prompt) for prompt in prompts]
-        player = self._player or self._prepare(trainer, task_ids[0])
+        player = self._player or self._prepare(trainer, prompts[0])
         args, accelerator, is_training = trainer.args, trainer.accelerator, trainer.model.training
+        mode = "train" if is_training else "eval"
         size = trainer.num_generations if is_training else trainer.num_generations_eval
-        if is_training:
-            _check_groups(task_ids, size, args)
-            waiting = task_ids[::size]
-        else:
-            waiting, size = task_ids, 1
+        task_ids = [self._task_id(prompt) for prompt in prompts]
+        if task_ids != [task for task in task_ids[::size] for _ in range(size)]:
+            if is_training:
+                raise _split_groups(len(task_ids), size, args)
+            size = 1
+        waiting = task_ids[::size]
         if trainer.state.global_step != self._step:
             self._step, self._groups = trainer.state.global_step, 0
         played: list[Rollout] = []
@@ -160,7 +162,6 @@ class Rollouts:
             rollouts = []
             for task in tasks:
                 group = accelerator.num_processes * self._groups + accelerator.process_index
-                mode = "train" if is_training else "eval"
                 name = f"{mode}-{args.seed}-{self._step}-{group}"
                 rollouts += [Rollout(task, group, f"{name}-{member}") for member in range(size)]
                 self._groups += 1
@@ -193,7 +194,7 @@ class Rollouts:
             for rollout in group:
                 is_left_out = index >= live or not is_in_loss(rollout, unfinished)
                 _append(output, rollout, is_left_out, end)
-        self._returned = output["completion_ids"]
+        self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
         batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
         self.metrics = _metrics([batch])
@@ -233,7 +234,8 @@ class Rollouts:
             )
         known = [each for each in score if each is not None]
         own = {"score": math.fsum(known) / len(known)} if known else {}
-        for name, value in {**self.metrics, **self.logged_with_next, **own}.items():
+        others = self.logged_with_next if self._is_training else {}
+        for name, value in {**self.metrics, **others, **own}.items():
             if log_metric is not None and math.isfinite(value):
                 log_metric(f"{PREFIX}{name}", value)
         return score
@@ -266,7 +268,7 @@ class Rollouts:
             )
         return str(content)
 
-    def _prepare(self, trainer: Any, task_id: str) -> Player:
+    def _prepare(self, trainer: Any, prompt: Any) -> Player:
         """Make the player with the trainer's model and tokenizer, once its settings are checked."""
         check_sampling(trainer.args)
         if trainer.tools:
@@ -295,6 +297,7 @@ class Rollouts:
             engine=VllmEngine(trainer) if trainer.use_vllm else None,
             template_options=trainer.args.chat_template_kwargs,
         )
+        task_id = self._task_id(prompt)
         player.check(task_id, with_model=not trainer.use_vllm)
         args, length = trainer.args, trainer.args.max_completion_length
         adapters = getattr(trainer.model, "peft_config", {}).values()
@@ -412,16 +415,12 @@ def _append(output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool
         output[name].append(value)
 
 
-def _check_groups(task_ids: Sequence[str], size: int, args: Any) -> None:
-    """Check that a process has whole groups, since dynamic sampling replaces whole groups."""
-    own = len(task_ids)
-    if own % size:
-        raise ConfigurationError(
-            f"groups are split over processes: each has {own} rollouts of a generation batch, in"
-            f" groups of {size}. Make per_device_train_batch_size"
-            f" ({args.per_device_train_batch_size}) times steps_per_generation"
-            f" ({args.steps_per_generation}) a multiple of num_generations."
-        )
+def _split_groups(own: int, size: int, args: Any) -> ConfigurationError:
+    return ConfigurationError(
+        f"groups are split over processes: each has {own} rollouts of a generation batch, in groups"
+        f" of {size}. Make per_device_train_batch_size ({args.per_device_train_batch_size}) times"
+        f" steps_per_generation ({args.steps_per_generation}) a multiple of num_generations."
+    )
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""The real trainers of TRL, in which only the words of the model come from a script."""
+"""The real trainer of TRL, in which only the words of the model come from a script."""
 
 import copy
 import json
@@ -9,7 +9,6 @@ import torch
 from transformers import TrainerCallback
 from trl import GRPOTrainer
 
-from adapters.trl import StableGRPOTrainer, ToolGRPOTrainer, build_trainer
 from toolgym import registration
 from toolgym.messages import prompt_messages
 
@@ -81,14 +80,6 @@ class Scripted(GRPOTrainer):
         return found
 
 
-class ScriptedTools(ToolGRPOTrainer, Scripted):
-    """The same under our own trainer, with TRL's update."""
-
-
-class ScriptedStable(StableGRPOTrainer, Scripted):
-    """The same under our own trainer with all that makes it stable."""
-
-
 def prompt_text(tokenizer: Any, env_id: str = NOTES) -> str:
     """What a model is told of an environment, for a tokenizer that is to find few tokens in it."""
     env = registration.make(env_id)
@@ -104,31 +95,6 @@ def always(*rollouts: Sequence[str]) -> Any:
 
 def logged(trainer: GRPOTrainer, key: str) -> list[float]:
     return [entry[key] for entry in trainer.state.log_history if "loss" in entry and key in entry]
-
-
-def scripted(
-    model: Any,
-    tokenizer: Any,
-    folder: Any,
-    script: Any,
-    *,
-    trainer_class: Any = ScriptedStable,
-    env_id: str = NOTES,
-    **options: Any,
-) -> Any:
-    """A trainer that is ready to train by a script."""
-    settings = {"save_strategy": "no", **SETTINGS, **options.pop("settings", {})}
-    settings.setdefault("gradient_accumulation_steps", 1)
-    trainer = build_trainer(
-        model,
-        tokenizer,
-        env_id,
-        config={"output_dir": str(folder), **settings},
-        trainer_class=trainer_class,
-        **options,
-    )
-    trainer.script = script
-    return trainer
 
 
 class Recorder(TrainerCallback):
