@@ -211,8 +211,6 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         self._env: ToolEnv[Any] | None = None
         self._results: list[str] = []
         self._begun = 0
-        self._is_open = False
-        self._is_unfinished = False
         self._fault = "reset() was not called."
 
     def reset(self, /, **row: Any) -> str:
@@ -229,7 +227,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         """
         self._begun += 1
         self._tally.rollouts += 1
-        self._is_open, self._is_unfinished, self._fault = False, False, ""
+        self._fault = ""
         return self._guarded(functools.partial(self._begin, row), UNAVAILABLE)
 
     def get_reward(self) -> float | None:
@@ -251,13 +249,6 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return self._env
 
     @classmethod
-    def _sample(cls) -> ToolEnv[Any]:
-        """An environment to look at, which a rollout will play in later."""
-        if not cls._spare:
-            cls._spare.append(cls._made())
-        return cls._spare[0]
-
-    @classmethod
     def _made(cls) -> ToolEnv[Any]:
         return registration.make(cls._env_id, **cls._env_kwargs)
 
@@ -268,7 +259,6 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
-        self._is_open = True
         return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -294,13 +284,6 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         if self._fault:
             return [UNAVAILABLE]
         return [result["content"] for result in turn_messages(self._playing.episode.turns[-1])[1:]]
-
-    def _is_over(self) -> bool:
-        return bool(self._fault) or self._playing.episode.over
-
-    def _played(self) -> ToolEnv[Any] | None:
-        """The environment with this rollout's episode; None where `reset` could not begin one."""
-        return self._env if self._is_open else None
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
         """Run an action of the environment; any exception is a fault of this rollout."""

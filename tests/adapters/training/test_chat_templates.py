@@ -31,9 +31,8 @@ from adapters.training.preflight.chat_format import check_prompt, check_round_tr
 from adapters.training.runs.preparation import save
 from adapters.trl.settings import prepare_tokenizer
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
-from tests.adapters.trl.scripted_trl import ScriptedTools, always, scripted
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
-from toolgym.calls import ToolCall, parse_calls, render_call
+from toolgym.calls import ToolCall, parse_calls
 from toolgym.generation import Engine, Generation, stop_ids
 from toolgym.messages import (
     Message,
@@ -41,7 +40,6 @@ from toolgym.messages import (
     prompt_messages,
     system_prompt,
     tools_in_words,
-    turn_messages,
 )
 from toolgym.policies import Situation
 from toolgym.tools import specs_from
@@ -409,37 +407,6 @@ def test_trl_reads_a_turn_back_where_its_own_reading_is_wanted(hermes: Any) -> N
 
     (call,) = message["tool_calls"]
     assert call["function"] == {"name": "read", "arguments": {"note": "x"}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("begun and ended by others", "hermes"),
-        pytest.param("begun and ended by others", "chatml", marks=pytest.mark.nightly),
-        pytest.param("without ChatML tokens", "hermes", marks=pytest.mark.nightly),
-        pytest.param("without ChatML tokens", "chatml", marks=pytest.mark.nightly),
-    ],
-)
-def test_trl_appends_results_as_the_reference_trainer_does(
-    kind: str, name: str, notes: ToolEnv[Any], tmp_path: Path
-) -> None:
-    tokenizer = with_chat_template(base_tokenizer(*prompt_texts(), **KINDS[kind]), name)
-    model = base_model(tokenizer)
-    end = str(tokenizer.eos_token)
-    look = f"{render_call('read', {'note': 'a'})}\n{render_call('count', {'text': 'b'})}{end}"
-    turns = ([look, look], [look, "I wonder."], [look, look], [look, look])
-    script = always(*(tuple(each) for each in turns))
-
-    trainer = scripted(model, tokenizer, tmp_path, script, trainer_class=ScriptedTools)
-    trainer.train()
-
-    chat = ChatFormat(model, tokenizer, notes)
-    for environment, ids in zip(trainer.environments, trainer.outcome[2], strict=True):
-        first, *_ = environment._played().episode.turns
-        said = tokenizer(look, add_special_tokens=False)["input_ids"]
-        (results,) = chat.following([turn_messages(first)[1:]])
-        assert first.results[0] in tokenizer.decode(results)
-        assert ids[: len(said) + len(results)] == said + results
 
 
 @pytest.mark.nightly

@@ -1,6 +1,6 @@
 """TRL's stock trainer with `Rollouts`, in which only the words of the model come from a script."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,6 +75,7 @@ def scripted_trainer(
     snapshot_steps: int = 1,
     rows: int = 60,
     trainer_class: Any = GRPOTrainer,
+    more_rewards: Sequence[Any] = (),
     **options: Any,
 ) -> Any:
     """A trainer that is ready to train by a script, and keeps what it reports in `seen`."""
@@ -88,13 +89,13 @@ def scripted_trainer(
         episodes.append(told)
 
     callback = GuardCallback(played, guards, snapshot_steps=snapshot_steps, on_step=on_step)
-    options.setdefault("reward_funcs", played.score)
     options.setdefault("train_dataset", played.dataset(rows))
     trainer = trainer_class(
         model=model,
         processing_class=tokenizer,
         args=grpo_config(output_dir=str(folder), **{**SETTINGS, **(settings or {})}),
         rollout_func=played,
+        reward_funcs=[played.score, *more_rewards],
         callbacks=[callback],
         **options,
     )

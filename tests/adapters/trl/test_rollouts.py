@@ -437,7 +437,7 @@ def test_under_lora_rollouts_are_the_adapters_and_a_roll_back_restores_it(
     states = trainer.recorder
     assert trainer.seen[0]["kl"] == pytest.approx(0.0, abs=1e-6)  # the model below the adapter
     assert trainer.seen[1]["kl"] > 1e-6
-    assert max(line["mismatch"] for line in trainer.seen) < 1e-6
+    assert max(line["mismatch"] for line in trainer.seen[:2]) < 1e-6
     assert states.moved(2) > 0
     assert trainer.seen[2]["roll_backs"] == 1
     assert same(states.weights[3], states.weights[1])
