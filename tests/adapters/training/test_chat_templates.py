@@ -12,10 +12,8 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from trl import GRPOConfig
 from trl.chat_template_utils import (
     is_chat_template_prefix_preserving,
-    parse_response,
     supports_tool_calling,
 )
 
@@ -29,7 +27,6 @@ from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
-from adapters.trl.settings import prepare_tokenizer
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
 from toolgym.calls import ToolCall, parse_calls
@@ -395,18 +392,6 @@ def test_what_was_rendered_stays_while_a_chat_grows(
                 assert now[: len(before)] == before
                 before = now
         assert len(before) > 100
-
-
-def test_trl_reads_a_turn_back_where_its_own_reading_is_wanted(hermes: Any) -> None:
-    env = registration.make(NOTES, parsing="strict")
-    turn = '<tool_call>\n{"name": "read", "arguments": {"note": "x"}}\n</tool_call>' + END
-
-    prepare_tokenizer(hermes, env, GRPOConfig(use_cpu=True, bf16=False))
-    prompt = hermes("<|im_start|>assistant\n")["input_ids"]
-    message = parse_response(hermes, hermes(turn)["input_ids"], prefix=prompt)
-
-    (call,) = message["tool_calls"]
-    assert call["function"] == {"name": "read", "arguments": {"note": "x"}}
 
 
 @pytest.mark.nightly
