@@ -169,6 +169,7 @@ def test_the_gradient_is_measured_before_it_is_clipped_and_clipped_as_without_gu
 def test_a_lowered_rate_is_given_back_after_the_optimizers_step() -> None:
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
     callback = GuardCallback(Rollouts(NOTES))
+    callback._rollouts.ended = 1.0
     for step in range(1, 5):
         callback.guards.observe(step, {"kl": 0.6})
     model = torch.nn.Linear(1, 1)
@@ -291,6 +292,14 @@ def test_a_resumed_run_keeps_the_snapshots_up_to_its_checkpoint(make: Make, tmp_
     again.guard_callback.on_step_end = on_step_end
     again.train(resume_from_checkpoint=str(tmp_path / "run/checkpoint-4"))
     assert steps == [[0, 4]]
+
+
+def test_guards_of_other_rollouts_than_the_trainers_are_refused(make: Make) -> None:
+    trainer = make(one_right)
+    trainer.remove_callback(trainer.guard_callback)
+    trainer.add_callback(GuardCallback(Rollouts(NOTES)))
+    with pytest.raises(ConfigurationError, match="the guards see no rollouts"):
+        trainer.train()
 
 
 def test_settings_that_are_no_guards_are_refused() -> None:
