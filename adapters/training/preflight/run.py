@@ -33,10 +33,10 @@ from adapters.training.preflight.call_formats import (
 from adapters.training.preflight.chat_format import (
     Needs,
     check_prompt,
+    check_rollouts,
     check_room,
     check_round_trip,
     check_schemas,
-    check_rollouts,
     completion_lengths,
     expert_transcripts,
     shows_arguments,
