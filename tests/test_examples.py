@@ -79,6 +79,32 @@ def test_an_experiment_of_the_lab_shows_the_failure_and_undoes_it(name):
 
 @pytest.mark.torch
 @pytest.mark.integration
+def test_the_comparison_of_trainers_trains_every_arm_and_prints_saved_rows_again(tmp_path):
+    pytest.importorskip("trl", reason="needs the extra train")
+    script, rows = str(EXAMPLES / "lab" / "trainers.py"), str(tmp_path / "rows.jsonl")
+    sizes = ("--seeds", "0", "--steps", "1", "--imitation", "40", "--eval-tasks", "2")
+
+    done = run(script, *sizes, "--out", rows)
+    again = run(script, "--table", rows)
+
+    assert done.returncode == 0, done.stderr
+    titles, _, *arms = [line.split("|") for line in done.stdout.partition("\n\n")[0].splitlines()]
+    place = [title.strip() for title in titles].index("rollouts")
+    played = {arm[1].strip(): arm[place].strip() for arm in arms}
+    assert played.pop("before training") == ""
+    assert int(played.pop("Rollouts and guards, 3 draws")) > 32  # an update without a dead group
+    assert set(played) == {
+        "TRL, strict tools",
+        "TRL, lenient tools",
+        "Rollouts and guards",
+        "reference trainer",
+    }
+    assert set(played.values()) == {"32"}
+    assert again.stdout == done.stdout
+
+
+@pytest.mark.torch
+@pytest.mark.integration
 def test_an_experiment_with_fewer_than_three_seeds_is_refused_before_it_begins():
     pytest.importorskip("trl", reason="needs the extra train")
 
