@@ -15,6 +15,7 @@ The evaluations are those of `toolgym train`. It needs the extra `train`.
     python examples/lab/trainers.py
     python examples/lab/trainers.py --arms trl --seeds 0 --cache starts --out rows.jsonl
     python examples/lab/trainers.py --table rows.jsonl
+    python examples/lab/trainers.py --rate 4
 
 A group is dead if all its rollouts had the same outcome; groups that dynamic sampling replaced
 count too. A training has collapsed if the share of valid turns, or of right answers, in its last
@@ -214,7 +215,7 @@ COLUMNS: Final = {
 def settings_of(seed: int, given: argparse.Namespace) -> TrainSettings:
     """The settings of `toolgym train sqlgym/Explore-v0` without evaluations in between."""
     imitation = given.imitation
-    return resolve(
+    settings = resolve(
         ENVIRONMENT,
         env_kwargs={"dataset": "tiny"},
         seed=seed,
@@ -224,6 +225,7 @@ def settings_of(seed: int, given: argparse.Namespace) -> TrainSettings:
         eval_tasks=given.eval_tasks,
         eval_every=0,
     )
+    return settings.model_copy(update={"learning_rate": given.rate * settings.learning_rate})
 
 
 def imitated(
@@ -344,6 +346,7 @@ def main() -> None:
     add("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default 0 1 2")
     add("--arms", nargs="+", choices=NAMES, default=list(NAMES), help="default all")
     add("--steps", type=int, help="updates of a training (default: that of toolgym train)")
+    add("--rate", type=float, default=1.0, help="factor on the learning rate (default 1)")
     add("--imitation", type=int, help="steps of imitation (default: that of toolgym train)")
     add("--eval-tasks", type=int, help="tasks per evaluation (default: that of toolgym train)")
     add("--cache", type=Path, help="folder that keeps the models after imitation for later runs")
