@@ -87,7 +87,7 @@ def test_groups_that_are_split_over_processes_are_refused(
 ) -> None:
     monkeypatch.setattr(GRPOConfig, "world_size", 2)
     settings = {"per_device_train_batch_size": 4, "num_generations": 8}
-    with pytest.raises(ConfigurationError, match="each has 4 rollouts .* in groups of 8"):
+    with pytest.raises(ConfigurationError, match=r"each has 4 rollouts .* in groups of 8"):
         make(gradient_accumulation_steps=1, **settings)
     assert make(gradient_accumulation_steps=2, **settings).generation_batch_size == 16
 
