@@ -1,7 +1,8 @@
 """The contract of an adapter, for the class that TRL gets: by whole messages, and by single calls.
 
-Our trainers give a message to `_play_message` as it was written (`adapters.trl.tool_loop`). A plain
 `GRPOTrainer` reads calls by itself, looks each up among the methods of the object, and calls it.
+A message that is given as it was written is played by `_play_message`. The contract of `Rollouts`
+is that of the reference trainer, which has the same engine.
 """
 
 import math
