@@ -17,6 +17,7 @@ SETTINGS: Mapping[str, Any] = {
     "gradient_accumulation_steps": 1,
     "max_completion_length": 400,
     "max_steps": 1,
+    "beta": 0.0,  # TRL loads the reference model from a folder
     "learning_rate": 1e-3,
     "save_strategy": "no",
     "disable_tqdm": True,

@@ -12,18 +12,16 @@ import torch
 
 from tests.adapters.trl import trl_worker
 from tests.adapters.trl.processes import launch
-from tests.adapters.trl.scripted_trl import prompt_text
 
 pytestmark = pytest.mark.torch
 
 
 @pytest.fixture
-def folder(make_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
+def folder(read_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
     """A model and its tokenizer."""
-    tokenizer = make_tokenizer(texts=(prompt_text(make_tokenizer()),))
-    tiny_model.resize_token_embeddings(len(tokenizer))
+    tiny_model.resize_token_embeddings(len(read_tokenizer))
     tiny_model.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
+    read_tokenizer.save_pretrained(tmp_path / "model")
     return tmp_path
 
 
@@ -58,7 +56,7 @@ def furthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> fl
 
 @pytest.mark.integration
 def test_an_update_split_over_two_processes_is_the_update_of_one(folder: Path) -> None:
-    settings = {"optim": "sgd", "learning_rate": 0.1}
+    settings = {"optim": "sgd", "learning_rate": 0.1, "beta": 0.01}
     (alone,) = run(folder, 1, "lively", per_device_train_batch_size=16, **settings)
     both = run(folder, 2, "lively", per_device_train_batch_size=8, **settings)
 

@@ -78,6 +78,7 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
         per_device_train_batch_size=2,
         max_completion_length=64,
         max_steps=2,
+        beta=0.01,
         bf16=fast_dtype() == "bfloat16",
     )
     before = digests(trainer.model)

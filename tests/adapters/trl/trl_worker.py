@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+import trl
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl.generation.vllm_generation import VLLMGeneration
 
@@ -155,6 +156,7 @@ def main(folder: Path, out: Path, script: str, settings: dict[str, Any]) -> None
         each for each in trainer.callback_handler.callbacks if isinstance(each, GuardCallback)
     )
     told = {
+        "trl": trl.__version__,
         "processes": trainer.accelerator.num_processes,
         "metrics": seen,
         "guards": guard.guards.state_dict(),
