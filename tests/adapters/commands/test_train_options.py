@@ -222,6 +222,10 @@ def test_an_adapter_learns_at_ten_times_the_rate_unless_a_rate_is_given() -> Non
 def test_what_the_trainer_refuses_is_told_before_a_run_begins() -> None:
     with pytest.raises(ConfigurationError, match="idle_stebs"):
         check_settings(resolve(EXPLORE, trainer_options={"guards": {"idle_stebs": 3}}))
+    for own in ({"max_draws": 0.5}, {"max_draws": "3"}, {"workers": 0}, {"snapshot_steps": None}):
+        with pytest.raises(ConfigurationError, match=r"must be at least 1; got"):
+            check_settings(resolve(EXPLORE, trainer_options=own))
+    check_settings(resolve(EXPLORE, trainer_options={"max_draws": None}))
     with pytest.raises(ConfigurationError, match=r"37 of its 38"):
         check_settings(resolve(EXPLORE, group_size=2, trainer_options={"scale_rewards": "group"}))
     with pytest.raises(ConfigurationError, match=r"trl\[vllm\]"):
