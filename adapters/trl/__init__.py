@@ -32,6 +32,7 @@ from toolgym.lazy import lazy_names
 if TYPE_CHECKING:
     from adapters.trl.callbacks import FaultStop, GuardCallback
     from adapters.trl.config import grpo_config
+    from adapters.trl.response_reading import with_call_reading
     from adapters.trl.rollouts import Rollouts
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "grpo_config",
     "sft_dataset",
     "training_dataset",
+    "with_call_reading",
 ]
 
 __getattr__ = lazy_names(
@@ -53,6 +55,7 @@ __getattr__ = lazy_names(
     {
         "adapters.trl.callbacks": "FaultStop GuardCallback",
         "adapters.trl.config": "grpo_config",
+        "adapters.trl.response_reading": "with_call_reading",
         "adapters.trl.rollouts": "Rollouts",
     },
 )[0]

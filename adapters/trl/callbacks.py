@@ -144,6 +144,11 @@ class GuardCallback(TrainerCallback):
         """Ask the guards, and skip the update or clip its gradient."""
         step, model = state.global_step + 1, kwargs["model"]
         played = self._rollouts.take_metrics()
+        if not self._rollouts.ended:
+            raise ConfigurationError(
+                "the guards see no rollouts: pass the same object as rollout_func=rollouts and"
+                " GuardCallback(rollouts)."
+            )
         if played:
             self._is_stale = False
         gradient = _gradient_metrics(model)

@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 
 def training_dataset(
-    env_id: str, *, split: str | None = None, n: int | None = None, seed: int = 0, **env_kwargs: Any
+    env_id: str,
+    *,
+    split: str | None = None,
+    n: int | None = None,
+    seed: int = 0,
+    environment: str | None = None,
+    **env_kwargs: Any,
 ) -> Dataset:
     """Prompts for `GRPOTrainer(train_dataset=...)`.
 
@@ -37,11 +43,13 @@ def training_dataset(
         split: Passed to the environment; None leaves its default, which is `train`.
         n: How many tasks; None takes all, and verifies every one of them first.
         seed: Their order, and which `n` are taken.
+        environment: The name of the environment in `GRPOTrainer(environment_factory={...})`, for a
+            column `environment`. `datasets.concatenate_datasets` joins the data sets of several.
         env_kwargs: For `gym.make`; give `environment_factory` the same, `split` included.
 
     Returns:
-        Columns `prompt` (a system message and a user message without content) and `task_id`. Tasks
-        that cannot be played fairly are left out.
+        Columns `prompt` (a system message and a user message without content), `task_id`, and
+        `environment` if it is given. Tasks that cannot be played fairly are left out.
 
     Raises:
         ConfigurationError: `n` is below 1, or no task is playable.
@@ -55,6 +63,9 @@ def training_dataset(
     message = {"role": Value("string"), "content": Value("string")}
     features = Features({"prompt": List(message), "task_id": Value("string")})
     columns = {"prompt": [open_prompt(env)] * len(tasks), "task_id": tasks.ids}
+    if environment is not None:
+        features["environment"] = Value("string")
+        columns["environment"] = [environment] * len(tasks)
     return Dataset.from_dict(columns, features=features)
 
 

@@ -11,10 +11,14 @@ neutral sentence, earns None, and is counted in `_tally`, by which
 
 With `parsing="strict"` a call whose arguments do not bind raises instead, as a tool that is a plain
 Python function would, so that the wall can be compared with its absence.
+
+`AsyncGRPOTrainer` pickles the class into a spawned process. It is made anew there from the
+environment's id and arguments (`_pickled`); its faults are counted there, too.
 """
 
 from __future__ import annotations
 
+import copyreg
 import dataclasses
 import enum
 import functools
@@ -22,18 +26,23 @@ import inspect
 import logging
 import math
 import operator
+import pickle
 import re
 import threading
 import types
 import typing
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+from weakref import WeakValueDictionary
 
+import gymnasium as gym
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from toolgym import registration
+from toolgym.calls import Parsing
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.forks import renew_in_child
@@ -130,6 +139,8 @@ def _signature(fields: dict[str, FieldInfo], kinds: dict[str, Any]) -> inspect.S
 
 
 T = TypeVar("T")
+MESSAGE = "message"
+"""The name of the argument that holds a `WrittenMessage`."""
 UNAVAILABLE = "The environment is not available. Stop here: this episode is not counted."
 _logger = logging.getLogger(__name__)
 
@@ -167,19 +178,39 @@ class FaultTally:
             self.latest = what
 
 
-class RolloutEnvironment:
+class WrittenMessage(str):
+    """A whole message of the model as the argument of a call, in place of the call's own arguments.
+
+    Only `response_reading` makes one: the arguments that a model writes are never of this type.
+
+    Attributes:
+        action: The message as `ToolEnv.step` takes it.
+        place: The place of the call among those of the message; the first one plays it.
+    """
+
+    action: Any
+    place: int
+
+
+class EnvironmentClass(type):
+    """The type of the classes of `environment_factory`; pickle makes them by `_pickled`."""
+
+
+class RolloutEnvironment(metaclass=EnvironmentClass):
     """The environment of one rollout as TRL sees it; `environment_factory` adds the tools."""
 
+    _key: ClassVar[str]
     _env_id: ClassVar[str]
     _env_kwargs: ClassVar[Mapping[str, Any]]
+    _tools: ClassVar[Mapping[str, ToolSpec]]
+    _parsing: ClassVar[Parsing]
     _spare: ClassVar[list[ToolEnv[Any]]]
     _tally: ClassVar[FaultTally]
 
     def __init__(self) -> None:
         self._env: ToolEnv[Any] | None = None
+        self._results: list[str] = []
         self._begun = 0
-        self._is_open = False
-        self._is_unfinished = False
         self._fault = "reset() was not called."
 
     def reset(self, /, **row: Any) -> str:
@@ -196,7 +227,7 @@ class RolloutEnvironment:
         """
         self._begun += 1
         self._tally.rollouts += 1
-        self._is_open, self._is_unfinished, self._fault = False, False, ""
+        self._fault = ""
         return self._guarded(functools.partial(self._begin, row), UNAVAILABLE)
 
     def get_reward(self) -> float | None:
@@ -218,13 +249,6 @@ class RolloutEnvironment:
         return self._env
 
     @classmethod
-    def _sample(cls) -> ToolEnv[Any]:
-        """An environment to look at, which a rollout will play in later."""
-        if not cls._spare:
-            cls._spare.append(cls._made())
-        return cls._spare[0]
-
-    @classmethod
     def _made(cls) -> ToolEnv[Any]:
         return registration.make(cls._env_id, **cls._env_kwargs)
 
@@ -235,11 +259,15 @@ class RolloutEnvironment:
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
-        self._is_open = True
         return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text that one tool call returns to TRL; only strict parsing raises instead."""
+        written = kwargs.get(MESSAGE)
+        if isinstance(written, WrittenMessage):
+            if not written.place:
+                self._results = self._play_message(written.action)
+            return self._results[min(written.place, len(self._results) - 1)]
         if self._fault:
             return UNAVAILABLE
         text = self._guarded(lambda: self._playing.call(name, *args, **kwargs), UNAVAILABLE)
@@ -257,13 +285,6 @@ class RolloutEnvironment:
             return [UNAVAILABLE]
         return [result["content"] for result in turn_messages(self._playing.episode.turns[-1])[1:]]
 
-    def _is_over(self) -> bool:
-        return bool(self._fault) or self._playing.episode.over
-
-    def _played(self) -> ToolEnv[Any] | None:
-        """The environment with this rollout's episode; None where `reset` could not begin one."""
-        return self._env if self._is_open else None
-
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
         """Run an action of the environment; any exception is a fault of this rollout."""
         try:
@@ -279,20 +300,30 @@ class RolloutEnvironment:
 
 
 def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironment]:
-    """A class for `GRPOTrainer(environment_factory=...)`.
+    """A class for `GRPOTrainer(environment_factory=...)` and `AsyncGRPOTrainer`.
 
     Args:
         env_id: A registered `ToolEnv`.
-        env_kwargs: For `gym.make`; give `training_dataset` the same.
+        env_kwargs: For `gym.make`; give `training_dataset` the same. `AsyncGRPOTrainer` needs them
+            to be picklable.
 
     Returns:
         A class without constructor arguments. Its tools are the environment's; its name is that of
-        the environment's id, and TRL logs the reward under it.
+        the environment's id, and TRL logs the reward under it. Change `__name__` where one run has
+        several classes of one id.
 
     Raises:
         ConfigurationError: There is no such environment, it cannot be made with these arguments, or
             TRL could not offer one of its tools.
     """
+    return _make_class(uuid.uuid4().hex, env_id, env_kwargs)
+
+
+_classes: WeakValueDictionary[str, type[RolloutEnvironment]] = WeakValueDictionary()
+"""By key: TRL compares the types of environments, so one process has one class for a key."""
+
+
+def _make_class(key: str, env_id: str, env_kwargs: Mapping[str, Any]) -> type[RolloutEnvironment]:
     env = registration.make(env_id, **env_kwargs)
     hidden = [name for name in env.tools if name in ("reset", "get_reward") or name.startswith("_")]
     if hidden:
@@ -301,12 +332,68 @@ def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironme
     members |= {
         "__doc__": f"{env_id} for TRL: {len(members)} tools, `reset` and `get_reward`.",
         "__module__": __name__,
+        "_key": key,
         "_env_id": env_id,
         "_env_kwargs": dict(env_kwargs),
+        "_tools": env.tools,
+        "_parsing": env.parsing,
         "_spare": [env],
         "_tally": FaultTally(),
     }
-    return type(_class_name(env_id), (RolloutEnvironment,), members)
+    made: Any = EnvironmentClass(_class_name(env_id), (RolloutEnvironment,), members)
+    return _classes.setdefault(key, made)
+
+
+def _pickled(made: Any) -> str | tuple[Any, ...]:
+    """How pickle finds a class that has a name in a module, or makes one of `environment_factory`.
+
+    Raises:
+        ConfigurationError: An argument or the entry point of the environment cannot be pickled.
+    """
+    if "_key" not in vars(made):
+        return str(made.__qualname__)
+    env_id, registered = made._env_id, None
+    for name, value in made._env_kwargs.items():
+        _check_picklable(value, f"the argument {name!r} of {env_id}", "pass one that can")
+    if ":" not in env_id:  # the other process may not have imported what registers it
+        spec = registration.spec_of(env_id)
+        registered = {"entry_point": spec.entry_point, "kwargs": spec.kwargs}
+        cure = "register a class or a function of a module, or name the environment MODULE:ID"
+        _check_picklable(registered, f"the entry point of {env_id}", cure)
+    return _unpickled, (made._key, made.__name__, env_id, made._env_kwargs, registered)
+
+
+def _check_picklable(value: Any, what: str, cure: str) -> None:
+    try:
+        pickle.dumps(value)
+    except Exception as problem:  # pickle raises many types, and so do the value's own methods
+        raise ConfigurationError(
+            f"{what} cannot be pickled for another process ({problem}): {cure}."
+        ) from problem
+
+
+def _unpickled(
+    key: str,
+    name: str,
+    env_id: str,
+    env_kwargs: Mapping[str, Any],
+    registered: Mapping[str, Any] | None,
+) -> type[RolloutEnvironment]:
+    """The class with this key, made where the process does not have it."""
+    known = _classes.get(key)
+    if known is not None:
+        return known
+    if registered is not None:
+        try:
+            registration.spec_of(env_id)
+        except ConfigurationError:
+            gym.register(id=env_id, **registered)
+    made = _make_class(key, env_id, env_kwargs)
+    made.__name__ = name
+    return made
+
+
+copyreg.pickle(EnvironmentClass, _pickled)
 
 
 def _class_name(env_id: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -124,7 +124,11 @@ class LossCheck:
                 self._sums += torch.tensor([float(k3.sum()), float(kept.sum())])
 
     def _rows(self, kwargs: Mapping[str, Any]) -> list[tuple[int, _Expected | None]]:
-        """For each row of a forward pass, the start of its completion, and its rollout."""
+        """For each row of a forward pass, the start of its completion, and its rollout.
+
+        Rollouts with the same tokens cannot be told apart; if they differ otherwise, nothing is
+        expected of their rows.
+        """
         ids, attention = kwargs.get("input_ids"), kwargs.get("attention_mask")
         if ids is None:
             return []
@@ -136,7 +140,14 @@ class LossCheck:
         for text, start in zip(texts, starts, strict=True):
             found = [each for each in self._expected if _begins_with(text, start, each)]
             found.sort(key=lambda each: (-len(each.completion), each.seen))
-            rows.append((start + len(found[0].prompt), found[0]) if found else (0, None))
+            if not found:
+                rows.append((0, None))
+                continue
+            first = found[0]
+            twins = [each for each in found if each.completion == first.completion]
+            if any((each.mask, each.lead) != (first.mask, first.lead) for each in twins):
+                first.seen, first = True, replace(first, mask=[], lead=0.0)
+            rows.append((start + len(first.prompt), first))
         return rows
 
     def _check_gradient(
@@ -154,6 +165,8 @@ class LossCheck:
             if each is None:
                 if own.any():
                     raise _refusal("the loss has a sequence that was not played")
+                continue
+            if not each.mask:
                 continue
             end = begin + len(each.completion)
             mask = torch.tensor([*[0] * (begin - 1), *each.mask], device=own.device).bool()

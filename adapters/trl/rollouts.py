@@ -18,6 +18,7 @@ computes advantages and the loss; `env_mask` excludes tool results and rollouts 
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -104,8 +105,9 @@ class Rollouts:
         self._refills: TaskStream | None = None
         self._refill_ids: list[str] = []
         self._walked: dict[str, Any] | None = None  # state of the refills in a checkpoint
-        self._step, self._groups = -1, 0
+        self._step, self._groups, self._filler = -1, 0, 0
         self._returned: list[list[int]] = []
+        self._is_training = True
         self._pending: list[_Batch] = []
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
@@ -139,17 +141,20 @@ class Rollouts:
             EnvironmentFault: The environment keeps failing.
         """
         began = time.perf_counter()
-        task_ids = [self._task_id(prompt) for prompt in prompts]
-        player = self._player or self._prepare(trainer, task_ids[0])
+        player = self._player or self._prepare(trainer, prompts[0])
         args, accelerator, is_training = trainer.args, trainer.accelerator, trainer.model.training
+        mode = "train" if is_training else "eval"
         size = trainer.num_generations if is_training else trainer.num_generations_eval
-        if is_training:
-            _check_groups(task_ids, size, args)
-            waiting = task_ids[::size]
-        else:
-            waiting, size = task_ids, 1
-        if trainer.state.global_step != self._step:
-            self._step, self._groups = trainer.state.global_step, 0
+        task_ids = [self._task_id(prompt) for prompt in prompts]
+        if task_ids != [task for task in task_ids[::size] for _ in range(size)]:
+            if is_training:
+                raise _split_groups(len(task_ids), size, args)
+            size = 1
+        waiting = task_ids[::size]
+        step = trainer.state.global_step
+        if is_training and step != self._step:
+            self._step, self._groups = step, 0
+        numbers = itertools.count(self._groups if is_training else 0)
         played: list[Rollout] = []
 
         def draw(count: int) -> list[list[Rollout]]:
@@ -159,17 +164,15 @@ class Rollouts:
             tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]
             rollouts = []
             for task in tasks:
-                group = accelerator.num_processes * self._groups + accelerator.process_index
-                mode = "train" if is_training else "eval"
-                name = f"{mode}-{args.seed}-{self._step}-{group}"
+                group = accelerator.num_processes * next(numbers) + accelerator.process_index
+                name = f"{mode}-{args.seed}-{step}-{group}"
                 rollouts += [Rollout(task, group, f"{name}-{member}") for member in range(size)]
-                self._groups += 1
             with _autocast(trainer):
                 player.play(
                     rollouts, max_tokens=args.max_completion_length, temperature=args.temperature
                 )
             if self._control is not None and is_training:
-                shuffle_rewards(rollouts, f"{args.seed}-{self._step}-{rollouts[0].group}")
+                shuffle_rewards(rollouts, f"{args.seed}-{step}-{rollouts[0].group}")
             played.extend(rollouts)
             return [rollouts[start : start + size] for start in range(0, len(rollouts), size)]
 
@@ -188,12 +191,11 @@ class Rollouts:
             groups = draw(places)
             live = len(groups)
         output: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
-        end = trainer.processing_class.eos_token_id
         for index, group in enumerate(groups):
             for rollout in group:
                 is_left_out = index >= live or not is_in_loss(rollout, unfinished)
-                _append(output, rollout, is_left_out, end)
-        self._returned = output["completion_ids"]
+                _append(output, rollout, is_left_out, self._filler)
+        self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
         batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
         self.metrics = _metrics([batch])
@@ -203,11 +205,12 @@ class Rollouts:
         if is_training:
             batch.counts["rollout_seconds"] = self.metrics["rollout_seconds"]
             self._pending.append(batch)
+            self._groups = next(numbers)
             if self._faults is None:
                 self._faults = FaultLimit(trainer.state.max_steps)
             faults = [row.fault for row in batch.rows if row.fault]
             latest = faults[-1] if faults else ""
-            self._faults.note(self._step + 1, len(batch.rows), len(faults), latest)
+            self._faults.note(step + 1, len(batch.rows), len(faults), latest)
             if self._check is None:
                 self._check = LossCheck(trainer)
             self._check.expect(trainer, output, size)
@@ -233,7 +236,8 @@ class Rollouts:
             )
         known = [each for each in score if each is not None]
         own = {"score": math.fsum(known) / len(known)} if known else {}
-        for name, value in {**self.metrics, **self.logged_with_next, **own}.items():
+        others = self.logged_with_next if self._is_training else {}
+        for name, value in {**self.metrics, **others, **own}.items():
             if log_metric is not None and math.isfinite(value):
                 log_metric(f"{PREFIX}{name}", value)
         return score
@@ -266,7 +270,7 @@ class Rollouts:
             )
         return str(content)
 
-    def _prepare(self, trainer: Any, task_id: str) -> Player:
+    def _prepare(self, trainer: Any, prompt: Any) -> Player:
         """Make the player with the trainer's model and tokenizer, once its settings are checked."""
         check_sampling(trainer.args)
         if trainer.tools:
@@ -286,15 +290,17 @@ class Rollouts:
         if hasattr(model, "get_base_model"):  # peft; the adapter's layers are in the base model
             model = model.get_base_model()
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
+        self._filler = tokenizer.eos_token_id
         player = Player(
             model,
             tokenizer,
             self.env_id,
             self.env_kwargs,
             workers=self._workers,
-            engine=VllmEngine(trainer) if trainer.use_vllm else None,
+            engine=VllmEngine(trainer, self._filler) if trainer.use_vllm else None,
             template_options=trainer.args.chat_template_kwargs,
         )
+        task_id = self._task_id(prompt)
         player.check(task_id, with_model=not trainer.use_vllm)
         args, length = trainer.args, trainer.args.max_completion_length
         adapters = getattr(trainer.model, "peft_config", {}).values()
@@ -396,13 +402,15 @@ def _metrics(batches: Sequence[_Batch]) -> dict[str, float]:
 _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "score", "task_id")
 
 
-def _append(output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool, end: int) -> None:
+def _append(
+    output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool, filler: int
+) -> None:
     """Append a rollout to the lists for TRL, which takes no empty lists."""
     tokens = rollout.tokens
     mask = [0] * len(tokens.tokens) if is_left_out else tokens.mask
     row = (
-        tokens.prompt or [end],
-        tokens.tokens or [end],
+        tokens.prompt or [filler],
+        tokens.tokens or [filler],
         tokens.log_probs or [0.0],
         mask or [0],
         rollout.reward if math.isfinite(rollout.reward) else None,
@@ -412,16 +420,12 @@ def _append(output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool
         output[name].append(value)
 
 
-def _check_groups(task_ids: Sequence[str], size: int, args: Any) -> None:
-    """Check that a process has whole groups, since dynamic sampling replaces whole groups."""
-    own = len(task_ids)
-    if own % size:
-        raise ConfigurationError(
-            f"groups are split over processes: each has {own} rollouts of a generation batch, in"
-            f" groups of {size}. Make per_device_train_batch_size"
-            f" ({args.per_device_train_batch_size}) times steps_per_generation"
-            f" ({args.steps_per_generation}) a multiple of num_generations."
-        )
+def _split_groups(own: int, size: int, args: Any) -> ConfigurationError:
+    return ConfigurationError(
+        f"groups are split over processes: each has {own} rollouts of a generation batch, in groups"
+        f" of {size}. Make per_device_train_batch_size ({args.per_device_train_batch_size}) times"
+        f" steps_per_generation ({args.steps_per_generation}) a multiple of num_generations."
+    )
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:

@@ -27,11 +27,12 @@ class VllmEngine(Engine):
 
     Args:
         trainer: A `GRPOTrainer` with `use_vllm=True`.
+        filler: The token of prompts that fill up a call.
     """
 
-    def __init__(self, trainer: Any) -> None:
+    def __init__(self, trainer: Any, filler: int) -> None:
         super().__init__(trainer.model, stop=())
-        self._trainer = trainer
+        self._trainer, self._filler = trainer, filler
 
     def generate(
         self,
@@ -46,11 +47,10 @@ class VllmEngine(Engine):
         for each in generations:
             if longest is not None:
                 each.max_tokens = min(each.max_tokens, longest - len(each.prompt))
-        filler = [self._trainer.processing_class.eos_token_id]
         active = [each for each in generations if each.max_tokens > 0]
         while most := max(gather_object([len(active)])):
             prompts = [each.prompt + each.tokens for each in active]
-            prompts += [filler] * (most - len(prompts))
+            prompts += [[self._filler]] * (most - len(prompts))
             _, turns, log_probs, _ = self._trainer.vllm_generation.generate(
                 prompts=prompts, images=None, num_generations=1
             )

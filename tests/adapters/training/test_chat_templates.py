@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trl.chat_template_utils import (
     is_chat_template_prefix_preserving,
-    parse_response,
     supports_tool_calling,
 )
 
@@ -28,11 +27,9 @@ from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
-from adapters.trl import environment_factory, grpo_config, training_dataset
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
-from tests.adapters.trl.scripted_trl import SETTINGS, Scripted, always
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
-from toolgym.calls import ToolCall, parse_calls, render_call
+from toolgym.calls import ToolCall, parse_calls
 from toolgym.generation import Engine, Generation, stop_ids
 from toolgym.messages import (
     Message,
@@ -40,7 +37,6 @@ from toolgym.messages import (
     prompt_messages,
     system_prompt,
     tools_in_words,
-    turn_messages,
 )
 from toolgym.policies import Situation
 from toolgym.tools import specs_from
@@ -396,55 +392,6 @@ def test_what_was_rendered_stays_while_a_chat_grows(
                 assert now[: len(before)] == before
                 before = now
         assert len(before) > 100
-
-
-def test_trls_own_tool_loop_reads_a_turn_back(hermes: Any) -> None:
-    turn = '<tool_call>\n{"name": "read", "arguments": {"note": "x"}}\n</tool_call>' + END
-
-    prompt = hermes("<|im_start|>assistant\n")["input_ids"]
-    message = parse_response(hermes, hermes(turn)["input_ids"], prefix=prompt)
-
-    (call,) = message["tool_calls"]
-    assert call["function"] == {"name": "read", "arguments": {"note": "x"}}
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        ("begun and ended by others", "hermes"),
-        pytest.param("begun and ended by others", "chatml", marks=pytest.mark.nightly),
-        pytest.param("without ChatML tokens", "hermes", marks=pytest.mark.nightly),
-        pytest.param("without ChatML tokens", "chatml", marks=pytest.mark.nightly),
-    ],
-)
-def test_trl_appends_results_as_the_reference_trainer_does(
-    kind: str, name: str, notes: ToolEnv[Any], tmp_path: Path
-) -> None:
-    tokenizer = with_chat_template(base_tokenizer(*prompt_texts(), **KINDS[kind]), name)
-    model = base_model(tokenizer)
-    end = str(tokenizer.eos_token)
-    look = f"{render_call('read', {'note': 'a'})}\n{render_call('count', {'text': 'b'})}{end}"
-    turns = ([look, look], [look, "I wonder."], [look, look], [look, look])
-
-    trainer = Scripted(
-        model=model,
-        processing_class=tokenizer,
-        args=grpo_config(
-            output_dir=str(tmp_path), beta=0.0, gradient_accumulation_steps=1, **SETTINGS
-        ),
-        train_dataset=training_dataset(NOTES, n=4),
-        environment_factory=environment_factory(NOTES),
-    )
-    trainer.script = always(*turns)
-    trainer.train()
-
-    chat = ChatFormat(model, tokenizer, notes)
-    for environment, ids in zip(trainer.environments, trainer.outcome[2], strict=True):
-        first, second, *_ = environment._played().episode.turns  # TRL plays call by call
-        said = tokenizer(look, add_special_tokens=False)["input_ids"]
-        (results,) = chat.following([turn_messages(first)[1:] + turn_messages(second)[1:]])
-        assert first.results[0] in tokenizer.decode(results)
-        assert ids[: len(said) + len(results)] == said + results
 
 
 @pytest.mark.nightly

@@ -1,85 +1,131 @@
-"""TRL's `GRPOTrainer` with `Rollouts`, in which the words of the model come from a script."""
+"""TRL's stock trainer with `Rollouts`, in which only the words of the model come from a script."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-from unittest import mock
+from typing import Any, NamedTuple
 
 from trl import GRPOTrainer
 
 from adapters.trl import GuardCallback, Rollouts, grpo_config
-from tests.adapters.conftest import NOTES
 from tests.adapters.reference.scripted import ScriptedEngine
+from tests.adapters.trl.scripted_trl import END, NOTES, call, recorded
 
-SETTINGS: Mapping[str, Any] = {
-    "num_generations": 4,
-    "per_device_train_batch_size": 4,
-    "gradient_accumulation_steps": 1,
-    "max_completion_length": 400,
-    "max_steps": 1,
-    "beta": 0.0,  # TRL loads the reference model from a folder
-    "learning_rate": 1e-3,
-    "save_strategy": "no",
-    "disable_tqdm": True,
-    "use_cpu": True,
-}
 
-Say = Callable[[str, int], Sequence[str]]
-"""Function from a task's id and the place in its group to the turns of a rollout."""
+class Speaker(NamedTuple):
+    """The rollout whose words are asked for."""
+
+    step: int
+    group: int
+    member: int
+    task: str
+
+    @property
+    def number(self) -> int:
+        """The number in the note."""
+        return 10 + int(self.task.rpartition("-")[2])
+
+
+Script = Callable[[Speaker], list[str]]
 
 
 class ScriptedRollouts(Rollouts):
     """Rollouts whose turns are those of a script."""
 
-    def __init__(self, say: Say, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self.say = say
+    script: Script
 
-    def _prepare(self, trainer: Any, task_id: str) -> Any:
-        def engine(model: Any, *, stop: Collection[int], slots: int) -> ScriptedEngine:
-            return ScriptedEngine(model, stop, said)
+    def _prepare(self, trainer: Any, prompt: Any) -> Any:
+        player = super()._prepare(trainer, prompt)
+        tokenizer: Any = player._tokenizer
 
-        def said(stream: str) -> list[int]:
-            """The tokens of a stream, which is named mode-seed-step-group-member-task."""
-            *_, member, task = stream.split("-", 5)
-            turns = [
-                trainer.processing_class(t, add_special_tokens=False)
-                for t in self.say(task, int(member))
-            ]
-            return [token for turn in turns for token in turn["input_ids"]]
+        def say(stream: str) -> list[int]:
+            _, _, step, group, member, task = stream.split("-", 5)
+            turns = self.script(Speaker(int(step) + 1, int(group), int(member), task))
+            return list(tokenizer("".join(turns), add_special_tokens=False)["input_ids"])
 
-        with mock.patch("adapters.reference.play.Engine", engine):
-            return super()._prepare(trainer, task_id)
+        engine: Any = ScriptedEngine(player.model, player._chat.stop, say)
+        player.engine = engine
+        return player
 
 
-def trainer_of(
+SETTINGS: Mapping[str, Any] = {
+    "per_device_train_batch_size": 8,
+    "gradient_accumulation_steps": 1,
+    "num_generations": 4,
+    "max_completion_length": 400,
+    "max_steps": 1,
+    "learning_rate": 1e-3,
+    "beta": 0.0,
+    "lr_scheduler_type": "constant",
+    "save_strategy": "no",
+    "disable_tqdm": True,
+}
+
+
+def scripted_trainer(
     model: Any,
     tokenizer: Any,
     folder: Path,
-    rollouts: Rollouts,
+    script: Script,
     *,
-    rows: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+    env_id: str = NOTES,
+    env_kwargs: Mapping[str, Any] | None = None,
+    rollouts: Mapping[str, Any] | None = None,
     guards: Mapping[str, Any] | None = None,
-    on_step: Any = None,
-    peft_config: Any = None,
-    snapshot_steps: int = 10,
-    **settings: Any,
-) -> GRPOTrainer:
-    """A trainer that plays rollouts, and has the guards."""
-    guard = GuardCallback(rollouts, guards, snapshot_steps=snapshot_steps, on_step=on_step)
-    return GRPOTrainer(
+    snapshot_steps: int = 1,
+    rows: int = 60,
+    trainer_class: Any = GRPOTrainer,
+    more_rewards: Sequence[Any] = (),
+    **options: Any,
+) -> Any:
+    """A trainer that is ready to train by a script, and keeps what it reports in `seen`."""
+    played = ScriptedRollouts(env_id, env_kwargs, **{"max_draws": None, **(rollouts or {})})
+    played.script = script
+    seen: list[dict[str, float]] = []
+    episodes: list[Any] = []
+
+    def on_step(step: int, metrics: dict[str, float], told: list[Any]) -> None:
+        seen.append(metrics)
+        episodes.append(told)
+
+    callback = GuardCallback(played, guards, snapshot_steps=snapshot_steps, on_step=on_step)
+    options.setdefault("train_dataset", played.dataset(rows))
+    trainer = trainer_class(
         model=model,
         processing_class=tokenizer,
-        args=grpo_config(output_dir=str(folder), **{**SETTINGS, **settings}),
-        rollout_func=rollouts,
-        reward_funcs=rollouts.score,
-        train_dataset=rollouts.dataset(rows),
-        peft_config=peft_config,
-        callbacks=[guard],
+        args=grpo_config(output_dir=str(folder), **{**SETTINGS, **(settings or {})}),
+        rollout_func=played,
+        reward_funcs=[played.score, *more_rewards],
+        callbacks=[callback],
+        **options,
     )
+    trainer.rollouts, trainer.guard_callback = played, callback
+    trainer.seen, trainer.episodes, trainer.recorder = seen, episodes, recorded(trainer)
+    trainer.outputs = outputs_of(played)
+    return trainer
 
 
-def scripted(model: Any, tokenizer: Any, folder: Path, say: Say, **options: Any) -> GRPOTrainer:
-    """A trainer that plays the notes by a script."""
-    own = {key: options.pop(key) for key in ("env_kwargs", "max_draws") if key in options}
-    return trainer_of(model, tokenizer, folder, ScriptedRollouts(say, NOTES, **own), **options)
+def outputs_of(rollouts: Any) -> list[dict[str, list[Any]]]:
+    """Filled with what is returned to TRL, batch by batch."""
+    outputs: list[dict[str, list[Any]]] = []
+    play = type(rollouts).__call__
+
+    def noted(self: Any, prompts: Any, trainer: Any) -> Any:
+        outputs.append(play(self, prompts, trainer))
+        return outputs[-1]
+
+    rollouts.__class__ = type("Noted", (type(rollouts),), {"__call__": noted})
+    return outputs
+
+
+def answers(value: int, *before: str) -> list[str]:
+    """The turns of a rollout that answers."""
+    return [*before, call("answer", value=value)]
+
+
+def one_right(speaker: Speaker) -> list[str]:
+    """The first member of each group is right."""
+    return answers(99 if speaker.member else speaker.number)
+
+
+BROKEN = f"<tool_call>\n### Step 1: analyze the problem\n</tool_call>{END}"

@@ -1,9 +1,12 @@
-"""TRL's `GRPOTrainer` with its own tool loop; the words of the model come from a script."""
+"""The real trainer of TRL, in which only the words of the model come from a script."""
 
+import copy
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
+from transformers import TrainerCallback
 from trl import GRPOTrainer
 
 from toolgym import registration
@@ -36,8 +39,13 @@ class Scripted(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> Any:
         self.batches += 1
         self.turns = [iter(turns) for turns in self.script(self.batches, inputs)]
+        self.generated: list[int] = []
         self.output = super()._generate_and_score_completions(inputs)
         return self.output
+
+    def _generate(self, prompts: list[Any]) -> Any:
+        self.prompts = prompts
+        return super()._generate(prompts)
 
     def _tool_call_loop(self, *args: Any, **kwargs: Any) -> Any:
         self.in_loop = True
@@ -53,6 +61,7 @@ class Scripted(GRPOTrainer):
             speakers = list(range(len(prompt_ids)))
         else:
             speakers = self._speakers(prompt_ids)
+        self.generated.append(len(speakers))
         turns = []
         for ids, speaker in zip(prompt_ids, speakers, strict=True):
             text = next(self.turns[speaker], f"done{END}")
@@ -86,3 +95,48 @@ def always(*rollouts: Sequence[str]) -> Any:
 
 def logged(trainer: GRPOTrainer, key: str) -> list[float]:
     return [entry[key] for entry in trainer.state.log_history if "loss" in entry and key in entry]
+
+
+class Recorder(TrainerCallback):
+    """Keeps weights, optimizer and schedule as they are after each step, 0 for before the first."""
+
+    def __init__(self) -> None:
+        self.weights: list[dict[str, Any]] = []
+        self.optimizer: list[dict[str, Any]] = []
+        self.schedule: list[dict[str, Any]] = []
+
+    def note(self, kwargs: dict[str, Any]) -> None:
+        model = kwargs["model"]
+        self.weights.append({n: p.detach().clone() for n, p in model.named_parameters()})
+        self.optimizer.append(copy.deepcopy(kwargs["optimizer"].state_dict()))
+        self.schedule.append(copy.deepcopy(kwargs["lr_scheduler"].state_dict()))
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.note(kwargs)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self.note(kwargs)
+
+    def moved(self, step: int, since: int | None = None) -> float:
+        """The largest change of a weight from one step to another."""
+        before = self.weights[step - 1 if since is None else since]
+        after = self.weights[step]
+        return max(float((after[name] - before[name]).abs().max()) for name in after)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two states agree to the last bit."""
+    if isinstance(one, torch.Tensor):
+        return bool(torch.equal(one, other))
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same, one, other))
+    return bool(one == other)
+
+
+def recorded(trainer: Any) -> Recorder:
+    """Watch a trainer, after everything that it does itself."""
+    recorder = Recorder()
+    trainer.add_callback(recorder)
+    return recorder

@@ -12,6 +12,7 @@ import torch
 
 from tests.adapters.trl import trl_worker
 from tests.adapters.trl.processes import launch
+from tests.adapters.trl.scripted_trl import same
 
 pytestmark = pytest.mark.torch
 
@@ -33,21 +34,18 @@ class Process:
         self.told: dict[str, Any] = json.loads((out / f"told-{rank}.json").read_text())
 
 
-def run(folder: Path, processes: int, script: str, **settings: Any) -> list[Process]:
-    """A training by `trl_worker`, whose settings may have some of the worker's own."""
+def run(folder: Path, processes: int, script: str, **options: Any) -> list[Process]:
+    """A training by `trl_worker`."""
     out = folder / f"{script}-{processes}"
     out.mkdir()
     if processes == 1:
-        trl_worker.main(folder, out, script, settings)
+        trl_worker.main(folder, out, script, options)
         return [Process(out, 0)]
-    given = str(folder), str(out), script, json.dumps({"ddp_backend": "gloo", **settings})
+    options["settings"]["ddp_backend"] = "gloo"
+    given = str(folder), str(out), script, json.dumps(options)
     launch(out, processes, "tests.adapters.trl.trl_worker", *given)
     assert (out / "returncode").read_text() == "0", (out / "stderr").read_text()[-3000:]
     return [Process(out, rank) for rank in range(processes)]
-
-
-def same(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)
 
 
 def furthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
@@ -57,8 +55,8 @@ def furthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> fl
 @pytest.mark.integration
 def test_an_update_split_over_two_processes_is_the_update_of_one(folder: Path) -> None:
     settings = {"optim": "sgd", "learning_rate": 0.1, "beta": 0.01}
-    (alone,) = run(folder, 1, "lively", per_device_train_batch_size=16, **settings)
-    both = run(folder, 2, "lively", per_device_train_batch_size=8, **settings)
+    (alone,) = run(folder, 1, "lively", settings={**settings, "per_device_train_batch_size": 16})
+    both = run(folder, 2, "lively", settings=settings)
 
     assert [each.told["processes"] for each in both] == [2, 2]
     assert furthest(alone.weights[1], alone.weights[0]) > 1e-3
@@ -77,16 +75,14 @@ def test_two_processes_draw_equally_often_and_go_back_to_the_same_weights(folder
         folder,
         2,
         "half_dead",
-        max_draws=4.0,
-        per_device_train_batch_size=8,
-        max_steps=6,
+        settings={"max_steps": 6},
+        rollouts={"max_draws": 4.0},
         rows=24,
         broken=[3, 4, 5],
-        snapshot_steps=1,
     )
 
     needs = [
-        [sum(int(task[-1]) % 2 for task in tasks) for tasks in process.told["tasks"]]
+        [sum(int(task[-1]) % 2 for task in batch["tasks"]) for batch in process.told["played"]]
         for process in (one, other)
     ]
     assert any(here != there for here, there in zip(*needs, strict=True))
@@ -109,14 +105,14 @@ def test_with_a_vllm_server_each_rollout_gets_its_own_words_however_long_others_
     folder: Path,
 ) -> None:
     """Up to the server's client it is TRL's own code, which deals the turns out by position."""
-    processes = run(folder, 2, "server", per_device_train_batch_size=12, guards={"only_warn": True})
+    settings = {"per_device_train_batch_size": 12}
+    processes = run(folder, 2, "server", settings=settings, guards={"only_warn": True})
 
     turns = []
     for process in processes:
         (played,) = process.told["played"]
         assert [score > 0.9 for score in played["scores"]] == [True, False, False, False] * 3
-        (tasks,) = process.told["tasks"]
-        expected = [1 + int(task[-1]) // 2 for task in tasks for _ in range(4)]
+        expected = [1 + int(task[-1]) // 2 for task in played["tasks"] for _ in range(4)]
         assert played["turns"] == expected
         turns.append(expected)
     longest = [max(sum(n > done for n in own) for own in turns) for done in range(3)]

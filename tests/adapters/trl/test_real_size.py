@@ -13,8 +13,7 @@ from peft import LoraConfig
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from adapters.training.models.precision import fast_dtype
-from tests.adapters.trl.scripted_rollouts import scripted
-from tests.adapters.trl.scripted_trl import call
+from tests.adapters.trl.scripted_rollouts import one_right, scripted_trainer
 
 pytestmark = [pytest.mark.torch, pytest.mark.nightly]
 
@@ -47,11 +46,6 @@ def model(read_tokenizer: Any) -> Any:
     return Qwen3ForCausalLM._from_config(config)
 
 
-def one_right(task_id: str, member: int) -> list[str]:
-    number = 10 + int(task_id.rpartition("-")[2])
-    return [call("answer", value=99 if member else number)]
-
-
 def digests(model: Any) -> dict[str, str]:
     """What the weights are, to the bit: a copy of them would count as memory of the training."""
     return {
@@ -63,23 +57,24 @@ def digests(model: Any) -> dict[str, str]:
 def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     model: Any, read_tokenizer: Any, tmp_path: Any
 ) -> None:
-    seen: list[dict[str, float]] = []
     assert sum(parameter.numel() for parameter in model.parameters()) == PARAMETERS
     assert {parameter.dtype for parameter in model.parameters()} == {getattr(torch, fast_dtype())}
-    trainer = scripted(
+    trainer = scripted_trainer(
         model,
         read_tokenizer,
         tmp_path,
         one_right,
-        max_draws=None,
+        settings={
+            "num_generations": 2,
+            "per_device_train_batch_size": 2,
+            "max_completion_length": 64,
+            "max_steps": 2,
+            "beta": 0.01,
+            "bf16": fast_dtype() == "bfloat16",
+            "use_cpu": True,
+        },
         peft_config=LoraConfig(r=8, target_modules=["q_proj", "v_proj"]),
-        on_step=lambda step, metrics, episodes: seen.append(metrics),
-        num_generations=2,
-        per_device_train_batch_size=2,
-        max_completion_length=64,
-        max_steps=2,
-        beta=0.01,
-        bf16=fast_dtype() == "bfloat16",
+        snapshot_steps=10,
     )
     before = digests(trainer.model)
     trainer.train()
@@ -87,7 +82,7 @@ def test_an_adapter_on_six_hundred_million_weights_learns_alone(
     moved = {name for name in before if before[name] != after[name]}
     assert len(moved) >= 2 * LAYERS
     assert all("lora_" in name for name in moved)
-    first, second = seen
+    first, second = seen = trainer.seen
     assert all(math.isfinite(value) for metrics in seen for value in metrics.values())
     assert first["kl"] == 0.0
     assert second["kl"] > 0.0

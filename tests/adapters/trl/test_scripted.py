@@ -1,6 +1,5 @@
-"""The real trainers of TRL and ours, in which only the words of the model come from a script."""
+"""`environment_factory` in TRL's own loop, where only the words of the model are scripted."""
 
-import json
 import math
 from copy import deepcopy
 from pathlib import Path
@@ -10,28 +9,19 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-import torch
 from datasets import Dataset
 from trl import GRPOConfig
 
-from adapters.trl import (
-    FaultStop,
-    build_trainer,
-    environment_factory,
-    sft_dataset,
-    training_dataset,
-)
+from adapters.trl import FaultStop, environment_factory, training_dataset
 from tests.adapters.trl.scripted_trl import (
-    END,
     NOTES,
     SETTINGS,
     Scripted,
-    ScriptedTools,
     always,
     call,
     logged,
 )
-from toolgym import ConfigurationError, EnvironmentFault, policies, registration
+from toolgym import EnvironmentFault, policies, registration
 from toolgym.rollout import play
 
 pytestmark = pytest.mark.torch
@@ -77,28 +67,6 @@ def run(tiny_model: Any, tokenizer: Any, tmp_path_factory: Any) -> Any:
     return train
 
 
-@pytest.fixture
-def build(tiny_model: Any, tokenizer: Any, tmp_path_factory: Any) -> Any:
-    """Trains what build_trainer makes by a script."""
-
-    def train(script: Any, env_id: str = NOTES, **options: Any) -> Any:
-        settings = {**SETTINGS, **options.pop("settings", {})}
-        settings["output_dir"] = str(tmp_path_factory.mktemp("trl"))
-        trainer = build_trainer(
-            options.pop("model", tiny_model),
-            tokenizer,
-            env_id,
-            config=settings,
-            trainer_class=ScriptedTools,
-            **options,
-        )
-        trainer.script = script
-        trainer.train()
-        return trainer
-
-    return train
-
-
 def answers(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
     """Two rollouts of each four answer rightly; every call carries arguments nobody asked for."""
     extras = {"sql": None, "table_name": None, "limit": 5}
@@ -134,12 +102,12 @@ def padded_experts(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
 
 
 @pytest.mark.integration
-def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(build: Any) -> None:
+def test_padded_calls_to_a_real_database_fail_in_strict_parsing_only(run: Any) -> None:
     settings = {"max_completion_length": 1500}
     for parsing, failures in (("lenient", 0.0), ("strict", 1.0)):
-        options = {"env_kwargs": {"dataset": "tiny", "parsing": parsing}}
+        options = {"dataset": "tiny", "parsing": parsing}
         rows = training_dataset(EXPLORE, dataset="tiny", n=4)
-        made = build(padded_experts, env_id=EXPLORE, settings=settings, dataset=rows, **options)
+        made = run(padded_experts, env_id=EXPLORE, settings=settings, rows=rows, **options)
         rewards = made._logs["rewards"]["ExploreEnvironment"]
         assert logged(made, "tools/failure_frequency") == [failures]
         assert (logged(made, "reward_std")[0] > 0) == (failures == 0.0)
@@ -240,117 +208,3 @@ def test_tasks_that_cannot_be_played_are_left_out_and_counted(run: Any) -> None:
     assert all(math.isnan(reward) for reward in rewards[2:4] + rewards[6:])
     assert type(trainer.environments[0])._tally.faults == 4
     assert logged(trainer, "grad_norm")[0] > 0
-
-
-def test_build_trainer_tells_the_numbers_and_some_episodes_of_every_step(build: Any) -> None:
-    steps: list[tuple[int, dict[str, float]]] = []
-    episodes: list[tuple[int, list[dict[str, Any]]]] = []
-    build(
-        answers,
-        on_metrics=lambda step, numbers: steps.append((step, numbers)),
-        on_rollouts=lambda step, records: episodes.append((step, records)),
-    )
-    assert [step for step, _ in steps] == [step for step, _ in episodes] == [1]
-    numbers = steps[0][1]
-    known = {"accuracy": 0.5, "answered": 1.0, "validity": 1.0, "dead_groups": 0.0, "faults": 0.0}
-    assert {key: numbers[key] for key in known} == known
-    assert numbers["zero_variance_groups"] == numbers["tool_failures"] == numbers["clipped"] == 0.0
-    assert numbers["repairs_per_call"] == 1.5
-    assert numbers["reward"] == pytest.approx(0.58, abs=0.01)
-    assert {"loss", "grad_norm", "entropy", "learning_rate", "completion_length"} < numbers.keys()
-    first = episodes[0][1][1]
-    assert first["correct"]
-    assert first["turns"][0]["repairs"] == ["dropped_null", "dropped_argument"]
-    assert json.loads(json.dumps(episodes)) == [list(pair) for pair in episodes]
-
-
-def test_the_rollout_ends_with_the_episode_and_the_added_token_is_not_trained_on(
-    build: Any,
-) -> None:
-    long = [call("read", note="note-0"), call("answer", value=1), "never said"]
-    short = [call("answer", value=1), call("answer", value=2)]
-    trainer = build(always(long, short, short, short))
-    assert trainer.generated == [4, 1]
-    tool_mask, completions, completion_ids = trainer.outcome[:3]
-    for mask, messages, ids in zip(tool_mask, completions, completion_ids, strict=True):
-        assert messages[-1]["content"] == ""
-        assert ids[-1] == trainer.processing_class.eos_token_id
-        assert mask[-1] == 0
-        assert len(mask) == len(ids)
-    assert sum(tool_mask[1]) == len(trainer.processing_class(short[0])["input_ids"])
-
-
-def test_a_broken_call_is_mended_or_told_what_is_wrong_and_a_misspelt_tool_found(
-    build: Any,
-) -> None:
-    mended = f"<tool_call>{{'name': 'read', 'arguments': {{'note': 'a'}}</tool_call>{END}"
-    broken = f"<tool_call>\nread the first note\n</tool_call>{END}"
-    twins = f"{call('read', note='a').removesuffix(END)}\n{broken}"
-    last = [call("answer", value=1)]
-    misspelt = [call("Read_Note", note="a"), call("submit", value=1)]
-    rollouts = always([mended, *last], [broken, *last], [twins, *last], misspelt)
-    trainer = build(rollouts, settings={"max_completion_length": 800})
-    results = [[m["content"] for m in told if m["role"] == "tool"] for told in trainer.outcome[1]]
-    assert "The number is" in results[0][0]
-    assert results[1][0].startswith("error[")
-    assert "The number is" in results[2][0]
-    assert results[2][1].startswith("error[")
-    assert "The number is" in results[3][0]
-    assert [len(told) for told in results] == [2, 2, 3, 2]
-    assert all(environment._playing.episode.ledger.answered for environment in trainer.environments)
-
-
-@pytest.mark.integration
-def test_the_control_deals_the_same_rewards_to_random_rollouts(build: Any) -> None:
-    settings = {"per_device_train_batch_size": 16, "num_generations": 4}
-
-    def dealt(control: str | None) -> list[float]:
-        torch.manual_seed(0)
-        trainer = build(answers, control=control, settings=settings)
-        return list(trainer._logs["rewards"]["NotesEnvironment"])
-
-    plain, shuffled = dealt(None), dealt("shuffled-rewards")
-    assert sorted(shuffled) == sorted(plain)
-    assert shuffled != plain
-    assert dealt("shuffled-rewards") == shuffled
-
-
-def test_completions_can_be_logged_though_answers_have_many_types(build: Any) -> None:
-    values: list[Any] = [1, "one", [1, 2], True]
-    rollouts = [
-        [call("explode") if value is True else call("answer", value=value)] for value in values
-    ]
-    trainer = build(always(*rollouts), settings={"log_completions": True})
-    assert list(Path(trainer.args.output_dir).glob("completions/*.parquet"))
-
-
-def test_a_data_set_that_is_made_has_the_tasks_that_the_steps_take(build: Any) -> None:
-    trainer = build(answers, env_kwargs={"size": 50})
-    rollouts = trainer.args.max_steps * trainer.args.generation_batch_size
-    assert len(trainer.train_dataset) == rollouts // trainer.args.num_generations < 50
-
-
-def test_a_data_set_that_would_train_zero_steps_is_refused(build: Any) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"6 rows, but .* 32 rollouts in groups of 4 needs 8"
-    ):
-        build(answers, settings={"per_device_train_batch_size": 32})
-
-
-def test_a_control_that_does_not_exist_is_refused(build: Any) -> None:
-    with pytest.raises(ConfigurationError, match="shuffled-rewards"):
-        build(answers, control="shuffled")
-
-
-def test_prompts_show_the_tools_as_evaluation_and_demonstrations_do(build: Any) -> None:
-    trainer = build(answers)
-    shown = trainer.processing_class.apply_chat_template(
-        sft_dataset(NOTES, n=1)[0]["messages"][:2],
-        tools=sft_dataset(NOTES, n=1)[0]["tools"],
-        add_generation_prompt=True,
-        tokenize=False,
-    )
-    seen = trainer.processing_class.decode(
-        trainer.output["prompt_ids"][0], skip_special_tokens=False
-    )
-    assert shown.split("<|im_start|>user")[0] in seen

@@ -42,7 +42,7 @@ def test_a_later_version_of_trl_trains_without_a_release_of_this_package(
     tiny_model.save_pretrained(tmp_path / "model")
     read_tokenizer.save_pretrained(tmp_path / "model")
 
-    settings = json.dumps({"max_steps": 2})
+    settings = json.dumps({"settings": {"max_steps": 2}})
     worker = "tests.adapters.trl.trl_worker", tmp_path, tmp_path, "lively", settings
     run_with(tmp_path / "site", *worker)
 

@@ -14,7 +14,7 @@ from toolgym.generation import Generation
 
 pytestmark = pytest.mark.torch
 
-EOS = 9
+EOS, FILLER = 9, 0
 Turns = Callable[[list[int]], list[int]]
 
 
@@ -37,10 +37,9 @@ def engine_of(turn: Turns, longest: int | None = None) -> tuple[VllmEngine, Vllm
     trainer = SimpleNamespace(
         model=None,
         vllm_generation=vllm,
-        processing_class=SimpleNamespace(eos_token_id=EOS),
         args=SimpleNamespace(vllm_max_model_length=longest),
     )
-    return VllmEngine(trainer), vllm
+    return VllmEngine(trainer, FILLER), vllm
 
 
 def test_turns_and_answers_alternate_with_their_mask_and_log_probabilities() -> None:
@@ -134,7 +133,7 @@ def test_a_process_with_fewer_sequences_asks_for_as_many_turns_as_the_others(
     engine.generate([each], reply)
 
     assert [len(prompts) for prompts in vllm.asked] == [3, 2, 1]
-    assert vllm.asked[0] == [[1], [EOS], [EOS]]
-    assert vllm.asked[2] == [[EOS]]
+    assert vllm.asked[0] == [[1], [FILLER], [FILLER]]
+    assert vllm.asked[2] == [[FILLER]]
     assert each.tokens == [EOS, 5, EOS]
     assert replied == [1, 1]

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,25 +13,20 @@ import trl
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl.generation.vllm_generation import VLLMGeneration
 
-from adapters.trl import GuardCallback, Rollouts
-from tests.adapters.conftest import NOTES
-from tests.adapters.trl.scripted_rollouts import ScriptedRollouts, trainer_of
+from adapters.trl import Rollouts
+from tests.adapters.trl.scripted_rollouts import Speaker, answers, one_right, scripted_trainer
 from tests.adapters.trl.scripted_trl import call
 
 
-def lively(task_id: str, member: int) -> list[str]:
-    """In every group one rollout is right; some count before."""
-    said = [call("answer", value=10 + number(task_id) if member == 0 else 99)]
-    return [call("count", text="a" * member)] * (member % 2) + said
+def lively(speaker: Speaker) -> list[str]:
+    """In every group one rollout is right; every other one counts before."""
+    counts = [call("count", text="a" * speaker.member)] * (speaker.member % 2)
+    return [*counts, *one_right(speaker)]
 
 
-def half_dead(task_id: str, member: int) -> list[str]:
+def half_dead(speaker: Speaker) -> list[str]:
     """In groups of odd notes none is right."""
-    return lively(task_id, member if number(task_id) % 2 == 0 else member + 1)
-
-
-def number(task_id: str) -> int:
-    return int(task_id.rpartition("-")[2])
+    return lively(speaker) if speaker.number % 2 == 0 else answers(99)
 
 
 class Server:
@@ -84,85 +80,55 @@ def serve(trainer: Any) -> Server:
     return server
 
 
-class Watch(TrainerCallback):
-    """Keeps the weights after each step, 0 for before the first, and breaks gradients.
+class Damage(TrainerCallback):
+    """At some steps the gradient of the first weight in one process is nan, before it is shared."""
 
-    At some steps the gradient of the first weight in one process is nan, before it is shared.
-    """
-
-    def __init__(self, broken: list[int], rank: int) -> None:
-        self.broken, self.rank = broken, rank
-        self.weights: list[dict[str, torch.Tensor]] = []
+    def __init__(self, steps: list[int], rank: int) -> None:
+        self.steps, self.rank = steps, rank
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self.on_step_end(args, state, control, **kwargs)
-
         def damage(gradient: torch.Tensor) -> torch.Tensor:
-            is_due = state.global_step + 1 in self.broken and args.process_index == self.rank
+            is_due = state.global_step + 1 in self.steps and args.process_index == self.rank
             return gradient * torch.nan if is_due else gradient
 
         next(kwargs["model"].parameters()).register_hook(damage)
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        named = kwargs["model"].named_parameters()
-        self.weights.append({name: p.detach().clone() for name, p in named})
 
+def main(folder: Path, out: Path, script: str, options: dict[str, Any]) -> None:
+    """Train, and leave weights after each step and metrics of this process behind."""
+    broken = options.pop("broken", [])
+    trainer = scripted_trainer(
+        AutoModelForCausalLM.from_pretrained(folder / "model"),
+        AutoTokenizer.from_pretrained(folder / "model"),
+        out / "run",
+        globals().get(script),
+        **options,
+    )
+    trainer.add_callback(Damage(broken, rank=1))
+    server, played = None, list[dict[str, Any]]()
+    if script == "server":
+        server = serve(trainer)
+        trainer.rollouts._prepare = partial(Rollouts._prepare, trainer.rollouts)
+    play = trainer.rollout_func
 
-class Noted:
-    """Rollouts, of which the tasks are noted that TRL asks for."""
-
-    def __init__(self, rollouts: Rollouts) -> None:
-        self.rollouts, self.asked, self.played = rollouts, list[list[str]](), list[dict[str, Any]]()
-
-    def __call__(self, prompts: Any, trainer: Any) -> Any:
-        self.asked.append(list(dict.fromkeys(prompt[-1]["content"] for prompt in prompts)))
-        output = self.rollouts(prompts, trainer)
-        self.played.append(
-            {
-                "metrics": self.rollouts.metrics,
-                "scores": output["score"],
-                "turns": [len(each.turns) for each in self.rollouts.episodes],
-            }
-        )
+    def noted(prompts: list[Any], trainer: Any) -> Any:
+        output, rollouts = play(prompts, trainer), trainer.rollouts
+        asked = dict.fromkeys(prompt[-1]["content"] for prompt in prompts)
+        turns = [len(each.turns) for each in rollouts.episodes]
+        figures = {"tasks": [*asked], "scores": output["score"], "turns": turns}
+        played.append({**figures, "metrics": rollouts.metrics})
         return output
 
-
-def main(folder: Path, out: Path, script: str, settings: dict[str, Any]) -> None:
-    """Train, and leave weights and metrics of this process behind."""
-    broken, max_draws = settings.pop("broken", []), settings.pop("max_draws", None)
-    model = AutoModelForCausalLM.from_pretrained(folder / "model")
-    tokenizer = AutoTokenizer.from_pretrained(folder / "model")
-    if script == "server":
-        rollouts = Rollouts(NOTES, max_draws=max_draws)
-    else:
-        rollouts = ScriptedRollouts(globals()[script], NOTES, max_draws=max_draws)
-    seen: list[dict[str, float]] = []
-    trainer: Any = trainer_of(
-        model,
-        tokenizer,
-        out / "run",
-        rollouts,
-        on_step=lambda step, metrics, episodes: seen.append(metrics),
-        **settings,
-    )
-    trainer.rollout_func = noted = Noted(rollouts)
-    watch = Watch(broken, 1)
-    trainer.add_callback(watch)
-    server = serve(trainer) if script == "server" else None
+    trainer.rollout_func = noted
     trainer.train()
     rank = trainer.accelerator.process_index
-    torch.save(watch.weights, out / f"weights-{rank}.pt")
-    guard = next(
-        each for each in trainer.callback_handler.callbacks if isinstance(each, GuardCallback)
-    )
+    torch.save(trainer.recorder.weights, out / f"weights-{rank}.pt")
     told = {
         "trl": trl.__version__,
         "processes": trainer.accelerator.num_processes,
-        "metrics": seen,
-        "guards": guard.guards.state_dict(),
-        "refills": rollouts.state_dict(),
-        "tasks": noted.asked,
-        "played": noted.played,
+        "metrics": trainer.seen,
+        "guards": trainer.guard_callback.guards.state_dict(),
+        "played": played,
         "asked": server.asked if server is not None else [],
     }
     (out / f"told-{rank}.json").write_text(json.dumps(told))

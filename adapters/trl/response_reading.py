@@ -1,0 +1,167 @@
+"""`with_call_reading`: in `GRPOTrainer`, every call that a model writes reaches the environment.
+
+TRL reads calls by itself: one that is not valid JSON makes the whole message plain text, and the
+rollout ends; a tool that does not exist is answered with "not found". So neither costs anything,
+and the model is not told what was wrong. The tokenizer made here reads a response as the
+environment does. A message in which both find the same calls stays as TRL reads it. In any other
+message with calls, each call becomes one of an existing tool that carries the whole message
+(`WrittenMessage`), and the environment plays that message as it was written.
+
+The tokens stay the same, since `GRPOTrainer` appends results to the tokens that were sampled.
+`AsyncGRPOTrainer` renders the messages anew for each turn: give it the plain tokenizer.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from adapters.trl.environment import MESSAGE, RolloutEnvironment, WrittenMessage
+from toolgym.calls import FORMATS, ToolCall, bind_call, opened_thought, parse_calls
+from toolgym.errors import ConfigurationError
+from toolgym.tools import ToolSpec
+
+Specs = Mapping[str, ToolSpec]
+T = TypeVar("T")
+_MARKS: Final = tuple(dict.fromkeys(mark for each in FORMATS for mark in each.marks))
+_PLAIN: Final[dict[str, Any]] = {
+    "defaults": {"role": "assistant"},
+    "start_anchor_pattern": "^",
+    "fields": {"content": {"content": "text"}},
+}
+"""A response template for which every response is text."""
+
+
+def with_call_reading(tokenizer: T) -> T:
+    """A copy of a tokenizer for `GRPOTrainer(processing_class=...)`; not for `AsyncGRPOTrainer`.
+
+    Args:
+        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not know the calls of
+            the template.
+
+    Returns:
+        A tokenizer that differs in `parse_response` only, and there only for the tools of an
+        `environment_factory` with lenient parsing. What it saves is the tokenizer that was given.
+
+    Raises:
+        ConfigurationError: The installed version of transformers does not parse with tools.
+    """
+    from trl.chat_template_utils import add_response_schema
+
+    made: Any = copy.deepcopy(tokenizer)
+    if "tools" not in inspect.signature(made.parse_response).parameters:
+        raise ConfigurationError("with_call_reading needs transformers 5.15 or newer: upgrade it.")
+    if getattr(made, "response_template", None) is None:
+        try:
+            add_response_schema(made)
+        except ValueError:  # TRL does not know the chat template
+            made.response_template = _PLAIN
+    reading: T = _reading(made)
+    return reading
+
+
+def _reading(tokenizer: Any) -> Any:
+    """The same tokenizer, now of a subclass, whose name is saved with it."""
+    if isinstance(tokenizer, _CallReading):
+        return tokenizer
+    base = type(tokenizer)
+    members = {"__module__": base.__module__, "_base": base}
+    tokenizer.__class__ = type(base.__name__, (_CallReading, base), members)
+    return tokenizer
+
+
+class _CallReading:
+    """What is put before the class of a tokenizer."""
+
+    _base: Any
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        """Copy and pickle it as the tokenizer that it was, since its class is in no module."""
+        plain = self._base.__new__(self._base)
+        vars(plain).update(vars(self))
+        return _reading, (plain,)
+
+    def parse_response(
+        self, response: Any, schema: Any = None, *, prefix: Any = None, tools: Any = None
+    ) -> Any:
+        """One response as a message; TRL passes token ids, and the tools as methods."""
+        parser: Any = super()
+        parse = partial(parser.parse_response, response, schema, prefix=prefix, tools=tools)
+        owners = [getattr(tool, "__self__", None) for tool in tools or ()]
+        environments = [each for each in owners if isinstance(each, RolloutEnvironment)]
+        if not environments or environments[0]._parsing == "strict":
+            return parse()
+        specs = environments[0]._tools
+        text = _text_of(self, response, prefix)
+        calls = parse_calls(text, specs)
+        try:
+            message = parse()
+        except (ValueError, TypeError):
+            if not calls:
+                raise  # TRL goes on with the text
+            message = None
+        told = _calls_of(message)
+        known = {getattr(tool, "__name__", "") for tool in tools}
+        if any(call["name"] in known - specs.keys() for call in told):
+            return message  # a tool beside those of the environment
+        if calls or not told:
+            return _message(message, told, text, calls, specs)
+        if any(mark in text for mark in _MARKS):
+            return {"role": "assistant", "content": text}  # in a thought, or only spoken of
+        return _message(message, told, told, parse_calls(told, specs), specs)
+
+
+def _text_of(tokenizer: Any, response: list[int], prefix: list[int] | None) -> str:
+    """The text without its end token, and with the tag of thinking that the prompt opens."""
+    written = list(response)
+    while written and written[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
+        written.pop()
+    before = tokenizer.decode(prefix[-16:]) if prefix else ""
+    text: str = tokenizer.decode(written, clean_up_tokenization_spaces=False)
+    return opened_thought(before) + text
+
+
+def _calls_of(message: Any) -> list[dict[str, Any]]:
+    """The calls that TRL would run, with or without `function` around them."""
+    calls = (message or {}).get("tool_calls")
+    found = []
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function", call) if isinstance(call, dict) else call
+        known = function if isinstance(function, dict) else {}
+        found.append({"name": str(known.get("name")), "arguments": known.get("arguments") or {}})
+    return found
+
+
+def _runs(told: list[dict[str, Any]], calls: list[ToolCall], specs: Specs) -> bool:
+    """Whether TRL, which looks a tool up by its exact name, would run these calls."""
+    known = all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told)
+    return known and [bind_call(each["name"], each["arguments"], specs) for each in told] == calls
+
+
+def _message(
+    message: Any, told: list[dict[str, Any]], action: Any, calls: list[ToolCall], specs: Specs
+) -> Any:
+    """The message as TRL reads it where that runs the same calls, else one that carries `action`.
+
+    Args:
+        message: As TRL reads it.
+        told: Its calls.
+        action: The message as the environment takes it.
+        calls: As the environment reads them.
+        specs: The environment's tools.
+    """
+    if _runs(told, calls, specs):
+        return message
+    content = action if isinstance(action, str) else json.dumps(action, default=repr)
+    tool_calls = []
+    for place, call in enumerate(calls):
+        written = WrittenMessage(content)
+        written.action, written.place = action, place
+        name = call.name if call.name in specs else next(iter(specs))
+        function = {"name": name, "arguments": {MESSAGE: written}}
+        tool_calls.append({"type": "function", "function": function})
+    return {"role": "assistant", "content": content, "tool_calls": tool_calls}
