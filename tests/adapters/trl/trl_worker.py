@@ -14,6 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl.generation.vllm_generation import VLLMGeneration
 
 from adapters.trl import Rollouts
+from tests.adapters.conftest import NOTES
 from tests.adapters.trl.scripted_rollouts import Speaker, answers, one_right, scripted_trainer
 from tests.adapters.trl.scripted_trl import call
 
@@ -102,6 +103,7 @@ def main(folder: Path, out: Path, script: str, options: dict[str, Any]) -> None:
         AutoTokenizer.from_pretrained(folder / "model"),
         out / "run",
         globals().get(script),
+        env_id=NOTES,
         **options,
     )
     trainer.add_callback(Damage(broken, rank=1))
