@@ -1,10 +1,9 @@
 """GRPO on a tool environment with TRL's own `GRPOTrainer`.
 
-Two lines are ours: `environment_factory` makes the class that TRL builds one of per rollout, and
-`training_dataset` makes prompts whose rows name a task, so that a group shares one question. All
-else is TRL as its manual has it. The model is the tiny one, from scratch, after a few steps of
-imitation, so that this runs on a CPU; give a folder or a hub id for another one. It needs the
-extra `train`.
+`Rollouts` plays the episodes and gives their scores as rewards, `grpo_config` makes a `GRPOConfig`
+with safe defaults, and `GuardCallback` checks each update. The model is the tiny one, from scratch,
+after a few steps of imitation, so that this runs on a CPU; give a folder or a hub id for another
+one. It needs the extra `train`.
 
     python examples/trl_grpo.py
     python examples/trl_grpo.py --steps 20 --warmup 300
@@ -14,11 +13,10 @@ extra `train`.
 import argparse
 import tempfile
 
-import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
-from adapters.trl import environment_factory, training_dataset
+from adapters.trl import GuardCallback, Rollouts, grpo_config
 from toolgym.registration import make
 
 ENV_ID = "sqlgym/Explore-v0"
@@ -41,8 +39,13 @@ def tiny_model(warmup: int):
     return model, tokenizer
 
 
+def print_step(step: int, metrics: dict[str, float], episodes: list) -> None:
+    """Print the mean reward of a step, and how many calls were valid."""
+    print(f"step {step}: reward {metrics['reward']:+.3f}, valid calls {metrics['validity']:.0%}")
+
+
 def main(model_name: str | None, steps: int, warmup: int) -> None:
-    """Train for some steps and print what TRL logged."""
+    """Train for some steps and print the metrics of each."""
     if model_name is None:
         model, tokenizer = tiny_model(warmup)
         options = {"dataset": "tiny", "step_limit": 6}
@@ -51,35 +54,28 @@ def main(model_name: str | None, steps: int, warmup: int) -> None:
         tokenizer = AutoTokenizer.from_pretrained(model_name)
         options = {"dataset": "bundled"}
 
+    rollouts = Rollouts(ENV_ID, options)
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
-            model=model,
-            processing_class=tokenizer,
-            environment_factory=environment_factory(ENV_ID, **options),
-            train_dataset=training_dataset(ENV_ID, n=32, **options),
-            args=GRPOConfig(
+            model,
+            args=grpo_config(
                 output_dir=folder,
                 max_steps=steps,
                 num_generations=4,
-                per_device_train_batch_size=8,
-                max_completion_length=256,
-                max_tool_calling_iterations=8,
+                gradient_accumulation_steps=2,
+                max_completion_length=512,
                 learning_rate=1e-4,
-                scale_rewards="none",  # a group's small lead stays small
-                loss_type="dr_grpo",
-                remove_unused_columns=False,  # `reset` needs the column task_id
-                logging_steps=1,
-                report_to="none",
+                beta=0.0,  # no reference model, which TRL would load by the model's name
                 save_strategy="no",
-                use_cpu=not torch.cuda.is_available(),
-                bf16=torch.cuda.is_available(),
-                gradient_checkpointing=False,
+                disable_tqdm=True,
             ),
+            rollout_func=rollouts,
+            reward_funcs=rollouts.score,
+            train_dataset=rollouts.dataset(32),
+            processing_class=tokenizer,
+            callbacks=[GuardCallback(rollouts, on_step=print_step)],
         )
         trainer.train()
-    for log in trainer.state.log_history[:-1]:
-        failures = log.get("tools/failure_frequency", 0.0)
-        print(f"step {log['step']}: reward {log['reward']:+.3f}, tool failures {failures:.2f}")
 
 
 if __name__ == "__main__":

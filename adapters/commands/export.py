@@ -85,7 +85,7 @@ Trainer = Annotated[
 ]
 Final = Annotated[
     str,
-    typer.Option(help="Text of a last turn without a call, which TRL needs; empty for no turn."),
+    typer.Option(help="Text of a last turn without a call, for TRL's own tool loop; may be empty."),
 ]
 ArgumentsName = Annotated[
     str,

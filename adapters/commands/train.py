@@ -252,7 +252,7 @@ def command(
         toolgym train sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
         toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
-        toolgym train sqlgym/Explore-v0 --set dynamic_sampling=true --set beta=0.02
+        toolgym train sqlgym/Explore-v0 --set max_draws=2 --set beta=0.02
         toolgym train sqlgym/Explore-v0 --set sft_learning_rate=0.004 --show-settings
         toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=spider
         toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard

@@ -438,10 +438,11 @@ def _number(value: float | None) -> str:
 
 
 def needs_of(trainer: str) -> Needs:
-    """The needs of a trainer: `needs(model, tokenizer, env)` raises where they are not met.
+    """The function that raises `ConfigurationError` if a trainer cannot use a model.
 
-    Both want a tool turn to be a clean difference of two renderings; the reference trainer keeps a
-    cache over all turns, and tries the model as well.
+    Both trainers append results to the tokens that were sampled, so both check the chat template.
+    The reference trainer checks the model as well; with TRL, a model whose KV cache cannot be used
+    generates one rollout after another.
     """
     return _of_the_reference if trainer == "reference" else check_template
 

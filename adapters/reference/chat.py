@@ -43,7 +43,7 @@ _USER: Final[Message] = {"role": "user", "content": _WORD}
 _ASSISTANT: Final[Message] = {"role": "assistant", "content": _WORD}
 _ADVICE = (
     "take --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
-    " model, or one made for training), or use --trainer trl"
+    " model, or one made for training)"
 )
 
 

@@ -106,6 +106,11 @@ class Player:
         self._threads = ThreadPoolExecutor(workers)
 
     @property
+    def stop(self) -> frozenset[int]:
+        """The tokens that end a turn."""
+        return self._chat.stop
+
+    @property
     def env(self) -> ToolEnv[Any]:
         """The first of the player's environments."""
         return self._envs[0]

@@ -127,13 +127,13 @@ def sft_dataset(
         seed: Their order, and the seeds of the policy's situations.
         policy: Who plays. None is the environment's expert, of whom only right answers are kept; of
             any other policy every scored episode is kept. An action without text ends its episode.
-        final: A last assistant turn. TRL's rollouts go on until a turn without a call, so the model
-            has to learn one; None leaves it out.
+        final: A last assistant turn. TRL's own tool loop goes on until a turn without a call, so
+            the model has to learn one; None leaves it out.
         env_kwargs: For `gym.make`.
 
     Returns:
-        Columns `messages` and `tools` (the environment's schemas, which are also what it is
-        prompted with in evaluation and by `build_trainer`).
+        Columns `messages` and `tools` (the environment's schemas, which are also in the
+        prompts of evaluations and of `Rollouts`).
 
     Raises:
         ConfigurationError: `n` is below 1, no task is playable, or the environment has no expert.

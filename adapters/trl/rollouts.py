@@ -193,7 +193,10 @@ class Rollouts:
         output: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         for index, group in enumerate(groups):
             for rollout in group:
+                # TRL excludes completions that do not end with the end of a turn, finished or not.
+                is_cut = rollout.tokens.tokens[-1:] and rollout.tokens.tokens[-1] not in player.stop
                 is_left_out = index >= live or not is_in_loss(rollout, unfinished)
+                is_left_out = is_left_out or bool(is_cut and not unfinished)
                 _append(output, rollout, is_left_out, self._filler)
         self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
@@ -301,7 +304,7 @@ class Rollouts:
             template_options=trainer.args.chat_template_kwargs,
         )
         task_id = self._task_id(prompt)
-        player.check(task_id, with_model=not trainer.use_vllm)
+        player.check(task_id, with_model=False)  # the engine finds a way for every model
         args, length = trainer.args, trainer.args.max_completion_length
         adapters = getattr(trainer.model, "peft_config", {}).values()
         load = Load(

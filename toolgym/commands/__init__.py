@@ -159,8 +159,8 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
 
     >>> settings_of(["match=spider", 'tools=["answer"]'])
     {'match': 'spider', 'tools': ['answer']}
-    >>> settings_of(["dynamic_sampling=False"])
-    {'dynamic_sampling': False}
+    >>> settings_of(["shuffle_dataset=False"])
+    {'shuffle_dataset': False}
     """
     settings: dict[str, Any] = {}
     for pair in pairs or ():

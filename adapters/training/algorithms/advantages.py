@@ -6,7 +6,7 @@ out of all statistics. Statistics are over all rollouts passed, so gather those 
 first.
 
 Dividing by the standard deviation of a group erases the size of its differences: in groups of two
-every advantage is .707 or -.707, whatever the rewards. The trainers therefore use
+every advantage is .707 or -.707, whatever the rewards. The reference trainer therefore uses
 `batch_normalized_baseline` by default: centered by group, scaled by batch, with a floor.
 """
 

@@ -213,29 +213,23 @@ def _call_text(call: ToolCall) -> str:
     return f"{call.name}({call.arguments})" + (f" [{remark}]" if remark else "")
 
 
-def check_trainer(
+def check_rollouts(
     env: ToolEnv[Any],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     needs: Needs,
-    trainer: str,
 ) -> Iterator[Finding]:
-    """A trainer can keep rollouts as the tokens that were sampled, results appended to them.
+    """Rollouts can be kept as the tokens that were sampled, results appended to them.
 
     Args:
-        env: After `reset`.
-        needs: Tries it.
-        trainer: Who trains; "reference" cannot do without, TRL gets along.
+        env: The environment, after `reset`.
+        needs: Raises `ConfigurationError` if they cannot.
     """
     try:
         needs(model, tokenizer, env)
     except ConfigurationError as problem:
-        refused = f"The reference trainer would refuse this model: {problem}"
-        if trainer == "reference":
-            advice = f"{_OTHER_TEMPLATE} Or train with --trainer trl."
-            yield Finding("tool_turn", "no-go", refused, advice)
-        else:
-            yield Finding("tool_turn", "warn", f"TRL gets along. {refused}", _OTHER_TEMPLATE)
+        refused = f"The trainers refuse this model: {problem}"
+        yield Finding("tool_turn", "no-go", refused, _OTHER_TEMPLATE)
 
 
 # Room: whether a rollout fits into its tokens, by the transcripts of an expert.

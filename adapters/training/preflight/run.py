@@ -33,10 +33,10 @@ from adapters.training.preflight.call_formats import (
 from adapters.training.preflight.chat_format import (
     Needs,
     check_prompt,
+    check_rollouts,
     check_room,
     check_round_trip,
     check_schemas,
-    check_trainer,
     completion_lengths,
     expert_transcripts,
     shows_arguments,
@@ -192,7 +192,7 @@ def _before_playing(
         findings += check_memory(needed, float(held))
     findings += check_dtype(str(model.dtype).removeprefix("torch."))
     if needs is not None:
-        findings += check_trainer(env, model, tokenizer, needs, settings.trainer)
+        findings += check_rollouts(env, model, tokenizer, needs)
     transcripts = expert_transcripts(settings, env, scope.transcripts)
     findings += check_round_trip(env, transcripts, model, tokenizer)
     lengths = completion_lengths(transcripts, env, tokenizer)
