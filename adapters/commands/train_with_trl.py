@@ -159,6 +159,10 @@ def check_settings(settings: TrainSettings) -> GuardConfig:
     adapter_config(settings)
     own, options = _divided(settings, Path("checkpoints"))
     grpo_config(**options)
+    for name in ("max_draws", "workers", "snapshot_steps"):
+        value, is_number = own[name], isinstance(own[name], int | float)
+        if (value is not None or name != "max_draws") and not (is_number and value >= 1):
+            raise ConfigurationError(f"{name} must be at least 1; got {value!r}.")
     return guard_config(own["guards"])
 
 

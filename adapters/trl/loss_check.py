@@ -1,10 +1,11 @@
 """`LossCheck`: compares what TRL trains on with the rollouts that were played.
 
 TRL's own code lies between the rollouts and the loss, and may change with a release. So the first
-batch of a run is checked where it matters, at the gradient: a hook on the output of the model sees
-the gradient of each token's log-probability. It has to be zero for all tokens but those that the
-policy sampled, and it has to raise the tokens of rollouts that did better than their group, and
-lower those of the others. Later batches give the metric `mismatch` by the same hook.
+batch of a run with anything to learn is checked where it matters, at the gradient: a hook on the
+output of the model sees the gradient of each token's log-probability. It has to be zero for all
+tokens but those that the policy sampled, and it has to raise the tokens of rollouts that did better
+than their group, and lower those of the others. Later batches give the metric `mismatch` by the
+same hook.
 """
 
 from __future__ import annotations
@@ -75,9 +76,10 @@ class LossCheck:
             output: What `Rollouts` returns to TRL.
             size: Size of the groups.
         """
-        if self._is_first and self._expected:
+        learned = [each for each in self._expected if any(each.mask) and abs(each.lead) >= 1e-6]
+        if self._is_first and learned:
             self._is_first = False
-            if not any(each.seen for each in self._expected):
+            if not any(each.seen for each in learned):
                 _logger.warning(
                     "The first batch was not checked, and `mismatch` is not measured: the output of"
                     " the model has neither `log_probs` nor `logits` in TRL's loss, as with"

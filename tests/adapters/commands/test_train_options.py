@@ -4,7 +4,6 @@ import json
 import logging
 import warnings
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +18,12 @@ from adapters.commands.train_options import (
     read_config,
 )
 from adapters.commands.train_run import reference_options
-from adapters.commands.train_with_trl import check_settings, grpo_options, quiet_libraries
+from adapters.commands.train_with_trl import (
+    ROLLOUT_OPTIONS,
+    check_settings,
+    grpo_options,
+    quiet_libraries,
+)
 from adapters.reference.losses import LOSSES
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.settings import (
@@ -27,8 +31,7 @@ from adapters.training.runs.settings import (
     read_settings,
     resolve,
 )
-from adapters.trl import StableGRPOConfig
-from adapters.trl.settings import grpo_config
+from adapters.trl import grpo_config
 from tests.toolgym.commands.command_line import run_here
 from toolgym import ConfigurationError
 from toolgym.runs.checkpoints import write_origin
@@ -187,25 +190,19 @@ def test_every_argument_of_trls_config_can_be_reached() -> None:
         *arguments_of("trl")
     }
     assert {"max_steps", "num_generations", "vllm_mode"} < {*arguments_of("trl")} & {*OWN_OPTIONS}
-
-
-def config_of(tmp_path: Path, **given: Any) -> StableGRPOConfig:
-    settings = resolve(EXPLORE, **given)
-    made = grpo_config(grpo_options(settings, tmp_path), step_limit=5)
-    assert isinstance(made, StableGRPOConfig)
-    return made
+    assert {"max_draws", "workers", "guards", "snapshot_steps"} < {*arguments_of("trl")}
 
 
 def test_both_trainers_have_the_same_defaults(tmp_path: Path) -> None:
     """As far as a setting of the one has a counterpart in the other."""
-    one, other = config_of(tmp_path), reference_options(resolve(EXPLORE))
+    one = grpo_config(**grpo_options(resolve(EXPLORE), tmp_path))
+    other = reference_options(resolve(EXPLORE))
     assert one.loss_type == other.loss.name
     assert one.beta == other.loss.beta
     assert (one.epsilon, one.epsilon_high) == LOSSES[other.loss.name][1:]
-    assert (one.estimator, one.advantage_clip) == (other.advantages, other.advantage_limit)
     assert one.mask_truncated_completions is not other.learn_from_unfinished
-    assert other.max_draws == one.max_draws
-    assert one.guard_config() == other.guards
+    assert other.max_draws == ROLLOUT_OPTIONS["max_draws"]
+    assert check_settings(resolve(EXPLORE)) == other.guards
     rollouts = other.prompts * other.group_size
     assert (one.num_generations, one.generation_batch_size) == (other.group_size, rollouts)
     assert (one.adam_beta1, one.adam_beta2) == other.betas
@@ -223,6 +220,12 @@ def test_an_adapter_learns_at_ten_times_the_rate_unless_a_rate_is_given() -> Non
 
 
 def test_what_the_trainer_refuses_is_told_before_a_run_begins() -> None:
+    with pytest.raises(ConfigurationError, match="idle_stebs"):
+        check_settings(resolve(EXPLORE, trainer_options={"guards": {"idle_stebs": 3}}))
+    for own in ({"max_draws": 0.5}, {"max_draws": "3"}, {"workers": 0}, {"snapshot_steps": None}):
+        with pytest.raises(ConfigurationError, match=r"must be at least 1; got"):
+            check_settings(resolve(EXPLORE, trainer_options=own))
+    check_settings(resolve(EXPLORE, trainer_options={"max_draws": None}))
     with pytest.raises(ConfigurationError, match=r"37 of its 38"):
         check_settings(resolve(EXPLORE, group_size=2, trainer_options={"scale_rewards": "group"}))
     with pytest.raises(ConfigurationError, match=r"trl\[vllm\]"):

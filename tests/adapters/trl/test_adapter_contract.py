@@ -1,7 +1,8 @@
 """The contract of an adapter, for the class that TRL gets: by whole messages, and by single calls.
 
-Our trainers give a message to `_play_message` as it was written (`adapters.trl.tool_loop`). A plain
-`GRPOTrainer` reads calls by itself, looks each up among the methods of the object, and calls it.
+`GRPOTrainer` reads calls by itself, looks each up among the methods of the object, and calls it. By
+a tokenizer of `with_call_reading` a message reaches `_play_message` as it was written. `Rollouts`
+plays as the reference trainer does, whose contract it has.
 """
 
 import math
@@ -13,6 +14,7 @@ from adapters.trl import CallRefused, RolloutEnvironment, environment_factory
 from tests.adapters.conftest import Hold
 from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, json_calls, played_in
 from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
+from toolgym.calls import parse_calls
 
 OWN_READER = "TRL reads calls by itself, and what it cannot read ends the rollout"
 OWN_NAMES = "TRL answers a name that no method has in its own words"
@@ -23,9 +25,21 @@ ONE_BY_ONE = {
 }
 
 
+BY_MESSAGES = {
+    "no_call": "TRL ends a rollout at a message without a call",
+    "strict_parsing": "with strict parsing all reading is left to TRL",
+}
+
+
 def play_messages(script: ScriptedEpisode) -> Played:
     rollout, prompt = begun(script)
-    turns = [turn_of(rollout, rollout._play_message(message)) for message in script.messages]
+    if rollout._parsing == "strict":
+        raise NotCarried("a message")
+    turns: list[PlayedTurn | None] = []
+    for message in script.messages:
+        if not parse_calls(message, rollout._tools):
+            raise NotCarried("a message without a call")
+        turns.append(turn_of(rollout, rollout._play_message(message)))
     return closed(rollout, prompt, turns)
 
 
@@ -62,7 +76,7 @@ def turn_of(rollout: Any, results: list[str]) -> PlayedTurn | None:
     if rollout._fault:
         return None
     episode = rollout._playing.episode
-    known = PlayedTurn.of(episode.turns[-1], rollout._is_over())
+    known = PlayedTurn.of(episode.turns[-1], episode.over)
     return PlayedTurn("\n\n".join(results), known.reward, known.repairs, known.errors, known.over)
 
 
@@ -73,8 +87,8 @@ def closed(rollout: Any, prompt: str, turns: list[PlayedTurn | None]) -> Played:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
-def test_by_messages_nothing_is_lost(hold: Hold, script: ScriptedEpisode) -> None:
-    hold("trl", play_messages, script, {})
+def test_by_messages_every_call_is_carried(hold: Hold, script: ScriptedEpisode) -> None:
+    hold("trl", play_messages, script, BY_MESSAGES)
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)

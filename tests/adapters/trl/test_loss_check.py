@@ -156,6 +156,27 @@ def test_a_model_whose_output_shows_no_tokens_is_warned_about(
     assert "mismatch" not in trainer.seen[0]
 
 
+def test_a_batch_in_which_nothing_is_learned_is_not_the_first_one(
+    tiny_model: Any, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def late(speaker: Speaker) -> list[str]:
+        return answers(99) if speaker.step == 1 else script(speaker)
+
+    trainer = scripted_trainer(
+        tiny_model,
+        tokenizer,
+        tmp_path,
+        late,
+        settings={"max_steps": 2},
+        rollouts={"max_draws": 1.0},
+        trainer_class=WithoutMask,
+    )
+    with pytest.raises(ConfigurationError, match="did not sample"):
+        trainer.train()
+    assert trainer.state.global_step == 1
+    assert "The first batch was not checked" not in caplog.text
+
+
 def test_a_difference_between_sampling_and_training_is_measured(
     tiny_model: Any, tokenizer: Any, tmp_path: Path
 ) -> None:

@@ -9,223 +9,114 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra `train`")
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from tests.adapters.trl import trl_worker
 from tests.adapters.trl.processes import launch
-from tests.adapters.trl.scripted_trl import prompt_text, same, scripted
-from tests.adapters.trl.trl_worker import lively
+from tests.adapters.trl.scripted_trl import same
 
 pytestmark = pytest.mark.torch
 
-SETTINGS: dict[str, Any] = {
-    "num_generations": 4,
-    "max_steps": 1,
-    "beta": 0.01,
-    "learning_rate": 1e-3,
-    "use_cpu": True,
-    "shuffle_dataset": False,
-    "optim": "sgd",
-}
-
 
 @pytest.fixture
-def folder(make_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
+def folder(read_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
     """A model and its tokenizer."""
-    tokenizer = make_tokenizer(texts=(prompt_text(make_tokenizer()),))
-    tiny_model.resize_token_embeddings(len(tokenizer))
+    tiny_model.resize_token_embeddings(len(read_tokenizer))
     tiny_model.save_pretrained(tmp_path / "model")
-    tokenizer.save_pretrained(tmp_path / "model")
+    read_tokenizer.save_pretrained(tmp_path / "model")
     return tmp_path
 
 
-def run(folder: Path, name: str, processes: int, script: str, **settings: Any) -> Path:
-    """A training by `trl_worker`, whose settings may have some of the worker's own."""
-    out = folder / name
-    out.mkdir(exist_ok=True)
-    told = json.dumps({**SETTINGS, "ddp_backend": "gloo", **settings})
-    launch(out, processes, "tests.adapters.trl.trl_worker", str(folder), str(out), script, told)
-    return out
+class Process:
+    """What a process of a training left behind: weights after each step, and what it was told."""
+
+    def __init__(self, out: Path, rank: int) -> None:
+        self.weights: list[dict[str, torch.Tensor]] = torch.load(out / f"weights-{rank}.pt")
+        self.told: dict[str, Any] = json.loads((out / f"told-{rank}.json").read_text())
 
 
-def weights(out: Path, rank: int = 0) -> dict[str, torch.Tensor]:
+def run(folder: Path, processes: int, script: str, **options: Any) -> list[Process]:
+    """A training by `trl_worker`."""
+    out = folder / f"{script}-{processes}"
+    out.mkdir()
+    if processes == 1:
+        trl_worker.main(folder, out, script, options)
+        return [Process(out, 0)]
+    options["settings"]["ddp_backend"] = "gloo"
+    given = str(folder), str(out), script, json.dumps(options)
+    launch(out, processes, "tests.adapters.trl.trl_worker", *given)
     assert (out / "returncode").read_text() == "0", (out / "stderr").read_text()[-3000:]
-    held: dict[str, torch.Tensor] = torch.load(out / f"weights-{rank}.pt")
-    return held
+    return [Process(out, rank) for rank in range(processes)]
 
 
-def told(out: Path, rank: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / f"told-{rank}.json").read_text())
-    return found
+def furthest(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> float:
+    return max(float((one[name] - other[name]).abs().max()) for name in one)
 
 
 @pytest.mark.integration
 def test_an_update_split_over_two_processes_is_the_update_of_one(folder: Path) -> None:
-    seen: list[dict[str, float]] = []
-    alone = scripted(
-        AutoModelForCausalLM.from_pretrained(folder / "model"),
-        AutoTokenizer.from_pretrained(folder / "model"),
-        folder / "alone",
-        lively,
-        settings={**SETTINGS, "per_device_train_batch_size": 16},
-        on_metrics=lambda step, numbers: seen.append(numbers),
+    settings = {"optim": "sgd", "learning_rate": 0.1, "beta": 0.01}
+    (alone,) = run(folder, 1, "lively", settings={**settings, "per_device_train_batch_size": 16})
+    both = run(folder, 2, "lively", settings=settings)
+
+    assert [each.told["processes"] for each in both] == [2, 2]
+    assert furthest(alone.weights[1], alone.weights[0]) > 1e-3
+    for process in both:
+        assert furthest(process.weights[1], alone.weights[1]) < 1e-6
+    (one,), (split,) = alone.told["metrics"], both[0].told["metrics"]
+    clock = {"rollout_seconds", "update_seconds", "peak_memory"}
+    assert {key: split[key] for key in split.keys() - clock} == pytest.approx(
+        {key: one[key] for key in one.keys() - clock}, rel=1e-4, abs=1e-6
     )
-    alone.train()
-    both = run(folder, "both", 2, "lively", per_device_train_batch_size=8)
-    assert told(both)["world"] == 2
-    expected = dict(alone.model.named_parameters())
-    for rank in (0, 1):
-        found = weights(both, rank)
-        assert found.keys() == expected.keys()
-        for name, weight in expected.items():
-            assert (found[name] - weight).abs().max() < 1e-6, name
-    (ones,), (twos,) = seen, told(both)["numbers"]
-    for key in ("reward", "dead_groups", "validity", "learnt_tokens", "drawn_groups", "updates"):
-        assert ones[key] == twos[key], key
-    for key in ("grad_norm", "entropy"):
-        assert twos[key] == pytest.approx(ones[key], rel=1e-5)
 
 
-@pytest.mark.nightly
-def test_two_processes_draw_equally_often_and_agree_on_everything(folder: Path) -> None:
-    settings = {"per_device_train_batch_size": 8, "max_steps": 4, "max_draws": 4.0}
-    out = run(folder, "dead", 2, "half_dead", **settings)
-    one, other = weights(out, 0), weights(out, 1)
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    here, there = told(out, 0), told(out, 1)
-    assert here["world"] == there["world"] == 2
-    assert here["guards"] == there["guards"]
-    assert here["refills"] == there["refills"]
-    assert here["batches"] == there["batches"] > 4
-    numbers = here["numbers"]
-    assert sum(line["dropped_groups"] for line in numbers) > 0
-    assert all(line["masked_groups"] == 0 for line in numbers)
-    kept = [
-        line["drawn_groups"] - line["dropped_groups"] - line["surplus_groups"] for line in numbers
+@pytest.mark.integration
+def test_two_processes_draw_equally_often_and_go_back_to_the_same_weights(folder: Path) -> None:
+    one, other = run(
+        folder,
+        2,
+        "half_dead",
+        settings={"max_steps": 6},
+        rollouts={"max_draws": 4.0},
+        rows=24,
+        broken=[3, 4, 5],
+    )
+
+    needs = [
+        [sum(int(task[-1]) % 2 for task in batch["tasks"]) for batch in process.told["played"]]
+        for process in (one, other)
     ]
-    assert kept == [4.0] * 4
+    assert any(here != there for here, there in zip(*needs, strict=True))
+    metrics = [[each["metrics"] for each in process.told["played"]] for process in (one, other)]
+    for here, there in zip(*metrics, strict=True):
+        assert here | {"rollout_seconds": 0} == there | {"rollout_seconds": 0}
+        assert here["masked_groups"] == 0
+        assert here["drawn_groups"] - here["dropped_groups"] - here["surplus_groups"] == 4
+    assert one.told["guards"] == other.told["guards"]
+    assert [line["skipped_updates"] for line in one.told["metrics"]] == [0, 0, 1, 2, 3, 3]
+    assert [line["roll_backs"] for line in one.told["metrics"]] == [0, 0, 0, 0, 1, 1]
+    for here, there in zip(one.weights, other.weights, strict=True):
+        assert same(here, there)
+    assert same(one.weights[4], one.weights[2])
+    assert not same(one.weights[6], one.weights[5])
 
 
 @pytest.mark.nightly
 def test_with_a_vllm_server_each_rollout_gets_its_own_words_however_long_others_play(
     folder: Path,
 ) -> None:
-    """Up to the server it is TRL's own code, which by itself deals out the words of others."""
-    settings = {"per_device_train_batch_size": 12, "dynamic_sampling": False}
-    out = run(folder, "served", 2, "server", **settings)
-    here, there = weights(out, 0), weights(out, 1)
-    assert all(torch.equal(here[name], there[name]) for name in here)
-    ranks = [told(out, 0), told(out, 1)]
-    for rank in ranks:
-        assert rank["world"] == 2
-        assert rank["correct"] == [place % 4 == 0 for place in range(12)]
-    turns = [rank["turns"] for rank in ranks]
-    assert sorted(turns[0] + turns[1]) == sorted([1, 2, 3] * 8)
-    assert turns[0] != turns[1]
-    most = [max(sum(n > i for n in rank["turns"]) for rank in ranks) for i in (1, 2)]
-    assert ranks[0]["asked"] == [6, *(2 * n for n in most)]
-    (numbers,) = ranks[0]["numbers"]
-    assert numbers["accuracy"] == 0.25
-    assert numbers["answered"] == numbers["validity"] == 1.0
-    assert numbers["tool_failures"] == 0.0
+    """Up to the server's client it is TRL's own code, which deals the turns out by position."""
+    settings = {"per_device_train_batch_size": 12}
+    processes = run(folder, 2, "server", settings=settings, guards={"only_warn": True})
 
-
-# A model in shards
-
-FSDP2: dict[str, Any] = {
-    "fsdp": True,
-    "fsdp_config": {
-        "version": 2,
-        "auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
-        "state_dict_type": "SHARDED_STATE_DICT",  # of checkpoints, as accelerate launch has it
-    },
-}
-LOADED_CUT = {"loaded_cut": True}  # by transformers, with no help of accelerate
-FAULTY: dict[str, Any] = {
-    "per_device_train_batch_size": 8,
-    "max_steps": 6,
-    "optim": "adamw_torch",
-    "lr_scheduler_type": "linear",
-    "snapshot_steps": 1,
-    "snapshot_keep": 9,
-    "save_strategy": "steps",
-    "save_steps": 2,
-}
-LORA: dict[str, Any] = {"r": 4, "target_modules": ["q_proj", "v_proj", "down_proj"]}
-
-
-def states(out: Path, rank: int = 0) -> list[dict[str, Any]]:
-    """Weights and moments after each step, 0 for before the first, whole in either case."""
-    assert (out / "returncode").read_text() == "0", (out / "stderr").read_text()[-3000:]
-    held: list[dict[str, Any]] = torch.load(out / f"states-{rank}.pt")
-    return held
-
-
-def furthest(ones: dict[str, torch.Tensor], others: dict[str, torch.Tensor]) -> float:
-    assert ones.keys() == others.keys()
-    return max(float((ones[name] - others[name]).abs().max()) for name in ones)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("way", "lora"),
-    [(FSDP2, None), (FSDP2, LORA), (LOADED_CUT, None)],
-    ids=["accelerate", "accelerate with lora", "transformers"],
-)
-def test_an_update_of_shards_is_the_update_of_the_whole(
-    folder: Path, way: dict[str, Any], lora: Any
-) -> None:
-    alone = run(folder, "alone", 1, "lively", per_device_train_batch_size=16, lora=lora)
-    cut = run(folder, "cut", 2, "lively", per_device_train_batch_size=8, lora=lora, **way)
-    assert furthest(weights(cut), weights(alone)) < 1e-6
-    assert same(weights(cut, 0), weights(cut, 1))
-    assert furthest(weights(cut), states(cut)[0]["weights"]) > 1e-6
-    (ones,), (twos,) = told(alone)["numbers"], told(cut)["numbers"]
-    assert (told(alone)["sharded"], told(cut)["sharded"]) == (False, True)
-    for key in ("reward", "learnt_tokens", "nonfinite_gradients", "nonfinite_weights", "kl"):
-        assert ones[key] == twos[key], key
-    for key in ("grad_norm", "entropy"):
-        assert twos[key] == pytest.approx(ones[key], rel=1e-5)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("way", [FSDP2, LOADED_CUT], ids=["accelerate", "transformers"])
-def test_processes_that_share_a_model_may_generate_turns_of_unequal_length(
-    folder: Path, way: dict[str, Any]
-) -> None:
-    """Each token needs all shards, so the one that is done goes on until the other is, too."""
-    settings = {"dynamic_sampling": False, "per_device_train_batch_size": 4, "beta": 0.0}
-    out = run(folder, "unequal", 2, "unequal", **settings, **way)
-    assert same(weights(out, 0), weights(out, 1))
-    assert [told(out, rank)["generated"] for rank in (0, 1)] == [[4] * 4, [12] * 4]
-    assert told(out, 0)["guards"] == told(out, 1)["guards"]
-
-
-@pytest.mark.nightly
-def test_a_nan_in_one_shard_is_skipped_rolled_back_and_learnt_from_slower_everywhere(
-    folder: Path,
-) -> None:
-    """As in two processes that hold all weights; and a run that was killed finds its snapshots."""
-    plain = run(
-        folder, "plain", 2, "lively", faults={"steps": [3, 4, 5], "ranks": [0, 1]}, **FAULTY
-    )
-    fault = {"steps": [3, 4, 5], "ranks": [1]}
-    cut = run(folder, "cut", 2, "lively", faults=fault, **FAULTY, **FSDP2)
-    told_of = [told(cut, rank) for rank in (0, 1)]
-    assert told_of[0]["guards"] == told_of[1]["guards"]
-    numbers, of_plain = told_of[0]["numbers"], told(plain)["numbers"]
-    for key in ("updates", "skipped_updates", "roll_backs", "learning_rate_scale"):
-        assert [line[key] for line in numbers] == [line[key] for line in of_plain], key
-    assert [line["nonfinite_gradients"] for line in numbers] == [0, 0, 1, 1, 1, 0]
-    assert [line["roll_backs"] for line in numbers] == [0, 0, 0, 0, 1, 1]
-    assert numbers[-1]["learning_rate_scale"] == 0.5
-    after = states(cut)
-    assert same(after[3], after[2])
-    assert same(after[4], after[2])
-    assert same(after[5], after[1])
-    for step, (ours, theirs) in enumerate(zip(after, states(plain), strict=True)):
-        assert furthest(ours["weights"], theirs["weights"]) < 1e-5, step
-    run(folder, "killed", 2, "lively", killed_at=2, **FAULTY, **FSDP2)
-    assert not list((folder / "killed").glob("told-*"))
-    resumed = run(folder, "killed", 2, "lively", faults=fault, **FAULTY, **FSDP2)
-    assert same(states(resumed), after[2:])
-    assert told(resumed)["guards"] == told_of[0]["guards"]
+    turns = []
+    for process in processes:
+        (played,) = process.told["played"]
+        assert [score > 0.9 for score in played["scores"]] == [True, False, False, False] * 3
+        expected = [1 + int(task[-1]) // 2 for task in played["tasks"] for _ in range(4)]
+        assert played["turns"] == expected
+        turns.append(expected)
+    longest = [max(sum(n > done for n in own) for own in turns) for done in range(3)]
+    assert sorted(turns[0]) != sorted(turns[1])
+    assert processes[0].told["asked"] == [2 * n for n in longest]
+    assert same(processes[0].weights[1], processes[1].weights[1])
+    assert not same(processes[0].weights[1], processes[0].weights[0])

@@ -1,13 +1,12 @@
-"""With a version of TRL that nobody has read the trainers step aside, and the environment goes on.
+"""Later versions of TRL, and none: the installed one under another number, or one that is broken.
 
-The newer version is the one that is installed, under another number: what `importlib.metadata`
-finds first on the path.
+Another version is metadata that a process finds first on its path.
 """
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,70 +14,54 @@ import pytest
 
 pytest.importorskip("trl", reason="needs the extra `train`")
 
-import adapters.trl
-from adapters.trl import RolloutEnvironment, ToolGRPOTrainer, environment_factory
-from tests.toolgym.commands.command_line import run_here
-from toolgym import ConfigurationError
+from toolgym.runs.run import Run
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.integration]
 
 ROOT = Path(__file__).resolve().parents[3]
-NEWER = "1.999.0"
 
 
-@pytest.fixture
-def newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a newer version of TRL, which this process finds first."""
-    folder = tmp_path / "site"
-    facts = folder / f"trl-{NEWER}.dist-info"
+def run_with(first: Path, *words: object) -> str:
+    """Run a module that finds a folder first on its path; what it prints."""
+    paths = os.pathsep.join([str(first), str(ROOT)])
+    environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+    command = [sys.executable, "-m", *map(str, words)]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=first)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("version", ["1.17.0", "2.0.0"])
+def test_a_later_version_of_trl_trains_without_a_release_of_this_package(
+    version: str, tiny_model: Any, read_tokenizer: Any, tmp_path: Path
+) -> None:
+    facts = tmp_path / "site" / f"trl-{version}.dist-info"
     facts.mkdir(parents=True)
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {NEWER}\n")
-    monkeypatch.syspath_prepend(folder)
-    for name in ("stable_trainer", "tool_trainer"):  # what is refused is not imported first
-        monkeypatch.setitem(sys.modules, f"adapters.trl.{name}", None)
-    for name in ("StableGRPOTrainer", "ToolGRPOTrainer", "build_trainer"):
-        monkeypatch.delitem(vars(adapters.trl), name, raising=False)
-    monkeypatch.delitem(sys.modules, "adapters.commands.train_with_trl", raising=False)
-    return folder
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: trl\nVersion: {version}\n")
+    tiny_model.resize_token_embeddings(len(read_tokenizer))
+    tiny_model.save_pretrained(tmp_path / "model")
+    read_tokenizer.save_pretrained(tmp_path / "model")
+
+    settings = json.dumps({"settings": {"max_steps": 2}})
+    worker = "tests.adapters.trl.trl_worker", tmp_path, tmp_path, "lively", settings
+    run_with(tmp_path / "site", *worker)
+
+    told = json.loads((tmp_path / "told-0.json").read_text())
+    assert told["trl"] == version
+    assert [line["updates"] for line in told["metrics"]] == [1, 2]
+    assert all(line["accuracy"] == 0.25 for line in told["metrics"])
+    assert all(line["grad_norm"] > 0 for line in told["metrics"])
 
 
-@pytest.mark.usefixtures("newer")
-def test_the_trainers_refuse_a_version_that_was_not_read_and_say_what_works() -> None:
-    refused: list[Callable[[], Any]] = [
-        lambda: adapters.trl.StableGRPOTrainer,
-        lambda: adapters.trl.ToolGRPOTrainer,
-        lambda: adapters.trl.build_trainer,
-        # past the package's own door
-        lambda: ToolGRPOTrainer("no model", args=None, environment_factory=RolloutEnvironment),
-    ]
-    for wanted in refused:
-        with pytest.raises(ConfigurationError, match=NEWER) as refusal:
-            wanted()
-        said = str(refusal.value)
-        assert f"{NEWER} is installed" in said
-        assert "environment_factory" in said
-        assert "--trainer reference" in said
-    assert "Tables:" in environment_factory("sqlgym/Explore-v0", dataset="tiny")().reset()
+def test_the_reference_trainer_needs_no_trl(tmp_path: Path) -> None:
+    (tmp_path / "site" / "trl").mkdir(parents=True)
+    (tmp_path / "site" / "trl" / "__init__.py").write_text("raise ImportError('broken')\n")
 
+    small = "--demos 80 --sft-steps 2 --steps 1 --group-size 2 --prompts 2 --eval-tasks 2"
+    small += " --eval-tries 0 --step-limit 2 --max-completion-length 32 --no-preflight"
+    command = ["toolgym", "train", "sqlgym/Explore-v0", "--trainer", "reference", *small.split()]
+    run_with(tmp_path / "site", *command, "--out", tmp_path / "run")
 
-@pytest.mark.usefixtures("newer")
-def test_the_command_refuses_it_before_it_makes_a_run_folder(tmp_path: Path) -> None:
-    made = tmp_path / "run"
-
-    done = run_here("train", "sqlgym/Explore-v0", "--trainer", "trl", "--out", made)
-
-    assert done.returncode == 2, done.stderr
-    assert f"{NEWER} is installed" in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
-    assert not made.exists()
-
-
-@pytest.mark.nightly
-def test_trls_own_trainer_trains_on_the_environment_with_it(newer: Path) -> None:
-    environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(newer), str(ROOT)])}
-    script = str(ROOT / "examples" / "trl_grpo.py")
-    command = [sys.executable, script, "--steps", "1", "--warmup", "1"]
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=newer)
-
-    assert done.returncode == 0, done.stderr
-    assert "reward" in done.stdout
+    run = Run.open(tmp_path / "run")
+    assert run.is_complete
+    assert [line["step"] for line in run.metrics("grpo")] == [1]
