@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from adapters.training.runs.settings import TrainSettings
     from toolgym.runs.run import Run
 
-NEEDED: Final = ("torch", "transformers", "tokenizers", "trl", "datasets", "accelerate")
+NEEDED: Final = ("torch", "transformers", "tokenizers", "datasets", "accelerate")
 TRAINERS: Final = ("trl", "reference")
 CONTROLS: Final = ("shuffled-rewards",)
 VLLM_MODES: Final = ("colocate", "server")

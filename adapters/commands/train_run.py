@@ -7,6 +7,7 @@ kind of gain it is.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -316,6 +317,11 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
         ConfigurationError: It does not, or what it needs is not installed.
     """
     if settings.trainer == "trl":
+        if importlib.util.find_spec("trl") is None:
+            raise ConfigurationError(
+                "--trainer trl needs trl, not installed here; run: pip install 'toolgym[train]', or"
+                " take --trainer reference."
+            )
         from adapters.commands.train_with_trl import check_settings
 
         return check_settings(settings)

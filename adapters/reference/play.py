@@ -186,6 +186,7 @@ class Player:
         for rollout in started:
             episode = rollout.episode = EpisodeRecord.of(rollout.env.episode, self._env_id)
             rollout.reward = episode.score
+            rollout.unfinished = rollout.unfinished or not rollout.tokens.turns
             earned = [turn["reward"] for turn in episode.turns]
             earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
             if earned:  # a change of the score at the end of the episode goes to the last turn

@@ -21,14 +21,14 @@ pytestmark = [pytest.mark.torch, pytest.mark.integration]
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def run_with(first: Path, *words: object) -> str:
+def run_with(first: Path, *words: object, code: int = 0) -> str:
     """Run a module that finds a folder first on its path; what it prints."""
     paths = os.pathsep.join([str(first), str(ROOT)])
     environ = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
     command = [sys.executable, "-m", *map(str, words)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=first)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+    assert done.returncode == code, done.stderr[-3000:]
+    return done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("version", ["1.17.0", "2.0.0"])
@@ -54,14 +54,27 @@ def test_a_later_version_of_trl_trains_without_a_release_of_this_package(
 
 
 def test_the_reference_trainer_needs_no_trl(tmp_path: Path) -> None:
-    (tmp_path / "site" / "trl").mkdir(parents=True)
-    (tmp_path / "site" / "trl" / "__init__.py").write_text("raise ImportError('broken')\n")
+    """A finder hides TRL, as if it were not installed."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(WITHOUT_TRL)
 
     small = "--demos 80 --sft-steps 2 --steps 1 --group-size 2 --prompts 2 --eval-tasks 2"
     small += " --eval-tries 0 --step-limit 2 --max-completion-length 32 --no-preflight"
-    command = ["toolgym", "train", "sqlgym/Explore-v0", "--trainer", "reference", *small.split()]
-    run_with(tmp_path / "site", *command, "--out", tmp_path / "run")
+    command = ["toolgym", "train", "sqlgym/Explore-v0", *small.split()]
+    run_with(tmp_path / "site", *command, "--trainer", "reference", "--out", tmp_path / "run")
 
     run = Run.open(tmp_path / "run")
     assert run.is_complete
     assert [line["step"] for line in run.metrics("grpo")] == [1]
+    refused = run_with(tmp_path / "site", *command, "--out", tmp_path / "other", code=2)
+    assert "--trainer trl needs trl, not installed here" in refused
+    assert not (tmp_path / "other").exists()
+
+
+WITHOUT_TRL = """
+import importlib.machinery
+find = importlib.machinery.PathFinder.find_spec
+def find_spec(name, path=None, target=None):
+    return None if name.partition(".")[0] == "trl" else find(name, path, target)
+importlib.machinery.PathFinder.find_spec = staticmethod(find_spec)
+"""
