@@ -29,9 +29,19 @@ Script = Callable[[Speaker], list[str]]
 
 
 class ScriptedRollouts(Rollouts):
-    """Rollouts whose turns are those of a script."""
+    """Rollouts whose turns are those of a script.
+
+    Attributes:
+        outputs: What was returned to TRL, batch by batch.
+    """
 
     script: Script
+    outputs: list[dict[str, list[Any]]]
+
+    def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
+        """Play a batch, and keep what TRL gets."""
+        self.outputs.append(super().__call__(prompts, trainer))
+        return self.outputs[-1]
 
     def _prepare(self, trainer: Any, prompt: Any) -> Any:
         player = super()._prepare(trainer, prompt)
@@ -80,7 +90,7 @@ def scripted_trainer(
 ) -> Any:
     """A trainer that is ready to train by a script, and keeps what it reports in `seen`."""
     played = ScriptedRollouts(env_id, env_kwargs, **{"max_draws": None, **(rollouts or {})})
-    played.script = script
+    played.script, played.outputs = script, []
     seen: list[dict[str, float]] = []
     episodes: list[Any] = []
 
@@ -101,21 +111,8 @@ def scripted_trainer(
     )
     trainer.rollouts, trainer.guard_callback = played, callback
     trainer.seen, trainer.episodes, trainer.recorder = seen, episodes, recorded(trainer)
-    trainer.outputs = outputs_of(played)
+    trainer.outputs = played.outputs
     return trainer
-
-
-def outputs_of(rollouts: Any) -> list[dict[str, list[Any]]]:
-    """Filled with what is returned to TRL, batch by batch."""
-    outputs: list[dict[str, list[Any]]] = []
-    play = type(rollouts).__call__
-
-    def noted(self: Any, prompts: Any, trainer: Any) -> Any:
-        outputs.append(play(self, prompts, trainer))
-        return outputs[-1]
-
-    rollouts.__class__ = type("Noted", (type(rollouts),), {"__call__": noted})
-    return outputs
 
 
 def answers(value: int, *before: str) -> list[str]:
