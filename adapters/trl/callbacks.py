@@ -37,6 +37,7 @@ from toolgym.records import EpisodeRecord
 from toolgym.runs.metrics import broken, recorded
 
 STATE: Final = "toolgym"
+_CLIP_AT: Final = "_toolgym_max_grad_norm"
 _FROM_TRL: Final = {
     "loss": "loss",
     "kl": "kl",
@@ -127,7 +128,9 @@ class GuardCallback(TrainerCallback):
         if isinstance(saved, Mapping):
             self.guards.load_state_dict(saved["guards"])
             self._rollouts.load_state_dict(saved["rollouts"])
-        self._clip_at, args.max_grad_norm = args.max_grad_norm or self._clip_at, 0.0
+        # An exception may end a training before `on_train_end`, and the config be used again.
+        self._clip_at = vars(args).setdefault(_CLIP_AT, args.max_grad_norm) or 0.0
+        args.max_grad_norm = 0.0
         self._stopped = None
         if self._acts:
             self._snapshots = Snapshots(
@@ -243,7 +246,7 @@ class GuardCallback(TrainerCallback):
         Raises:
             TrainingStopped: The guards ended the run.
         """
-        args.max_grad_norm = self._clip_at
+        args.max_grad_norm = vars(args).pop(_CLIP_AT)
         if self._stopped is not None:
             raise self._stopped
         if self._snapshots is not None:
