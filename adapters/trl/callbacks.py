@@ -60,7 +60,7 @@ class GuardCallback(TrainerCallback):
     The guards see the metrics of the rollouts and the gradient of a step before its update. What
     TRL logs after an update, its KL divergence above all, they see at the next step; so they need
     `logging_steps=1`. To see the norm of the gradient before it is clipped, the callback takes
-    `max_grad_norm` over from the trainer's config while training lasts.
+    `max_grad_norm` over from the trainer's config in each step.
 
     An update is skipped by setting gradients to None, since momentum moves weights at a gradient of
     0; the learning-rate schedule waits. A roll-back restores weights, optimizer and schedule from a
@@ -97,6 +97,7 @@ class GuardCallback(TrainerCallback):
             raise ConfigurationError(f"snapshot_steps must be at least 1; got {snapshot_steps}.")
         config = guard_config(guards or {})
         self.guards = Guards(config)
+        self._fresh = {"guards": self.guards.state_dict(), "rollouts": {"refills": None}}
         self.held_out: dict[str, float] = {}
         self._acts, self._snapshot_steps = not config.only_warn, snapshot_steps
         self._rollouts, self._on_step = rollouts, on_step
@@ -124,14 +125,11 @@ class GuardCallback(TrainerCallback):
                 f" ({args.generation_batch_size} rollouts in groups of {args.num_generations}): TRL"
                 " would train zero steps. Make more with `rollouts.dataset(n)`."
             )
-        saved = (state.stateful_callbacks or {}).get(STATE)
-        if isinstance(saved, Mapping):
-            self.guards.load_state_dict(saved["guards"])
-            self._rollouts.load_state_dict(saved["rollouts"])
-        # An exception may end a training before `on_train_end`, and the config be used again.
-        self._clip_at = vars(args).setdefault(_CLIP_AT, args.max_grad_norm) or 0.0
-        args.max_grad_norm = 0.0
-        self._stopped = None
+        saved: Any = (state.stateful_callbacks or {}).get(STATE) or self._fresh
+        self.guards.load_state_dict(saved["guards"])
+        self._rollouts.load_state_dict(saved["rollouts"])
+        self._decision = self._frozen = self._stopped = None
+        self._is_stale, self._metrics, self._logged = False, {}, {}
         if self._acts:
             self._snapshots = Snapshots(
                 Path(str(args.output_dir)) / "snapshots",
@@ -140,6 +138,14 @@ class GuardCallback(TrainerCallback):
                 kwargs["lr_scheduler"],
             )
             self._snapshots.begin(state.global_step)
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        """Keep the trainer from clipping the gradient before it is measured."""
+        # An exception may end a step before `on_step_end`, and the config be used again.
+        self._clip_at = vars(args).setdefault(_CLIP_AT, args.max_grad_norm) or 0.0
+        args.max_grad_norm = 0.0
 
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -189,6 +195,7 @@ class GuardCallback(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
         """Carry out the rest of the decision, and save the state for the next checkpoint."""
+        args.max_grad_norm = vars(args).pop(_CLIP_AT)
         now = time.perf_counter()
         self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
         self._metrics["peak_memory"] = peak_memory(kwargs["model"].device)
@@ -246,7 +253,6 @@ class GuardCallback(TrainerCallback):
         Raises:
             TrainingStopped: The guards ended the run.
         """
-        args.max_grad_norm = vars(args).pop(_CLIP_AT)
         if self._stopped is not None:
             raise self._stopped
         if self._snapshots is not None:

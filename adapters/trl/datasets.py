@@ -70,7 +70,7 @@ def training_dataset(
 
 
 def task_prompts(tasks: TaskSet[Any], n: int | None, seed: int) -> Dataset:
-    """The data set of `Rollouts`: the prompt of a row is a user message with the id of a task.
+    """The data set of `Rollouts`: the prompt of a row is the id of a task.
 
     Args:
         tasks: Tasks of the environment; those that cannot be played fairly are left out.
@@ -93,7 +93,7 @@ def task_prompts(tasks: TaskSet[Any], n: int | None, seed: int) -> Dataset:
         )
         all_ids = tasks.ids
         ids = [all_ids[place] for place in stream.take(n)]
-    return Dataset.from_list([{"prompt": [{"role": "user", "content": each}]} for each in ids])
+    return Dataset.from_dict({"prompt": ids})
 
 
 def open_prompt(env: ToolEnv[Any]) -> list[Message]:

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import logging
 import math
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from toolgym.errors import ConfigurationError
 
@@ -28,6 +31,10 @@ _CURE: Final = (
     "Install a version of trl that this package is tested with (constraints.txt), report this, or"
     " train with `toolgym train --trainer reference`."
 )
+
+
+_hooks: WeakKeyDictionary[nn.Module, RemovableHandle] = WeakKeyDictionary()
+"""The hook on each model; a later trainer of the model replaces it."""
 
 
 @dataclass
@@ -67,7 +74,15 @@ class LossCheck:
         self._step, self._is_first = -1, True
         self._sums = torch.zeros(2, dtype=torch.float64)  # of k3, and number of tokens
         _check_optimizer(trainer)
-        trainer.model.register_forward_hook(self._after_forward, with_kwargs=True)
+        if (earlier := _hooks.pop(trainer.model, None)) is not None:
+            earlier.remove()
+        own = weakref.ref(self)  # neither kept alive by the model, nor copied with it
+
+        def hook(model: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:
+            if (check := own()) is not None:
+                check._after_forward(kwargs, output)
+
+        _hooks[trainer.model] = trainer.model.register_forward_hook(hook, with_kwargs=True)
 
     def expect(self, trainer: Any, output: Mapping[str, list[Any]], size: int) -> None:
         """Note the rollouts of the next updates.
@@ -100,7 +115,7 @@ class LossCheck:
         self._sums.zero_()
         return {"mismatch": total / count} if count else {}
 
-    def _after_forward(self, model: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:
+    def _after_forward(self, kwargs: Mapping[str, Any], output: Any) -> None:
         """Measure a forward pass with gradient, and check its gradient in the first batch."""
         values = getattr(output, "log_probs", None)
         values = getattr(output, "logits", None) if values is None else values
@@ -180,12 +195,12 @@ class LossCheck:
                     " the loss: its mask is not `env_mask`"
                 )
             inner, lead = own[begin - 1 : end - 1], each.lead
-            if abs(lead) < 1e-6 or not _masks_nothing_else(self._trainer):
+            if abs(lead) < 1e-6:
                 continue
             sure = torch.tensor(each.log_probs, device=own.device) < _CERTAIN
             sampled = torch.tensor(each.mask, device=own.device).bool() & sure
             missing = int((inner[sampled] == 0).sum())
-            if missing:
+            if missing and _masks_nothing_else(self._trainer):
                 raise _refusal(
                     f"{missing} of {int(sampled.sum())} tokens of a rollout are missing in the"
                     " loss: its mask is not `env_mask`, or its reward is not the score"

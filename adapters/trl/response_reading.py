@@ -16,18 +16,20 @@ from __future__ import annotations
 import copy
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from adapters.trl.environment import MESSAGE, RolloutEnvironment, WrittenMessage
 from toolgym.calls import FORMATS, ToolCall, bind_call, opened_thought, parse_calls
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.tools import ToolSpec
 
 Specs = Mapping[str, ToolSpec]
 T = TypeVar("T")
 _MARKS: Final = tuple(dict.fromkeys(mark for each in FORMATS for mark in each.marks))
+_LONGEST: Final = 20_000
+"""Characters above which transformers does not parse a message; it may take quadratic time."""
 _PLAIN: Final[dict[str, Any]] = {
     "defaults": {"role": "assistant"},
     "start_anchor_pattern": "^",
@@ -46,6 +48,7 @@ def with_call_reading(tokenizer: T) -> T:
     Returns:
         A tokenizer that differs in `parse_response` only, and there only for the tools of an
         `environment_factory` with lenient parsing. What it saves is the tokenizer that was given.
+        It cannot be combined with `GRPOTrainer(tools=...)`.
 
     Raises:
         ConfigurationError: The installed version of transformers does not parse with tools.
@@ -94,25 +97,39 @@ class _CallReading:
         owners = [getattr(tool, "__self__", None) for tool in tools or ()]
         environments = [each for each in owners if isinstance(each, RolloutEnvironment)]
         if not environments or environments[0]._parsing == "strict":
-            return parse()
+            return _parsed(parse)
+        if len(environments) < len(owners):
+            raise ToolgymError(
+                "with_call_reading gives whole messages to the environment, which does not know the"
+                " tools of GRPOTrainer(tools=...): make each a @tool of the environment."
+            )
         specs = environments[0]._tools
         text = _text_of(self, response, prefix)
         calls = parse_calls(text, specs)
         try:
-            message = parse()
+            message = _parsed(parse) if len(text) <= _LONGEST else None
         except (ValueError, TypeError):
             if not calls:
                 raise  # TRL goes on with the text
             message = None
         told = _calls_of(message)
-        known = {getattr(tool, "__name__", "") for tool in tools}
-        if any(call["name"] in known - specs.keys() for call in told):
-            return message  # a tool beside those of the environment
         if calls or not told:
             return _message(message, told, text, calls, specs)
         if any(mark in text for mark in _MARKS):
             return {"role": "assistant", "content": text}  # in a thought, or only spoken of
         return _message(message, told, told, parse_calls(told, specs), specs)
+
+
+def _parsed(parse: Callable[[], Any]) -> Any:
+    """The message as transformers parses it.
+
+    Raises:
+        ValueError: It cannot be parsed; TRL then takes it for text.
+    """
+    try:
+        return parse()
+    except RecursionError as problem:
+        raise ValueError("the message is nested too deeply") from problem
 
 
 def _text_of(tokenizer: Any, response: list[int], prefix: list[int] | None) -> str:
@@ -138,8 +155,10 @@ def _calls_of(message: Any) -> list[dict[str, Any]]:
 
 def _runs(told: list[dict[str, Any]], calls: list[ToolCall], specs: Specs) -> bool:
     """Whether TRL, which looks a tool up by its exact name, would run these calls."""
-    known = all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told)
-    return known and [bind_call(each["name"], each["arguments"], specs) for each in told] == calls
+    if not all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
+        return False
+    bound = [bind_call(each["name"], each["arguments"], specs) for each in told]
+    return repr(bound) == repr(calls)  # 10.0 and True are other values than 10 and 1
 
 
 def _message(
@@ -155,7 +174,7 @@ def _message(
         specs: The environment's tools.
     """
     if _runs(told, calls, specs):
-        return message
+        return message or {"role": "assistant", "content": action}
     content = action if isinstance(action, str) else json.dumps(action, default=repr)
     tool_calls = []
     for place, call in enumerate(calls):

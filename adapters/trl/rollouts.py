@@ -21,7 +21,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Mapping, Sequence
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -100,6 +101,7 @@ class Rollouts:
         self._tasks = registration.make(env_id, **self.env_kwargs).tasks
         self._known = {*self._tasks.ids}
         self._player: Player | None = None
+        self._trainer: Callable[[], Any] = lambda: None  # a weak reference
         self._check: LossCheck | None = None
         self._faults: FaultLimit | None = None
         self._refills: TaskStream | None = None
@@ -141,7 +143,9 @@ class Rollouts:
             EnvironmentFault: The environment keeps failing.
         """
         began = time.perf_counter()
-        player = self._player or self._prepare(trainer, prompts[0])
+        player = self._player
+        if player is None or self._trainer() is not trainer:
+            player = self._prepare(trainer, prompts[0])
         args, accelerator, is_training = trainer.args, trainer.accelerator, trainer.model.training
         mode = "train" if is_training else "eval"
         size = trainer.num_generations if is_training else trainer.num_generations_eval
@@ -259,22 +263,19 @@ class Rollouts:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from `state_dict`."""
-        self._walked = state["refills"]
-        if self._refills is not None and self._walked is not None:
-            self._refills.load_state_dict(self._walked)
+        self._walked, self._refills = state["refills"], None
 
     def _task_id(self, prompt: Any) -> str:
-        content = prompt[-1]["content"] if isinstance(prompt, list) and prompt else prompt
-        if content not in self._known:
+        if not isinstance(prompt, str) or prompt not in self._known:
             raise ConfigurationError(
-                f"{str(content)[:80]!r} is not a task of {self.env_id} with these arguments: make"
+                f"{str(prompt)[:80]!r} is not a task of {self.env_id} with these arguments: make"
                 " the data set with `rollouts.dataset()`, and evaluate other splits with `toolgym"
                 " eval` or a `Rollouts` and trainer of their own."
             )
-        return str(content)
+        return prompt
 
     def _prepare(self, trainer: Any, prompt: Any) -> Player:
-        """Make the player with the trainer's model and tokenizer, once its settings are checked."""
+        """Check a trainer's settings, and make the player with its model and tokenizer."""
         check_sampling(trainer.args)
         if trainer.tools:
             raise ConfigurationError(
@@ -318,7 +319,9 @@ class Rollouts:
         )
         count = sum(parameter.numel() for parameter in model.parameters())
         player.engine.reserved = bytes_of_update(model.config, count, load)
-        self._player = player
+        self._player, self._trainer = player, weakref.ref(trainer)
+        self._check = self._faults = self._refills = None
+        self._step, self._pending = -1, []
         return player
 
     def _refill_tasks(self, trainer: Any, count: int) -> list[int]:

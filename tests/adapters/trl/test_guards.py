@@ -307,3 +307,37 @@ def test_settings_that_are_no_guards_are_refused() -> None:
         GuardCallback(Rollouts(NOTES), {"kl_limits": 1.0})
     with pytest.raises(ConfigurationError, match="snapshot_steps must be at least 1"):
         GuardCallback(Rollouts(NOTES), snapshot_steps=0)
+
+
+def test_a_second_training_begins_with_fresh_guards_and_the_same_refills(
+    make: Make, tiny_model: Any
+) -> None:
+    trainer = make(fallback_in(2), settings={"max_steps": 3}, guards={"errors": 1.0}, rows=6)
+    trainer.train()
+    assert trainer.guard_callback.guards.learning_rate_scale == 0.5
+    trainer.rollouts.script = one_right
+    trainer.train()
+    first, *_ = trainer.seen[3:]
+    assert (first["updates"], first["learning_rate_scale"]) == (1, 1.0)
+
+
+def test_clipping_is_that_of_the_config_after_a_training_that_was_interrupted(
+    make: Make, tmp_path: Path
+) -> None:
+    settings = {"max_steps": 2, "max_grad_norm": 0.5, "save_strategy": "steps", "save_steps": 1}
+    trainer = make(one_right, settings=settings)
+    step = trainer.training_step
+
+    def interrupted(*args: Any, **kwargs: Any) -> Any:
+        if trainer.state.global_step == 1:
+            raise KeyboardInterrupt("by hand")
+        return step(*args, **kwargs)
+
+    trainer.training_step = interrupted
+    with pytest.raises(KeyboardInterrupt, match="by hand"):
+        trainer.train()
+    saved = torch.load(tmp_path / "run/checkpoint-1/training_args.bin", weights_only=False)
+    assert saved.max_grad_norm == 0.5
+    trainer.training_step = step
+    trainer.train()
+    assert trainer.guard_callback._clip_at == trainer.args.max_grad_norm == 0.5

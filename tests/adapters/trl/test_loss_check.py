@@ -53,7 +53,8 @@ class WithTurnedRewards(GRPOTrainer):
     """A later TRL that gives the rewards of a batch to other rollouts."""
 
     def _calculate_rewards(self, *args: Any) -> torch.Tensor:
-        return super()._calculate_rewards(*args).roll(1, dims=0)
+        rewards: torch.Tensor = super()._calculate_rewards(*args)
+        return rewards.roll(1, dims=0)
 
 
 class WithOtherTokens(GRPOTrainer):
@@ -83,6 +84,37 @@ def test_what_differs_is_said_before_the_first_update(
     ):
         trainer.train()
     assert all(torch.equal(value, before[name]) for name, value in tiny_model.state_dict().items())
+
+
+def test_turned_rewards_are_seen_where_trl_masks_more_tokens(
+    tiny_model: Any, tokenizer: Any, tmp_path: Path
+) -> None:
+    trainer = scripted_trainer(
+        tiny_model,
+        tokenizer,
+        tmp_path,
+        script,
+        trainer_class=WithTurnedRewards,
+        settings={"top_entropy_quantile": 0.5},
+    )
+    with pytest.raises(ConfigurationError, match="is pushed the other way"):
+        trainer.train()
+
+
+def test_a_model_is_checked_by_its_latest_trainer_only(
+    tiny_model: Any, tokenizer: Any, tmp_path: Path
+) -> None:
+    """The first trainer ends in the middle of its first batch."""
+    options: dict[str, Any] = {"trainer_class": WithoutMask}
+    first = scripted_trainer(tiny_model, tokenizer, tmp_path, script, **options)
+    with pytest.raises(ConfigurationError, match="are in the loss"):
+        first.train()
+    second = scripted_trainer(
+        tiny_model, tokenizer, tmp_path, lambda speaker: answers(90 + speaker.member)
+    )
+    second.train()
+    assert second.seen[0]["rollouts"] == 8
+    deepcopy(tiny_model)
 
 
 def test_another_reward_function_is_refused_after_the_first_step(

@@ -27,7 +27,7 @@ from tests.adapters.call_templates import (
     tokenizer_of,
 )
 from tests.adapters.trl.scripted_trl import END, NOTES, SETTINGS, Scripted, always, call
-from toolgym import ConfigurationError
+from toolgym import ConfigurationError, ToolgymError
 
 pytestmark = pytest.mark.torch
 ARGUMENTS = {"text": "a 'b' \"c\"\nd <x> é , e", "twice": True}
@@ -219,11 +219,43 @@ def look() -> str:
     return "nothing"
 
 
-def test_a_tool_beside_the_environment_is_left_to_trl(tokenizer: Any) -> None:
-    tools = [look, *tools_of(begun())]
-    plain = add_response_schema(copy.deepcopy(tokenizer))
-    said = call("look")
-    assert read(with_call_reading(tokenizer), said, tools) == read(plain, said, tools)
+def test_tools_beside_the_environment_are_refused(tokenizer: Any) -> None:
+    with pytest.raises(ToolgymError, match="make each a @tool of the environment"):
+        read(with_call_reading(tokenizer), call("look"), [look, *tools_of(begun())])
+
+
+def test_a_message_that_is_nested_too_deeply_is_played(tokenizer: Any) -> None:
+    said = f"{call('answer', value=10)}\n<tool_call>\n" + "[" * 5000
+    one, *_ = read(with_call_reading(tokenizer), said, tools_of(begun()))["tool_calls"]
+    assert "WrittenMessage" in type(one["function"]["arguments"]["message"]).__name__
+    nested = "<tool_call>" + '{"a":' * 5000
+    assert read(with_call_reading(tokenizer), nested, [])["content"].startswith("<tool_call>")
+
+
+@pytest.mark.parametrize("value", ["10.0", "1e1"])
+def test_a_value_that_trl_would_round_is_the_environments_to_read(
+    value: str, make_tokenizer: Any
+) -> None:
+    tokenizer = with_call_reading(make_tokenizer("qwen3_8"))
+    said = "<tool_call>\n<function=answer>\n<parameter=value>\n{}\n</parameter>\n</function>"
+    said += "\n</tool_call>"
+    tools = tools_of(begun())
+    exact, rounded = (
+        read(tokenizer, said.format(each), tools)["tool_calls"][0]["function"]["arguments"]
+        for each in ("10", value)
+    )
+    assert exact == {"value": 10}
+    assert "message" in rounded
+
+
+def test_a_long_message_is_read_by_the_environment_alone(tokenizer: Any) -> None:
+    """For some formats the parser of transformers takes quadratic time."""
+    calls = read(
+        with_call_reading(tokenizer),
+        "<tool_call>\n<function=read>\n" + "<parameter=note>" * 60_000,
+        tools_of(begun()),
+    ).get("tool_calls", [])
+    assert all("message" in each["function"]["arguments"] for each in calls)
 
 
 @pytest.mark.parametrize(

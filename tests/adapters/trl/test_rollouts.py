@@ -14,7 +14,7 @@ import torch
 from datasets import Dataset, IterableDataset
 from trl import GRPOConfig, GRPOTrainer
 
-from adapters.trl import Rollouts, environment_factory
+from adapters.trl import Rollouts
 from tests.adapters.trl.scripted_rollouts import (
     BROKEN,
     Speaker,
@@ -272,9 +272,9 @@ def test_a_run_whose_environment_keeps_failing_stops_with_the_cause(
 def test_the_data_set_has_each_playable_task_once_or_as_many_rows_as_asked_for() -> None:
     rollouts = Rollouts(NOTES)
     once, many = rollouts.dataset(), rollouts.dataset(15, seed=1)
-    tasks = [row[0]["content"] for row in once["prompt"]]
+    tasks = list(once["prompt"])
     assert sorted(tasks) == [f"note-{i}" for i in range(6)]
-    rounds = [row[0]["content"] for row in many["prompt"]]
+    rounds = list(many["prompt"])
     assert sorted(rounds[:6]) == sorted(rounds[6:12]) == sorted(tasks)
     assert rounds[:6] != rounds[6:12]
     with pytest.raises(ConfigurationError, match="at least 1"):
@@ -296,8 +296,24 @@ def test_what_would_train_nothing_or_something_else_is_refused(
         make(one_right, **options).train()
 
 
+def test_rollouts_of_a_second_trainer_are_played_with_its_model(
+    make: Make, tiny_model: Any, tokenizer: Any, tmp_path: Path
+) -> None:
+    first = make(one_right)
+    first.train()
+    other = deepcopy(tiny_model)
+    other.lm_head.weight.data *= 3
+    second = make(one_right, model=other)
+    rollouts = second.rollouts = first.rollouts
+    second.rollout_func, second.reward_funcs = rollouts, [rollouts.score]
+    second.guard_callback._rollouts = rollouts
+    second.train()
+    assert rollouts._player.model is other
+    assert second.seen[0]["mismatch"] == pytest.approx(0.0, abs=1e-6)
+
+
 def test_tasks_of_another_environment_are_refused(make: Make) -> None:
-    rows = Dataset.from_list([{"prompt": [{"role": "user", "content": "note-99"}]}] * 4)
+    rows = Dataset.from_dict({"prompt": ["note-99"] * 4})
     with pytest.raises(ConfigurationError, match=r"'note-99' is not a task of trl-tests/Notes"):
         make(one_right, train_dataset=rows).train()
 
@@ -305,7 +321,7 @@ def test_tasks_of_another_environment_are_refused(make: Make) -> None:
 def test_a_stream_of_rows_is_learned_from_without_dynamic_sampling(make: Make) -> None:
     def stream() -> Any:
         while True:
-            yield {"prompt": [{"role": "user", "content": "note-1"}]}
+            yield {"prompt": "note-1"}
 
     rows = IterableDataset.from_generator(stream)
     trainer = make(one_right, train_dataset=rows)
@@ -317,7 +333,11 @@ def test_a_stream_of_rows_is_learned_from_without_dynamic_sampling(make: Make) -
 
 
 def test_tools_of_trl_beside_the_rollouts_are_refused(make: Make) -> None:
-    trainer = make(one_right, environment_factory=environment_factory(NOTES))
+    def look() -> str:
+        """Look around."""
+        return "nothing"
+
+    trainer = make(one_right, tools=[look])
     with pytest.raises(ConfigurationError, match="leave out tools and environment_factory"):
         trainer.train()
 

@@ -115,7 +115,7 @@ def main(folder: Path, out: Path, script: str, options: dict[str, Any]) -> None:
 
     def noted(prompts: list[Any], trainer: Any) -> Any:
         output, rollouts = play(prompts, trainer), trainer.rollouts
-        asked = dict.fromkeys(prompt[-1]["content"] for prompt in prompts)
+        asked = dict.fromkeys(prompts)
         turns = [len(each.turns) for each in rollouts.episodes]
         figures = {"tasks": [*asked], "scores": output["score"], "turns": turns}
         played.append({**figures, "metrics": rollouts.metrics})
