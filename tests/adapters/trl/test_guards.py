@@ -149,6 +149,7 @@ def test_updates_left_from_rollouts_before_a_roll_back_are_skipped(make: Make) -
     assert states.moved(5) > 0
 
 
+@pytest.mark.integration
 def test_the_gradient_is_measured_before_it_is_clipped_and_clipped_as_without_guards(
     make: Make, tmp_path: Path
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_lowered_rate_is_given_back_after_the_optimizers_step() -> None:
     assert optimizer.param_groups[0]["lr"] == 1.0
 
 
+@pytest.mark.integration
 def test_guards_that_only_warn_let_a_broken_batch_move_the_weights(
     make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -309,6 +311,7 @@ def test_settings_that_are_no_guards_are_refused() -> None:
         GuardCallback(Rollouts(NOTES), snapshot_steps=0)
 
 
+@pytest.mark.integration
 def test_a_second_training_begins_with_fresh_guards_and_the_same_refills(
     make: Make, tiny_model: Any
 ) -> None:
@@ -321,6 +324,7 @@ def test_a_second_training_begins_with_fresh_guards_and_the_same_refills(
     assert (first["updates"], first["learning_rate_scale"]) == (1, 1.0)
 
 
+@pytest.mark.integration
 def test_clipping_is_that_of_the_config_after_a_training_that_was_interrupted(
     make: Make, tmp_path: Path
 ) -> None:

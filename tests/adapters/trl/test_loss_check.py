@@ -173,6 +173,7 @@ def test_twins_with_other_rewards_are_not_confused(
     assert trainer.seen[0]["mismatch"] == pytest.approx(0.0, abs=1e-6)
 
 
+@pytest.mark.integration
 def test_a_model_whose_output_shows_no_tokens_is_warned_about(
     tiny_model: Any,
     tokenizer: Any,
@@ -188,6 +189,7 @@ def test_a_model_whose_output_shows_no_tokens_is_warned_about(
     assert "mismatch" not in trainer.seen[0]
 
 
+@pytest.mark.integration
 def test_a_batch_in_which_nothing_is_learned_is_not_the_first_one(
     tiny_model: Any, tokenizer: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

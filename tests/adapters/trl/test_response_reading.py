@@ -252,7 +252,7 @@ def test_a_long_message_is_read_by_the_environment_alone(tokenizer: Any) -> None
     """For some formats the parser of transformers takes quadratic time."""
     calls = read(
         with_call_reading(tokenizer),
-        "<tool_call>\n<function=read>\n" + "<parameter=note>" * 60_000,
+        "<tool_call>\n<function=read>\n" + "<parameter=note>" * 2_000,
         tools_of(begun()),
     ).get("tool_calls", [])
     assert all("message" in each["function"]["arguments"] for each in calls)

@@ -211,6 +211,7 @@ def test_a_batch_without_a_live_group_moves_nothing(make: Make) -> None:
 # Rollouts that are left out
 
 
+@pytest.mark.integration
 def test_rollouts_that_run_out_are_counted_and_not_learned_from(make: Make) -> None:
     cut = ["I will think about this at length and " * 99]
 
@@ -364,6 +365,7 @@ def test_a_plain_config_whose_groups_straddle_processes_is_refused(
         rollouts(prompts, trainer)
 
 
+@pytest.mark.integration
 def test_an_evaluation_is_measured_and_changes_nothing_of_the_training(make: Make) -> None:
     finals = []
     for evaluates in (False, True):
