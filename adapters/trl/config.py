@@ -34,7 +34,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "beta": 0.01,
     # A higher upper bound lets rare tokens become likelier, which keeps entropy up (DAPO).
     "epsilon_high": 0.28,
-    # Nobody knows what a rollout that ran out of tokens would have earned.
+    # The score of a rollout that ran out of tokens is unknown.
     "mask_truncated_completions": True,
     "max_completion_length": 1024,
     # `Rollouts.dataset` is shuffled already, and a resumed run goes on in the same order.
@@ -182,6 +182,20 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 """Settings whose value TRL first looks at after the rollouts."""
 
 
+def split_groups(own: int, size: int) -> str:
+    """The sentence on groups that are split over processes.
+
+    Args:
+        own: Number of rollouts of a generation batch in each process.
+        size: Size of the groups.
+    """
+    return (
+        f"groups are split over processes: each has {own} rollouts of a generation batch, in groups"
+        f" of {size}. Make per_device_train_batch_size * steps_per_generation a multiple of"
+        " num_generations, so that groups can be replaced as a whole."
+    )
+
+
 def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
     """Settings that can only fail, each with its reason and cure."""
     own = config.per_device_train_batch_size * config.steps_per_generation
@@ -203,9 +217,7 @@ def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
         ),
         (
             own % config.num_generations != 0,
-            f"groups split over processes: each has {own} rollouts of a generation batch, in groups"
-            f" of {config.num_generations}. Make per_device_train_batch_size * steps_per_generation"
-            " a multiple of num_generations, so that groups can be replaced as a whole.",
+            split_groups(own, config.num_generations),
         ),
         (
             config.use_vllm and not has_vllm,

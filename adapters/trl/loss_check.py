@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from adapters.training.algorithms.advantages import group_centered
 from toolgym.errors import ConfigurationError
 
 _logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ class LossCheck:
 
         _hooks[trainer.model] = trainer.model.register_forward_hook(hook, with_kwargs=True)
 
-    def expect(self, trainer: Any, output: Mapping[str, list[Any]], size: int) -> None:
+    def expect(self, output: Mapping[str, list[Any]], size: int) -> None:
         """Note the rollouts of the next updates.
 
         Args:
@@ -100,9 +101,11 @@ class LossCheck:
                     " the model has neither `log_probs` nor `logits` in TRL's loss, as with"
                     " use_liger_kernel=True."
                 )
-        self._step = trainer.state.global_step
+        self._step = self._trainer.state.global_step
         columns = (output["prompt_ids"], output["completion_ids"], output["env_mask"])
-        leads = _leads(output["score"], size)
+        scores = [math.nan if score is None else score for score in output["score"]]
+        groups = torch.arange(len(scores)) // size
+        leads = group_centered(torch.tensor(scores, dtype=torch.float64), groups).tolist()
         rows = zip(*columns, output["logprobs"], leads, strict=True)
         self._expected = [_Expected(*row) for row in rows]
 
@@ -226,17 +229,6 @@ def _log_probs(values: Tensor, ids: Tensor, temperature: float) -> Tensor:
         return values.float()
     scaled = values.float() / temperature
     return scaled.log_softmax(dim=-1).gather(1, ids[:, None]).squeeze(1)
-
-
-def _leads(scores: Sequence[float | None], size: int) -> list[float]:
-    """Each score minus the mean of its group; 0.0 for a missing one."""
-    leads = []
-    for start in range(0, len(scores), size):
-        group = scores[start : start + size]
-        known = [score for score in group if score is not None]
-        mean = math.fsum(known) / len(known) if known else 0.0
-        leads += [0.0 if score is None else score - mean for score in group]
-    return leads
 
 
 def _masks_nothing_else(trainer: Any) -> bool:

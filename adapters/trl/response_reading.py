@@ -78,7 +78,7 @@ def _reading(tokenizer: Any) -> Any:
 
 
 class _CallReading:
-    """What is put before the class of a tokenizer."""
+    """A base class, put before the class of a tokenizer."""
 
     _base: Any
 

@@ -1,15 +1,5 @@
 """`Rollouts`: TRL's `rollout_func`, played by toolgym, and the reward function that goes with it.
 
-    rollouts = Rollouts("sqlgym/Explore-v0", {"dataset": "my.db"})
-    trainer = GRPOTrainer(
-        "Qwen/Qwen3-1.7B",
-        args=grpo_config(output_dir="run", max_steps=100),
-        rollout_func=rollouts,
-        reward_funcs=rollouts.score,
-        train_dataset=rollouts.dataset(),
-        callbacks=[GuardCallback(rollouts)],
-    )
-
 TRL asks for the rollouts of a generation batch. `adapters.reference.play` plays them: the text of
 each turn goes to the environment as the model wrote it, and an episode ends where the environment
 ends it. With dynamic sampling, groups with one outcome are replaced before TRL sees them. TRL
@@ -35,7 +25,7 @@ from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import FaultLimit
 from adapters.training.models.memory_needs import Load, bytes_of_update
-from adapters.trl.config import check_sampling
+from adapters.trl.config import check_sampling, split_groups
 from adapters.trl.datasets import task_prompts
 from adapters.trl.loss_check import LossCheck
 from adapters.trl.vllm_engine import VllmEngine
@@ -152,7 +142,7 @@ class Rollouts:
         task_ids = [self._task_id(prompt) for prompt in prompts]
         if task_ids != [task for task in task_ids[::size] for _ in range(size)]:
             if is_training:
-                raise _split_groups(len(task_ids), size, args)
+                raise ConfigurationError(split_groups(len(task_ids), size))
             size = 1
         waiting = task_ids[::size]
         step = trainer.state.global_step
@@ -220,7 +210,7 @@ class Rollouts:
             self._faults.note(step + 1, len(batch.rows), len(faults), latest)
             if self._check is None:
                 self._check = LossCheck(trainer)
-            self._check.expect(trainer, output, size)
+            self._check.expect(output, size)
         return output
 
     def score(
@@ -424,14 +414,6 @@ def _append(
     )
     for name, value in zip(_COLUMNS, row, strict=True):
         output[name].append(value)
-
-
-def _split_groups(own: int, size: int, args: Any) -> ConfigurationError:
-    return ConfigurationError(
-        f"groups are split over processes: each has {own} rollouts of a generation batch, in groups"
-        f" of {size}. Make per_device_train_batch_size ({args.per_device_train_batch_size}) times"
-        f" steps_per_generation ({args.steps_per_generation}) a multiple of num_generations."
-    )
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:

@@ -1,6 +1,7 @@
 """TRL's stock trainer with `Rollouts`, in which only the words of the model come from a script."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,6 +114,14 @@ def scripted_trainer(
     trainer.seen, trainer.episodes, trainer.recorder = seen, episodes, recorded(trainer)
     trainer.outputs = played.outputs
     return trainer
+
+
+def named_copy(model: Any, folder: Path) -> Any:
+    """A copy of a model whose name leads to it, as TRL loads the reference by that name."""
+    copied = deepcopy(model)
+    copied.save_pretrained(folder)
+    copied.config.name_or_path = str(folder)
+    return copied
 
 
 def answers(value: int, *before: str) -> list[str]:

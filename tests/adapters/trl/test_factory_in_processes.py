@@ -28,7 +28,7 @@ class ShorterName(environment_factory(NOTES)):  # type: ignore[misc]
 
 
 def play(factory: Callable[[], Any]) -> list[Any]:
-    """What an episode with right and wrong arguments is told, and its reward."""
+    """Play an episode with right and wrong arguments; the results and the reward."""
     environment = factory()
     told = [environment.reset(task_id="note-1")]
     told += [getattr(environment, name)(*args, **kwargs) for name, args, kwargs in CALLS]

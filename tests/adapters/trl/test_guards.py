@@ -28,6 +28,7 @@ from tests.adapters.trl.scripted_rollouts import (
     BROKEN,
     Speaker,
     answers,
+    named_copy,
     one_right,
     scripted_trainer,
 )
@@ -51,9 +52,7 @@ def make(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Make:
 
     def made(script: Any, **options: Any) -> Any:
         settings = {"lr_scheduler_type": "linear", "max_steps": 4, **options.pop("settings", {})}
-        model = options.pop("model", None) or deepcopy(tiny_model)
-        model.save_pretrained(tmp_path / "model")  # TRL loads the reference by this name
-        model.config.name_or_path = str(tmp_path / "model")
+        model = named_copy(options.pop("model", tiny_model), tmp_path / "model")
         folder = options.pop("folder", tmp_path / "run")
         return scripted_trainer(model, tokenizer, folder, script, settings=settings, **options)
 

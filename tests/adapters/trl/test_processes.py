@@ -27,7 +27,7 @@ def folder(read_tokenizer: Any, tiny_model: Any, tmp_path: Path) -> Path:
 
 
 class Process:
-    """What a process of a training left behind: weights after each step, and what it was told."""
+    """The weights of a process after each step, and its metrics."""
 
     def __init__(self, out: Path, rank: int) -> None:
         self.weights: list[dict[str, torch.Tensor]] = torch.load(out / f"weights-{rank}.pt")

@@ -19,6 +19,7 @@ from tests.adapters.trl.scripted_rollouts import (
     BROKEN,
     Speaker,
     answers,
+    named_copy,
     one_right,
     scripted_trainer,
 )
@@ -44,17 +45,14 @@ def make(tiny_model: Any, tokenizer: Any, tmp_path: Path) -> Make:
 
     def made(script: Any, folder: Path | None = None, **options: Any) -> Any:
         model = options.pop("model", None)
-        if model is None:
-            model = deepcopy(tiny_model)
-            model.save_pretrained(tmp_path / "model")  # TRL loads the reference by this name
-            model.config.name_or_path = str(tmp_path / "model")
+        model = named_copy(tiny_model, tmp_path / "model") if model is None else model
         return scripted_trainer(model, tokenizer, folder or tmp_path / "run", script, **options)
 
     return made
 
 
 def even_notes_live(speaker: Speaker) -> list[str]:
-    """Of even notes every other rollout is right; of odd ones none, but some cost more."""
+    """Every other rollout of an even note is right; no rollout of an odd note is."""
     is_right = speaker.number % 2 == 0 and speaker.member % 2 == 0
     before = [] if speaker.member % 3 else [call("count", text="a")]
     return answers(speaker.number if is_right else 99, *before)
