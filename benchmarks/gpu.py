@@ -70,7 +70,6 @@ from transformers import (
     Qwen3Config,
 )
 
-from adapters.reference.config import reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.train import ReferenceTrainer, Rollout
 from adapters.tiny.tokenizer import train_tokenizer
@@ -79,6 +78,7 @@ from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
+from adapters.training.settings import GrpoSettings
 from toolgym import registration
 from toolgym.generation import Engine, Generation
 from toolgym.messages import prompt_messages
@@ -314,7 +314,7 @@ def update(bench: Bench) -> None:
 
 def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
     """The update of the reference trainer on the completions of the texts."""
-    n, config = bench.options.completion, reference_config({"loss": {"name": "dapo", "beta": 0.0}})
+    n, config = bench.options.completion, GrpoSettings.model_validate({"loss": "dapo", "beta": 0.0})
     model, examples = copy.deepcopy(bench.model), as_examples(texts, n)
     optimizer = MasterAdamW(model.parameters(), betas=config.betas)
     totals = Totals(len(texts), n * len(texts), n)
@@ -324,7 +324,7 @@ def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
             log_probs, entropy = token_log_probs(model, [examples[index] for index in indices])
             row = torch.arange(len(indices), device=bench.device).repeat_interleave(n)
             batch = Pass(log_probs, log_probs.detach(), (row % 2 * 2 - 1).float(), row)
-            loss, _ = policy_loss(batch, config.loss, totals, reference=None, entropy=entropy)
+            loss, _ = policy_loss(batch, config, totals, reference=None, entropy=entropy)
             loss.backward()  # type: ignore[no-untyped-call]
         optimizer.gradients()
         optimizer.step(RATE, optimizer.norm()[0], 1.0)
@@ -407,7 +407,7 @@ def grpo(bench: Bench) -> None:
     if bench.is_over(f"GRPO step, {OURS}"):
         return
     options, marks, seen = bench.options, list[float](), list[dict[str, float]]()
-    config = reference_config(
+    config = GrpoSettings.model_validate(
         {
             "steps": options.runs + 1,
             "prompts": options.sequences // options.group_size,
@@ -419,7 +419,8 @@ def grpo(bench: Bench) -> None:
             "tokens_per_pass": options.tokens_per_pass,
             "dtype": options.dtype,
             "learning_rate": RATE,
-            "loss": {"name": "dapo", "beta": 0.0},
+            "loss": "dapo",
+            "beta": 0.0,
             "guards": {"only_warn": True},
             "save_every": 10_000,
         }

@@ -79,7 +79,7 @@ import json, logging, sys, tempfile, time
 from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
-from adapters.reference.config import reference_config
+from adapters.training.settings import GrpoSettings
 from adapters.reference.train import ReferenceTrainer
 
 folder, given = sys.argv[1], json.loads(sys.argv[2])
@@ -113,7 +113,7 @@ Timed(
     tokenizer,
     "sqlgym/Explore-v0",
     Path(tempfile.mkdtemp()),
-    reference_config(settings),
+    GrpoSettings.model_validate(settings),
     env_kwargs={"dataset": "tiny"},
     on_step=on_step,
 ).train()

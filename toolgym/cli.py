@@ -22,7 +22,7 @@ from importlib.metadata import version
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from toolgym.commands import nearest, say
 from toolgym.commands.progress import long_work_shown
@@ -31,6 +31,23 @@ from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
+
+
+class Command(TyperCommand):
+    """A command whose help text shows options in sections, named by their `rich_help_panel`."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            title = "Arguments" if parameter.param_type_name == "argument" else "Options"
+            title = getattr(parameter, "rich_help_panel", None) or title
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
 
 class Commands(TyperGroup):
@@ -98,7 +115,7 @@ def _command(name: str, loaded: Any) -> Any:
         command.no_args_is_help = True
     else:
         app = typer.Typer(add_completion=False)
-        app.command(name)(loaded)
+        app.command(name, cls=Command)(loaded)
         command = typer.main.get_command(app)
     for each in (command, *getattr(command, "commands", {}).values()):
         each.rich_markup_mode = None

@@ -44,8 +44,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     "adapters.trl": ("adapters.trl",),
     "adapters.reference": (
         "adapters.reference.train.ReferenceTrainer",
-        "adapters.reference.config.ReferenceConfig",
-        "adapters.reference.losses.LossConfig",
+        "adapters.training.settings.GrpoSettings",
+        "adapters.training.settings.TrainSettings",
         "adapters.reference.losses.policy_loss",
         "adapters.training.algorithms.advantages.advantages",
     ),
@@ -58,8 +58,8 @@ PAGES: dict[str, tuple[str, ...]] = {
     ),
     "adapters.training.preflight": ("adapters.training.preflight",),
     "adapters.training.runs": (
-        "adapters.training.runs.settings.TrainSettings",
-        "adapters.training.runs.settings.resolve",
+        "adapters.training.settings.TrainSettings",
+        "adapters.training.settings.resolve",
     ),
 }
 """What each page of the reference documents: packages with `__all__`, or single objects."""

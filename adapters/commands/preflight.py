@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from adapters.training.preflight.judge import Report
     from adapters.training.runs.progress import ProgressListener
-    from adapters.training.runs.settings import TrainSettings
+    from adapters.training.settings import TrainSettings
     from toolgym.runs.run import Run
 
 NO_GO: Final = 1
@@ -171,7 +171,7 @@ def training_settings(
     Raises:
         ConfigurationError: A value is out of range.
     """
-    from adapters.training.runs.settings import resolve
+    from adapters.training.settings import resolve
 
     run = run_of(model, env_id)
     before = run.config["settings"] if run is not None else {}
@@ -184,11 +184,11 @@ def training_settings(
     settings = resolve(env_id, model=model, **{**inherited, **given}, env_kwargs=kwargs)
     if "split" in accepted or "split" in given:
         return settings
-    return settings.model_copy(update={"split": None, "evaluation_split": None})
+    return settings.model_copy(update={"split": None, "eval_split": None})
 
 
 _INHERITED: Final = (
-    *("env_kwargs", "split", "evaluation_split", "separation", "group_size", "prompts"),
+    *("env_kwargs", "split", "eval_split", "separation", "group_size", "prompts"),
     *("temperature", "max_completion_length", "seed", "trainer", "trainer_options"),
     *("dtype", "lora", "lora_rank", "lora_alpha", "lora_targets"),
 )

@@ -6,8 +6,8 @@ done with a pretrained chat model on the data set "bundled". Every run leaves a 
 numbers, transcripts and checkpoints, and can be resumed after an interruption. `train` does the
 same from Python.
 
-Options are named after the fields of `adapters.training.runs.settings.TrainSettings`, which
-documents them.
+The options are made from the fields of `adapters.training.settings.TrainSettings`; their docstrings
+are the help texts.
 """
 
 from __future__ import annotations
@@ -16,21 +16,28 @@ import importlib.util
 import inspect
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
 
 import typer
 
+from adapters.training.settings import (
+    TINY_DEFAULTS,
+    TrainSettings,
+    defaults_for,
+    option_of,
+    resolve,
+)
 from toolgym.commands import (
     AsJson,
     Quiet,
-    arguments_for,
+    StepLimit,
     check_folder,
     environments,
     parameters_of,
     print_json,
+    print_table,
     say,
     settings_of,
 )
@@ -39,204 +46,144 @@ from toolgym.runs.checkpoints import origin_of
 
 if TYPE_CHECKING:
     from adapters.training.runs.evaluations import Evaluation
-    from adapters.training.runs.settings import TrainSettings
     from toolgym.runs.run import Run
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "datasets", "accelerate")
-TRAINERS: Final = ("trl", "reference")
-CONTROLS: Final = ("shuffled-rewards",)
-VLLM_MODES: Final = ("colocate", "server")
-SETTINGS: Final = {
-    "demos": "demonstrations",
-    "no_preflight": "preflight",
-    "eval_set": "evaluation_env_kwargs",
+ENV_OPTIONS: Final = ("dataset", "step_limit", "parsing", "rewards")
+"""Options that are arguments of the environment, as `env_kwargs` has others."""
+MAPPINGS: Final = {"env_kwargs": "--set", "eval_env_kwargs": "--eval-set", "trl": "--trl"}
+"""Settings that are mappings, each with the option that takes one NAME=VALUE."""
+SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "Environment": ("split", "eval_split"),
+    "Model": (
+        *("model", "chat_template", "lora", "lora_rank", "lora_alpha", "lora_targets", "dtype"),
+        *("gradient_checkpointing", "tokens_per_pass"),
+    ),
+    "Imitation": (
+        *("sft_steps", "demonstrations", "demonstrator", "recoveries", "sft_batch"),
+        *("sft_learning_rate", "sft_matrix_rate", "sft_lora", "sft_alike", "copying"),
+    ),
+    "Reinforcement learning": (
+        *("trainer", "steps", "group_size", "prompts", "learning_rate", "lr_warmup_steps"),
+        *("lr_decay", "temperature", "max_completion_length", "max_draws", "loss", "beta"),
+        *("advantages", "advantage_limit", "epsilon_low", "epsilon_high", "entropy_bonus"),
+        *("updates_per_batch", "learn_from_unfinished", "betas", "weight_decay"),
+        *("max_grad_norm", "guards", "control", "workers", "at_once", "vllm"),
+    ),
+    "Evaluation": (
+        *("eval_tasks", "eval_tries", "max_new_tokens", "eval_every", "selection_tasks"),
+        *("patience", "checkpoint", "preflight"),
+    ),
+    "Run": ("seed", "save_every", "keep", "report_to"),
 }
-"""The setting that an option sets, where the two have different names."""
-
-Number = int | None
-Real = float | None
-Text = str | None
-
-
-def _option(help_text: str, **more: Any) -> Any:
-    return typer.Option(help=help_text, **more)
+"""The sections of the help text, with the settings that are options in each."""
 
 
 EnvId = Annotated[
-    Text,
+    str | None,
     typer.Argument(
         metavar="ENV_ID",
         help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours.",
         autocompletion=environments,
     ),
 ]
-Model = Annotated[
-    Text,
-    _option(
-        "Chat model to train: a folder or a hub id (default: the tiny model, built here).",
-    ),
-]
-Template = Annotated[
-    Text,
-    _option(
-        "Chat template for a model whose own does not show tools: hermes, chatml, or a Jinja file.",
-    ),
-]
-Dataset = Annotated[
-    Text,
-    _option(
-        'Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model that'
-        ' of the checkpoint, or "bundled").',
-    ),
-]
-Split = Annotated[
-    Text,
-    _option(
-        "Split to train on (default: train); evaluation uses the tasks of dev that are not in it.",
-    ),
-]
-Steps = Annotated[
-    Number,
-    _option(
-        "GRPO steps (default: 60; 100 for the tiny model where a novice gives the demonstrations);"
-        " 0 trains on demonstrations only."
-    ),
-]
-SftSteps = Annotated[
-    Number, _option("Supervised steps on demonstrations before GRPO; 0 skips them.")
-]
-Demos = Annotated[Number, _option("Number of demonstrations for the supervised steps.")]
-GroupSize = Annotated[Number, _option("Rollouts per task (default: 8).")]
-Prompts = Annotated[
-    Number, _option("Tasks per step (default: 4; 8 where --steps defaults to 100).")
-]
-Rate = Annotated[
-    Real,
+DataSet = Annotated[
+    str | None,
     typer.Option(
-        "--learning-rate",
-        "--lr",
-        help="GRPO learning rate (default: 1e-6; 1.5e-4 for the tiny model, or 3e-4 where --steps"
-        " defaults to 100).",
+        help='Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model'
+        ' that of the checkpoint, or "bundled").'
     ),
 ]
-Temperature = Annotated[Real, _option("Sampling temperature of rollouts (default: 1.0).")]
-MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
-StepLimit = Annotated[Number, _option("Maximum calls per episode (default: the environment's).")]
 Parsing = Annotated[
-    Text,
-    _option("lenient (repairs malformed calls) or strict."),
+    str | None, typer.Option(help="lenient (repairs malformed calls) or strict (default: lenient).")
 ]
-Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
-Control = Annotated[
-    Text,
-    _option(
-        "Control run: shuffled-rewards gives each rollout the reward of another.",
-    ),
-]
-Trainer = Annotated[str, _option(f"Trainer: {' or '.join(TRAINERS)}.")]
-EvalTasks = Annotated[
-    Number, _option("Number of evaluation tasks, none of them trained on (default: 192).")
-]
-EvalTries = Annotated[
-    Number,
-    _option(
-        "Sampled tries per evaluation task (default: 1; 2 for the tiny model); 0: greedy only."
-    ),
-]
-EvalEvery = Annotated[
-    Number,
-    _option("GRPO steps between evaluations on held-out tasks (default a quarter); 0: none."),
-]
-EvalSet = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--eval-set",
-        metavar="NAME=VALUE",
-        help="Environment argument for evaluations only, such as match=spider; may be repeated.",
-    ),
-]
-SaveEvery = Annotated[Number, _option("Steps between checkpoints (default: 20).")]
-Seed = Annotated[int, _option("Random seed.", min=0)]
-Out = Annotated[Path | None, _option("Run folder (default: runs/NAME-001, and so on).")]
-Resume = Annotated[
-    Path | None,
-    _option("Run folder to resume; all settings come from it. Give MODULE:ID again."),
-]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="NAME=VALUE",
-        help="Environment argument, setting of the run (see --show-settings), or argument of the "
-        "trainer's config; may be repeated.",
-    ),
-]
-Config = Annotated[
-    Path | None,
-    _option("YAML file with options and names that --set takes, as `name: value` lines."),
-]
-Lora = Annotated[
-    bool, typer.Option("--lora", help="Train a LoRA adapter, and merge it at the end.")
-]
-Vllm = Annotated[
-    Text,
-    _option(
-        "Generate with vLLM: colocate (on the training GPU) or server.",
-    ),
-]
-NoPreflight = Annotated[
-    bool, typer.Option("--no-preflight", help="Skip the check that the model can learn.")
-]
-ReportTo = Annotated[
-    list[str] | None,
-    _option(
-        "Dashboard: tensorboard, wandb or trackio; may be repeated.",
-    ),
-]
-Show = Annotated[
-    bool,
-    typer.Option("--show-settings", help="Print every setting with its source, and exit."),
+Rewards = Annotated[
+    str | None, typer.Option(help='Reward weights as JSON, such as {"partial": 0.3}.')
 ]
 
 
-def command(
-    context: typer.Context,
-    env_id: EnvId = None,
-    model: Model = None,
-    chat_template: Template = None,
-    dataset: Dataset = None,
-    split: Split = None,
-    steps: Steps = None,
-    sft_steps: SftSteps = None,
-    demos: Demos = None,
-    group_size: GroupSize = None,
-    prompts: Prompts = None,
-    learning_rate: Rate = None,
-    temperature: Temperature = None,
-    max_completion_length: MaxCompletion = None,
-    step_limit: StepLimit = None,
-    parsing: Parsing = None,
-    rewards: Rewards = None,
-    settings: Settings = None,
-    config: Config = None,
-    lora: Lora = False,
-    vllm: Vllm = None,
-    control: Control = None,
-    trainer: Trainer = "trl",
-    eval_tasks: EvalTasks = None,
-    eval_tries: EvalTries = None,
-    eval_every: EvalEvery = None,
-    eval_set: EvalSet = None,
-    save_every: SaveEvery = None,
-    seed: Seed = 0,
-    out: Out = None,
-    resume: Resume = None,
-    no_preflight: NoPreflight = False,
-    report_to: ReportTo = None,
-    show_settings: Show = False,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+def _pairs(option: str, help_text: str) -> Any:
+    made = typer.Option(option, metavar="NAME=VALUE", help=f"{help_text}; may be repeated.")
+    return Annotated[list[str] | None, made]
+
+
+OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Environment": {
+        "dataset": DataSet,
+        "step_limit": StepLimit,
+        "parsing": Parsing,
+        "rewards": Rewards,
+        "env_kwargs": _pairs("--set", "Argument of the environment, such as match=spider"),
+        "eval_env_kwargs": _pairs("--eval-set", "Argument of the environment in evaluations only"),
+    },
+    "Reinforcement learning": {"trl": _pairs("--trl", "Argument of TRL's GRPOConfig")},
+    "Run": {
+        "out": Annotated[
+            Path | None, typer.Option(help="Run folder (default: runs/NAME-001, and so on).")
+        ],
+        "resume": Annotated[
+            Path | None,
+            typer.Option(help="Run folder to resume; all settings come from it."),
+        ],
+        "config": Annotated[
+            Path | None,
+            typer.Option(help="YAML file with settings by their names, such as `steps: 60`."),
+        ],
+        "show_settings": Annotated[
+            bool, typer.Option("--show-settings", help="Print every setting with its source.")
+        ],
+        "as_json": AsJson,
+        "quiet": Quiet,
+    },
+}
+"""Options that are not fields of the settings, or are written in another form, by section."""
+
+
+def _option_for(name: str) -> Any:
+    """The type of the option of a setting, with its help text."""
+    field = TrainSettings.model_fields[name]
+    kinds = [field.annotation, *get_args(field.annotation)]
+    choice = next((each for each in kinds if get_origin(each) is Literal), None)
+    kind: Any = next((each for each in (bool, int, float) if each in kinds), str)
+    metavar = None
+    if choice is not None:
+        metavar = "|".join(get_args(choice))
+    elif kind is not bool and kind is not str and type(None) in kinds:
+        kind, metavar = str, f"<{kind.__name__}|null>"
+    elif name == "report_to":
+        kind = list[str]
+    text = " ".join(str(field.description).replace("`", "").split())
+    default = field.get_default(call_default_factory=True)
+    is_shown = isinstance(default, int | float | str) and name not in ("eval_every", "copying")
+    shown = [f"default: {default}"] if is_shown else []
+    if is_shown and name in TINY_DEFAULTS:
+        shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
+    if shown and kind is not bool:
+        text += f" ({'; '.join(shown)})"
+    return Annotated[kind | None, typer.Option(help=text, metavar=metavar)]
+
+
+def with_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a function of `context`, `env_id` and options the options of every setting."""
+    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
+    for section, names in SECTIONS.items():
+        options = {**OWN_OPTIONS.get(section, {}), **{name: _option_for(name) for name in names}}
+        for name, option in options.items():
+            kind, made = get_args(option)
+            made.rich_help_panel = section
+            default = False if kind is bool else None
+            annotation = Annotated[kind, made]
+            parameters.append(
+                inspect.Parameter(name, keyword, default=default, annotation=annotation)
+            )
+    first = list(inspect.signature(function, eval_str=True).parameters.values())[:2]
+    function.__signature__ = inspect.Signature([*first, *parameters])  # type: ignore[attr-defined]
+    function.__annotations__ = {each.name: each.annotation for each in [*first, *parameters]}
+    return function
+
+
+@with_options
+def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> None:
     """Train a model to use tools, and measure what it learned.
 
     A run has five parts: supervised training on demonstrations, a preflight check, an evaluation on
@@ -244,7 +191,9 @@ def command(
     --model it trains a model of half a million parameters, in minutes on a CPU. The run folder
     holds metrics, transcripts, checkpoints and a report as one HTML page.
 
-    In Python, call adapters.commands.train.train.
+    Settings come from the command line, then from the file of --config, then from defaults, some of
+    which depend on model and environment; --show-settings prints all of them. In Python, call
+    adapters.commands.train.train.
 
     Example:
         toolgym train sqlgym/Explore-v0
@@ -252,26 +201,46 @@ def command(
         toolgym train sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
         toolgym train aflowgym/Compose-v0 --trainer reference
         toolgym train sqlgym/Explore-v0 --control shuffled-rewards
-        toolgym train sqlgym/Explore-v0 --set max_draws=2 --set beta=0.02
-        toolgym train sqlgym/Explore-v0 --set sft_learning_rate=0.004 --show-settings
-        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --set patience=3 --eval-set match=spider
+        toolgym train sqlgym/Explore-v0 --max-draws 2 --beta 0.02 --trl loss_type=bnpo
+        toolgym train sqlgym/Explore-v0 --sft-learning-rate 0.004 --show-settings
+        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --patience 3 --eval-set match=spider
         toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
         toolgym train --config examples/recipes/smollm2.yaml --steps 20
         toolgym train --resume runs/explore-001
     """
     check_installed()
-    if resume is not None:
-        return take_up(context, resume)
-    begin(dict(context.params), _given(context))
+    if options["resume"] is not None:
+        return take_up(context, options["resume"])
+    file = options["config"]
+    layers = [("--config", read_config(file))] if file is not None else []
+    others = ("out", "resume", "config", "show_settings", "as_json", "quiet")
+    given: dict[str, Any] = {"env_id": env_id}
+    given |= {name: value for name, value in options.items() if name not in others}
+    given = {name: value for name, value in given.items() if value is not None}
+    given |= {name: settings_of(given[name]) for name in MAPPINGS.keys() & given.keys()}
+    settings, sources = settings_from([*layers, ("", given)])
+    if options["show_settings"]:
+        return show_settings(settings, sources, as_json=options["as_json"])
+    quiet, as_json = options["quiet"], options["as_json"]
+    with _new_run(settings, options["out"], sources, err=as_json) as (run, chosen):
+        _train_run().see_through_on_terminal(run, chosen, quiet=quiet, as_json=as_json)
 
 
-def _given(context: typer.Context) -> dict[str, str]:
-    """The options on the command line, by the name of what they set."""
-    return {
-        SETTINGS.get(str(parameter.name), str(parameter.name)): parameter.opts[0]
-        for parameter in context.command.params
-        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
-    }
+def _train_run() -> Any:
+    """The module that runs a training, which imports PyTorch."""
+    from adapters.training.models.places import loading_pytorch
+
+    with loading_pytorch():
+        from adapters.commands import train_run
+    return train_run
+
+
+def _new_run(
+    settings: TrainSettings, out: Path | None, given: Mapping[str, str], *, err: bool
+) -> Any:
+    """The context of `train_run.new_run`, after all checks that need no PyTorch."""
+    settings, planned = check_early(settings, out)
+    return _train_run().new_run(settings, out, planned, given=given, err=err)
 
 
 def check_installed() -> None:
@@ -297,11 +266,14 @@ def take_up(context: typer.Context, folder: Path) -> None:
         ConfigurationError: It is no run folder, or an option was given that the run knows already.
     """
     allowed = ("--resume", "--no-preflight", "--quiet", "--json", "env_id")
-    extra = [option for option in _given(context).values() if option not in allowed]
+    extra = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
+        and parameter.opts[0] not in allowed
+    ]
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
-
-    from adapters.training.models.places import loading_pytorch
 
     options = context.params
     quiet, as_json = options["quiet"], options["as_json"]
@@ -310,9 +282,8 @@ def take_up(context: typer.Context, folder: Path) -> None:
     run = check_resumable(folder)
     if run.is_complete:
         return tell_complete(run, as_json=as_json)
-    with loading_pytorch():
-        from adapters.commands import train_run
-    look_first = not options["no_preflight"]
+    train_run = _train_run()
+    look_first = options["preflight"] is not False
     run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
     train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
@@ -331,7 +302,7 @@ def check_resumable(folder: Path) -> Run:
         ConfigurationError: It is no run of `toolgym train`, or a process is writing it, or its
             environment is in a module that is not imported yet.
     """
-    from adapters.training.runs.settings import read_settings
+    from adapters.training.settings import read_settings
     from toolgym.registration import recorded
     from toolgym.runs.episodes import is_evaluation
     from toolgym.runs.run import Run
@@ -345,129 +316,150 @@ def check_resumable(folder: Path) -> Run:
     return run
 
 
-def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Start a new run, or show what it would use.
-
-    Args:
-        options: All of the command.
-        given: Those on the command line, by the name of what they set.
-
-    Raises:
-        ConfigurationError: An option is out of range, or names something that is not there.
-    """
-    from adapters.commands.train_options import read_config, show_settings
-    from adapters.training.models.places import loading_pytorch
-
-    quiet, folder = options.pop("quiet"), options.pop("out")
-    as_json = options.pop("as_json", False)
-    only_show = options.pop("show_settings", False)
-    file = options.pop("config")
-    config = read_config(file) if file is not None else {}
-    model = options["model"] or config.get("model")
-    settings, sources = settings_from(options, config, given)
-    if only_show:
-        return show_settings(settings, sources, model, as_json=as_json)
-    settings, planned = check_early(settings, folder)
-    with loading_pytorch():
-        from adapters.commands import train_run
-    new = train_run.new_run(settings, folder, planned, given=sources, err=as_json)
-    with new as (run, settings):
-        train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
-
-
 def train(
-    env_id: str, *, out: Path | str | None = None, quiet: bool = False, **options: Any
+    env_id: str, *, out: Path | str | None = None, quiet: bool = False, **settings: Any
 ) -> Run:
     """Train a model as `toolgym train` does, from Python.
 
     Args:
         env_id: The environment, such as `sqlgym/Explore-v0`.
         out: The run folder; None takes the next number in `runs`.
-        quiet: Show no progress. What is said, and the progress, go to stderr.
-        options: The options of `toolgym train` with underscores, such as `dataset`, `model`,
-            `steps` or `no_preflight`; and whatever `--set` takes: arguments of the environment,
-            settings of the run, and arguments of the trainer's own config.
+        quiet: Show no progress. Messages and progress go to stderr.
+        settings: Fields of `adapters.training.settings.TrainSettings`, such as `model`, `steps`,
+            `learning_rate` or `env_kwargs`; and of the environment's arguments `dataset`,
+            `step_limit`, `parsing` and `rewards`.
 
     Returns:
         The run: `run.summary` holds its figures, `run.metrics("grpo")` the numbers of each step,
         and `run.checkpoints / "final"` the model.
 
     Raises:
-        ConfigurationError: An option is unknown or out of range, or names something that is not
+        ConfigurationError: A setting is unknown or out of range, or names something that is not
             there; nothing is left behind. Or the preflight refused the model (`NoGo`).
         TrainingStopped: The guards stopped the run.
         EnvironmentFault: The environment keeps failing.
     """
-    from adapters.commands.train_options import checked
-    from adapters.training.models.places import loading_pytorch
-
     check_installed()
-    written = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items()}
-    parameters = inspect.signature(command).parameters
-    defaults = {name: each.default for name, each in parameters.items() if name != "context"}
-    for name in ("out", "quiet", "as_json", "show_settings", "config"):
-        del defaults[name]
-    config = checked(written, "train()")
-    settings, given = settings_from({**defaults, "env_id": env_id}, config)
-    folder = None if out is None else Path(out)
-    settings, planned = check_early(settings, folder)
-    with loading_pytorch():
-        from adapters.commands import train_run
-    new = train_run.new_run(settings, folder, planned, given=given, err=True)
-    with new as (run, settings):
-        train_run.see_through(run, settings, quiet=quiet)
-    return run
+    given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in settings.items()}
+    chosen, sources = settings_from([("train()", {"env_id": env_id, **given})])
+    with _new_run(chosen, None if out is None else Path(out), sources, err=True) as (run, chosen):
+        _train_run().see_through(run, chosen, quiet=quiet)
+    made: Run = run
+    return made
 
 
 def settings_from(
-    options: dict[str, Any],
-    config: dict[str, Any],
-    given: Mapping[str, str] = MappingProxyType({}),
+    layers: Iterable[tuple[str, Mapping[str, Any]]],
 ) -> tuple[TrainSettings, dict[str, str]]:
-    """The settings of a run from the options of the command and from what a file holds.
+    """Make the settings of a run.
 
     Args:
-        options: Of the command, by their names; what is None or the default was not given.
-        config: Options by their names, and what `--set` takes; options on the command line replace
-            them.
-        given: The options on the command line, by the name of what they set.
+        layers: Settings by name, and `ENV_OPTIONS`, each layer with the name of its source, such as
+            `--config`; of the command line, the source is empty. Later layers override earlier
+            ones, and mappings such as `env_kwargs` are merged.
 
     Returns:
         The settings, and the source of each that was given.
 
     Raises:
-        ConfigurationError: An option is out of range, or names something that is not there.
+        ConfigurationError: A setting is unknown or out of range, or the environment is unknown.
     """
-    from adapters.commands.train_options import as_pairs, divide_options
-    from adapters.training.runs.settings import resolve
-
-    options, config = dict(options), dict(config)
-    options.pop("resume", None)
-    pairs = options.pop("settings")
-    judged_by = {**config.pop("eval_set", {}), **settings_of(options.pop("eval_set", None))}
-    if judged_by:
-        given = {"evaluation_env_kwargs": "--config", **given}
-    for name in options.keys() & config.keys():
-        value, setting = config.pop(name), SETTINGS.get(name, name)
-        if setting not in given:
-            options[name], given = value, {**given, setting: "--config"}
-    options["preflight"] = not options.pop("no_preflight")
-    env_id = options.pop("env_id")
-    if env_id is None:
+    values: dict[str, Any] = {name: {} for name in MAPPINGS}
+    sources: dict[str, str] = {}
+    for source, layer in layers:
+        for name, value in layer.items():
+            if name in ENV_OPTIONS:
+                value = weights_of(value) if name == "rewards" else value
+                values["env_kwargs"] = {**values["env_kwargs"], name: value}
+            elif name in MAPPINGS and isinstance(value, Mapping):
+                values[name] = {**values[name], **value}
+            else:
+                values[name] = value
+            field = "env_kwargs" if name in ENV_OPTIONS else name
+            sources[field] = source or MAPPINGS.get(field) or option_of(field)
+    env_id = values.pop("env_id", None)
+    if not isinstance(env_id, str):
         raise ConfigurationError("say which environment, as in: toolgym train sqlgym/Explore-v0")
-    refuse_unknown("--trainer", options["trainer"], TRAINERS)
-    refuse_unknown("--control", options["control"], CONTROLS)
-    refuse_unknown("--vllm", options["vllm"], VLLM_MODES)
-    divided = divide_options(env_id, options["trainer"], pairs, config)
-    options["settings"] = divided.environment
-    options["evaluation_env_kwargs"] = arguments_for(env_id, as_pairs(judged_by)) or None
-    places = _places(env_id, options)
-    options["trainer_options"] = divided.trainer
-    options["demonstrations"] = options.pop("demos")
-    settings = resolve(env_id, **places, **options, **divided.settings)
-    if "split" not in places:
-        settings = settings.model_copy(update={"split": None, "evaluation_split": None})
-    return settings, {**given, **divided.sources}
+    sources.pop("env_id")
+    _add_places(env_id, values)
+    settings = resolve(env_id, **values)
+    if "split" not in values:
+        settings = settings.model_copy(update={"split": None, "eval_split": None})
+    return settings, sources
+
+
+def _add_places(env_id: str, values: dict[str, Any]) -> None:
+    """Add the default data set and split, if the environment takes them."""
+    accepted, open_ended = parameters_of(env_id)
+    env_kwargs = values["env_kwargs"]
+    if not isinstance(env_kwargs, dict):
+        return  # refused by the settings
+    if "dataset" in accepted:
+        model = values.get("model")
+        env_kwargs.setdefault("dataset", default_data_set(env_id, model))
+    takes_splits = "split" in accepted
+    if not takes_splits and open_ended:
+        takes_splits = "split" in values or _takes_splits(env_id, env_kwargs)
+    if takes_splits:
+        values.setdefault("split", "train")
+    elif "split" in values:
+        raise ConfigurationError(f"{env_id} has no splits: leave out --split.")
+
+
+def read_config(file: Path) -> dict[str, Any]:
+    """Read the settings of a YAML file.
+
+    Raises:
+        ConfigurationError: It cannot be read, is no mapping, or holds a key twice.
+    """
+    import yaml
+
+    class UniqueKeys(yaml.SafeLoader):
+        """Refuses a mapping that holds a key twice."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+            if twice := {key for key in keys if keys.count(key) > 1}:
+                raise ValueError(f"it holds {min(twice)} twice")
+            return super().construct_mapping(node, deep)
+
+    try:
+        values = yaml.load(file.read_text(encoding="utf-8"), UniqueKeys)
+        json.dumps(values)  # neither dates nor aliases of what is around them
+    except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as problem:
+        raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
+    if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
+        raise ConfigurationError(f"--config {file} must hold one setting a line, as in steps: 60")
+    return values
+
+
+def show_settings(
+    settings: TrainSettings, given: Mapping[str, str], *, as_json: bool = False
+) -> None:
+    """Print what a run would use, and where each value comes from.
+
+    Args:
+        given: By name of a setting, the option that set it.
+    """
+    from rich.table import Table
+
+    values = settings.model_dump()
+    sources = dict.fromkeys(values, "default")
+    for title, names in reversed(defaults_for(settings.env_id, _given(settings, given))):
+        sources |= dict.fromkeys(names, title)
+    sources |= given
+    if as_json:
+        shown = {name: {"value": value, "from": sources[name]} for name, value in values.items()}
+        return print_json(shown)
+    table = Table("setting", "value", "from", box=None, pad_edge=False)
+    for name, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        table.add_row(name, text, sources[name])
+    print_table(table)
+
+
+def _given(settings: TrainSettings, names: Iterable[str]) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in {*names, "env_kwargs"}}
 
 
 def check_early(
@@ -492,8 +484,6 @@ def check_early(
         check_model(settings.model)
     if settings.chat_template is not None:
         ChatTemplate.named(settings.chat_template)
-    if settings.trainer == "reference" and settings.vllm is not None:
-        raise ConfigurationError("--vllm is for --trainer trl; the reference trainer has none.")
     check_services(settings.report_to)
     check_folder(folder or Path("runs"))
     settings = separated(settings)
@@ -514,24 +504,6 @@ def check_early(
                 " reference."
             )
     return settings, planned
-
-
-def _places(env_id: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Take what is for the environment out of the options: its arguments, and the two splits."""
-    names = ("dataset", "step_limit", "parsing", "rewards")
-    env_options = {name: options.pop(name) for name in names}
-    settings = options.pop("settings")
-    env_options["rewards"] = weights_of(env_options["rewards"])
-    accepted, open_ended = parameters_of(env_id)
-    if "dataset" in accepted and env_options["dataset"] is None:
-        env_options["dataset"] = default_data_set(env_id, options["model"])
-    split = options.pop("split")
-    arguments_for(env_id, split=split)  # refuses one that was given to what takes none
-    env_kwargs = arguments_for(env_id, settings, **env_options)
-    takes_any = open_ended and (split is not None or _takes_splits(env_id, env_kwargs))
-    if "split" in accepted or takes_any:
-        return {"env_kwargs": env_kwargs, "split": split or "train", "evaluation_split": "dev"}
-    return {"env_kwargs": env_kwargs}
 
 
 def default_data_set(env_id: str, model: str | None) -> str:
@@ -569,13 +541,3 @@ def weights_of(text: str | dict[str, Any] | None) -> dict[str, Any] | None:
     if not isinstance(weights, dict):
         raise ConfigurationError('--rewards must be a JSON object, such as {"partial": 0.3}.')
     return weights
-
-
-def refuse_unknown(option: str, value: str | None, allowed: tuple[str, ...]) -> None:
-    """Make sure that an option, if it was given, has a value that is known.
-
-    Raises:
-        ConfigurationError: It has another; the message names those that are.
-    """
-    if value is not None and value not in allowed:
-        raise ConfigurationError(f"{option} must be {' or '.join(allowed)}, got {value!r}.")

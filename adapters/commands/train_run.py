@@ -23,11 +23,9 @@ from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.evaluation import BatchPlay
 from adapters.reference.processes import Processes
 from adapters.reference.train import ReferenceTrainer
-from adapters.training.guards.config import GuardConfig
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.published import place_of
@@ -45,7 +43,7 @@ from adapters.training.runs.preparation import (
 from adapters.training.runs.progress import NoProgress, ProgressListener
 from adapters.training.runs.reproducibility import differences, reproducibility
 from adapters.training.runs.selection import Division, divide
-from adapters.training.runs.settings import TrainSettings, read_settings
+from adapters.training.settings import TrainSettings, read_settings
 from toolgym.commands import (
     print_json,
     print_table,
@@ -93,9 +91,9 @@ def new_run(
         ConfigurationError: The trainer does not take the settings, or the folder cannot be made.
     """
     settings = for_this_machine(settings)
-    is_wanted = settings.selects
+    is_wanted = settings.eval_every
     settings, division = divided_if_possible(settings, planned, given)
-    guards = check_trainer(settings)
+    check_trainer(settings)
     needed = tell_memory(settings)
     record = _record(settings, planned)
     config = {
@@ -105,8 +103,8 @@ def new_run(
         "dataset": settings.env_kwargs.get("dataset"),
         "control": settings.control,
         "trainer": settings.trainer,
-        "settings": settings.model_dump(),
-        "guards": guards.model_dump(mode="json"),
+        "settings": settings.model_dump(mode="json"),
+        "guards": settings.guards.model_dump(mode="json"),
         "reproducibility": record,
     }
     processes = Processes()
@@ -151,9 +149,9 @@ def divided_if_possible(
     Raises:
         ConfigurationError: They were asked for, and there are too few tasks.
     """
-    if not settings.selects:
+    if not settings.eval_every:
         return settings, None
-    asked = {"eval_every", "sft_eval_every", "patience", "checkpoint"} & set(given)
+    asked = {"eval_every", "patience", "checkpoint"} & set(given)
     try:
         return settings, divide(settings, planned)
     except ConfigurationError:
@@ -307,7 +305,7 @@ def trainer_named(name: str) -> phases.Trainer:
     raise ConfigurationError(f"there is no trainer {name!r}; take trl or reference.")
 
 
-def check_trainer(settings: TrainSettings) -> GuardConfig:
+def check_trainer(settings: TrainSettings) -> None:
     """Make sure that the trainer takes these settings, before a run is begun.
 
     Returns:
@@ -324,9 +322,8 @@ def check_trainer(settings: TrainSettings) -> GuardConfig:
             )
         from adapters.commands.train_with_trl import check_settings
 
-        return check_settings(settings)
+        check_settings(settings)
     adapter_config(settings)
-    return reference_options(settings).guards
 
 
 def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
@@ -460,27 +457,6 @@ def _of_the_reference(
     check_template(model, tokenizer, env)
 
 
-def reference_options(settings: TrainSettings) -> ReferenceConfig:
-    """The config of the reference trainer that the settings of a run mean.
-
-    Raises:
-        ConfigurationError: A value is unknown or out of range.
-    """
-    options: dict[str, Any] = {
-        "steps": max(1, settings.steps),  # without steps the trainer is not called
-        "seed": settings.seed,
-        "group_size": settings.group_size,
-        "prompts": settings.prompts,
-        "temperature": settings.temperature,
-        "max_completion_length": settings.max_completion_length,
-        "learning_rate": settings.learning_rate,
-        "save_every": settings.save_every,
-        "control": settings.control,
-        "dtype": settings.dtype,
-    }
-    return reference_config(options | settings.trainer_options)
-
-
 def train_with_reference(job: phases.Grpo) -> None:
     """Train the job's model in place, up to the last step of its settings.
 
@@ -493,8 +469,7 @@ def train_with_reference(job: phases.Grpo) -> None:
         TrainingStopped: The guards ended the run.
     """
     settings, run = job.settings, job.run
-    config = reference_options(settings)
-    job.cut_off_after(max(Checkpoints(run.checkpoints, config.keep).steps(), default=0))
+    job.cut_off_after(max(Checkpoints(run.checkpoints, settings.keep).steps(), default=0))
 
     def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
         job.tell_metrics(step, metrics)
@@ -508,7 +483,7 @@ def train_with_reference(job: phases.Grpo) -> None:
         job.tokenizer,
         settings.env_id,
         run.checkpoints,
-        config,
+        settings,
         env_kwargs=settings.training_kwargs,
         lora=adapter_config(settings),
         on_step=on_step,

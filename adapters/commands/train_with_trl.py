@@ -29,12 +29,11 @@ from transformers import (
 from transformers.trainer_callback import PrinterCallback
 from trl import GRPOTrainer
 
-from adapters.training.guards.config import GuardConfig
+from adapters.reference.losses import LOSSES
 from adapters.training.runs.phases import Grpo
 from adapters.training.runs.preparation import WARMUP, adapter_config, note_origin
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import SCALE_REWARDS, TrainSettings, option_of
 from adapters.trl import GuardCallback, Rollouts, grpo_config
-from adapters.trl.config import guard_config
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
@@ -119,23 +118,27 @@ class HeldOutStop(TrainerCallback):
 def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
     """The trainer of a job, which writes into its run, and its guards."""
     settings, run = job.settings, job.run
-    own, options = _divided(settings, run.checkpoints)
-    guards, snapshot_steps = own.pop("guards"), own.pop("snapshot_steps")
-    rollouts = Rollouts(settings.env_id, settings.training_kwargs, control=settings.control, **own)
+    rollouts = Rollouts(
+        settings.env_id,
+        settings.training_kwargs,
+        max_draws=settings.max_draws,
+        control=settings.control,
+        workers=settings.workers,
+    )
 
     def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
         job.tell_metrics(step, metrics)
         job.tell_rollouts(step, [each.to_json() for each in episodes[:TRANSCRIPTS]])
 
-    callback = GuardCallback(rollouts, guards, snapshot_steps=snapshot_steps, on_step=on_step)
-    warmup = run.checkpoints / WARMUP
+    callback = GuardCallback(rollouts, settings.guards, on_step=on_step)
+    imitated = run.checkpoints / WARMUP
     name = job.model.config.name_or_path
     # TRL loads the reference of the KL penalty by the model's name.
-    job.model.config.name_or_path = str(warmup) if warmup.is_dir() else settings.model
+    job.model.config.name_or_path = str(imitated) if imitated.is_dir() else settings.model
     trainer = GRPOTrainer(
         model=job.model,
         processing_class=job.tokenizer,
-        args=grpo_config(**options),
+        args=grpo_config(**trl_options(settings, run.checkpoints)),
         rollout_func=rollouts,
         reward_funcs=rollouts.score,
         train_dataset=rollouts.dataset(settings.steps * settings.prompts, seed=settings.seed),
@@ -147,76 +150,96 @@ def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
     return trainer, callback
 
 
-def check_settings(settings: TrainSettings) -> GuardConfig:
+def check_settings(settings: TrainSettings) -> None:
     """Check that TRL takes the settings, before anything is made.
-
-    Returns:
-        The settings of the guards.
 
     Raises:
         ConfigurationError: They are refused, or known to fail, or a library is missing.
     """
     adapter_config(settings)
-    own, options = _divided(settings, Path("checkpoints"))
-    grpo_config(**options)
-    for name in ("max_draws", "workers", "snapshot_steps"):
-        value, is_number = own[name], isinstance(own[name], int | float)
-        if (value is not None or name != "max_draws") and not (is_number and value >= 1):
-            raise ConfigurationError(f"{name} must be at least 1; got {value!r}.")
-    return guard_config(own["guards"])
+    grpo_config(**trl_options(settings, Path("checkpoints")))
 
 
 TRANSCRIPTS = 4
 """Number of a step's episodes that are kept in the run folder."""
-ROLLOUT_OPTIONS: Final[Mapping[str, Any]] = {
-    "max_draws": 3.0,
-    "workers": 16,
-    "guards": {},
-    "snapshot_steps": 10,
+_SAME_NAME: Final = (
+    *("temperature", "max_completion_length", "seed", "beta", "learning_rate", "weight_decay"),
+    *("max_grad_norm", "gradient_checkpointing"),
+)
+_TRL_NAMES: Final[Mapping[str, str]] = {
+    **{name: name for name in _SAME_NAME},
+    "max_steps": "steps",
+    "num_generations": "group_size",
+    "num_iterations": "updates_per_batch",
+    "entropy_coef": "entropy_bonus",
+    "warmup_steps": "lr_warmup_steps",
+    "save_steps": "save_every",
+    "save_total_limit": "keep",
 }
-"""Options of `Rollouts` and `GuardCallback` that `--set` takes, with their defaults."""
+"""The setting for each argument of `GRPOConfig` that has the same value."""
+_OTHERS: Final[Mapping[str, str]] = {
+    "output_dir": "out",
+    "lr_scheduler_type": "lr_decay",
+    "loss_type": "loss",
+    "importance_sampling_level": "loss",
+    "epsilon": "epsilon_low",
+    "epsilon_high": "epsilon_high",
+    "scale_rewards": "advantages",
+    "adam_beta1": "betas",
+    "adam_beta2": "betas",
+    "use_vllm": "vllm",
+    "vllm_mode": "vllm",
+    "mask_truncated_completions": "learn_from_unfinished",
+}
+"""The setting for each other argument of `GRPOConfig` that the settings decide."""
 
 
-def _divided(settings: TrainSettings, checkpoints: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options of `Rollouts` and `GuardCallback`, and those of `GRPOConfig`."""
-    options = grpo_options(settings, checkpoints)
-    own = {name: options.pop(name, value) for name, value in ROLLOUT_OPTIONS.items()}
-    return own, options
-
-
-def grpo_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
-    """The settings as arguments of `grpo_config`, with those of `ROLLOUT_OPTIONS`.
+def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
+    """The settings as arguments of `grpo_config`.
 
     The tiny model's rollouts of a step go through one forward pass; a pretrained model takes one
     group at a time and adds the gradients up. Several processes share the tasks of a step.
+
+    Raises:
+        ConfigurationError: An argument of `trl` is one that another setting decides.
     """
+    for name in settings.trl:
+        decided_by = {**_TRL_NAMES, **_OTHERS}.get(name)
+        is_other_loss = name == "loss_type" and settings.trl[name] not in LOSSES
+        if decided_by is not None and not is_other_loss:
+            raise ConfigurationError(f"{name} is set by {option_of(decided_by)}: use that option.")
     rollouts = settings.group_size * share_of(settings.prompts)
     at_once = rollouts if settings.is_tiny else settings.group_size
+    loss = LOSSES[settings.loss]
+    low = loss.low if settings.epsilon_low is None else settings.epsilon_low
+    high = loss.high if settings.epsilon_high is None else settings.epsilon_high
+    is_gspo, is_cispo = settings.loss == "gspo", settings.loss == "cispo"
+    decay = "constant_with_warmup" if settings.lr_decay == "constant" else settings.lr_decay
     options: dict[str, Any] = {
+        **{theirs: getattr(settings, ours) for theirs, ours in _TRL_NAMES.items()},
         "output_dir": str(checkpoints),
-        "max_steps": settings.steps,
-        "num_generations": settings.group_size,
         "per_device_train_batch_size": at_once,
         "gradient_accumulation_steps": rollouts // at_once,
-        "learning_rate": settings.learning_rate,
-        "lr_scheduler_type": "constant",
-        "adam_beta2": 0.98,
-        "weight_decay": 0.0,
-        "max_grad_norm": 1.0,
-        "temperature": settings.temperature,
-        "max_completion_length": settings.max_completion_length,
-        "seed": settings.seed,
+        "lr_scheduler_type": decay,
+        "adam_beta1": settings.betas[0],
+        "adam_beta2": settings.betas[1],
+        "scale_rewards": SCALE_REWARDS[settings.advantages],
+        "loss_type": "grpo" if is_gspo else settings.loss,
+        "importance_sampling_level": "sequence" if is_gspo else "token",
+        "epsilon": low,
+        "epsilon_high": 1 + high if is_cispo else high,  # TRL bounds the ratio itself
+        "mask_truncated_completions": not settings.learn_from_unfinished,
         "save_strategy": "steps",
-        "save_steps": settings.save_every,
-        "save_total_limit": 2,
         "disable_tqdm": True,
         "dataloader_pin_memory": False,
     }
+    if settings.gradient_checkpointing is None:
+        del options["gradient_checkpointing"]
     if settings.is_tiny:  # on the CPU wherever it runs, so that its numbers are the same
         options["use_cpu"] = True
     if settings.vllm is not None:
         options |= {"use_vllm": True, "vllm_mode": settings.vllm}
-    return options | settings.trainer_options
+    return options | settings.trl
 
 
 def share_of(prompts: int) -> int:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, field_validator
 from torch import Tensor
 
+from adapters.training.settings import GrpoSettings
 from toolgym.errors import ConfigurationError
 
 LOG_RATIO_LIMIT: Final = 20.0
@@ -26,33 +26,6 @@ LOG_RATIO_LIMIT: Final = 20.0
 makes every weight nan."""
 KL_LIMIT: Final = 10.0
 """Nats at which the log-ratio to the reference is clamped in the KL penalty."""
-
-
-class LossConfig(BaseModel):
-    """The loss of an update."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
-
-    name: str = "dapo"
-    """Surrogate: `grpo`, `dapo`, `dr_grpo`, `gspo` or `cispo`."""
-    epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Importance ratios are clipped below 1 - epsilon_low. Default: the value of the paper."""
-    epsilon_high: float | None = Field(None, ge=0)
-    """Importance ratios are clipped above 1 + epsilon_high. Default: the value of the paper."""
-    beta: float = Field(0.01, ge=0)
-    """KL coefficient. 0 needs no reference model. A run of the tiny model without a penalty wrote
-    no valid calls after 30 steps."""
-    entropy_bonus: float = Field(0.0, ge=0)
-    """Entropy coefficient, multiplied by the mean token entropy in nats."""
-
-    @field_validator("name")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in LOSSES:
-            raise ValueError(f"there is no loss {name!r}; choose among {', '.join(LOSSES)}")
-        return name
 
 
 class Totals(NamedTuple):
@@ -213,7 +186,7 @@ def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
 
 def policy_loss(
     batch: Pass,
-    config: LossConfig,
+    config: GrpoSettings,
     totals: Totals,
     *,
     reference: Tensor | None = None,
@@ -223,7 +196,7 @@ def policy_loss(
 
     Args:
         batch: The tokens in the loss; at least one.
-        config: The loss and its coefficients.
+        config: Settings with the name of the loss and its coefficients.
         totals: The size of the whole step.
         reference: [M] float, log-probabilities under the reference; needed if `beta` is not 0.
         entropy: [M] float, in nats, with gradient if there is an entropy bonus.
@@ -238,7 +211,7 @@ def policy_loss(
     """
     if config.beta and reference is None:
         raise ConfigurationError("beta is not 0: pass reference log-probabilities, or set it to 0.")
-    function, low, high = LOSSES[config.name]
+    function, low, high = LOSSES[config.loss]
     low = low if config.epsilon_low is None else config.epsilon_low
     high = high if config.epsilon_high is None else config.epsilon_high
     surrogate = function(batch, low, high, totals)

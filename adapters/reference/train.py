@@ -19,15 +19,12 @@ Not supported, since other trainers do it better: generation on separate devices
 sharded weights (every process holds the whole model), a value model, asynchronous rollouts, and
 models that see images.
 
-    torchrun --nproc_per_node 2 -m adapters.reference.train --help
+`toolgym train --trainer reference` runs it after imitation, with evaluations.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
-import functools
-import json
 import logging
 import math
 import time
@@ -37,19 +34,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import yaml
-from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.checkpoint import Checkpoints
-from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.play import (
     Player,
     Rollout,
-    evaluate,
     is_in_loss,
     outcomes,
     shuffle_rewards,
@@ -66,19 +59,17 @@ from adapters.training.guards.guards import (
     no_snapshot_message,
     rollback_message,
 )
-from adapters.training.models.chat_policy import load_model
 from adapters.training.models.demonstrations import playable_tasks
-from adapters.training.models.low_rank import Adapter, lora_config
+from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.memory_needs import Load, bytes_of_update
+from adapters.training.models.precision import fast_dtype
 from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import moved, passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.runs.progress import peak_memory
-from toolgym.commands import say
-from toolgym.errors import ToolgymError
+from adapters.training.settings import GrpoSettings
 from toolgym.records import EpisodeRecord
-from toolgym.runs.files import append_lines, read_lines
 from toolgym.runs.metrics import recorded
 
 _logger = logging.getLogger(__name__)
@@ -133,7 +124,7 @@ class ReferenceTrainer:
         tokenizer: PreTrainedTokenizerBase,
         env_id: str,
         folder: Path,
-        config: ReferenceConfig,
+        config: GrpoSettings,
         *,
         env_kwargs: Mapping[str, Any] | None = None,
         lora: Any = None,
@@ -145,7 +136,9 @@ class ReferenceTrainer:
         self._config, self._model, self._tokenizer = config, model, tokenizer
         self._on_step, self._evaluate = on_step, evaluate
         self._processes = Processes()
-        make_ready(self._processes.place(model), config.dtype, config.gradient_checkpointing)
+        dtype = fast_dtype() if config.dtype == "auto" else config.dtype
+        has_checkpointing = bool(config.gradient_checkpointing)
+        make_ready(self._processes.place(model), dtype, has_checkpointing)
         self.player = Player(
             model, tokenizer, env_id, env_kwargs, slots=config.at_once, workers=config.workers
         )
@@ -162,7 +155,7 @@ class ReferenceTrainer:
         self.adapter = None if lora is None else Adapter(model, lora, config.seed)
         self._processes.align(parameter.data for parameter in model.parameters())
         self._reference = None
-        if config.loss.beta and self.adapter is None:
+        if config.beta and self.adapter is None:
             self._reference = copy.deepcopy(model).requires_grad_(False).train(False)
         self._optimizer = MasterAdamW(
             (each for each in model.parameters() if each.requires_grad),
@@ -170,10 +163,10 @@ class ReferenceTrainer:
             weight_decay=config.weight_decay,
         )
         load = Load(
-            dtype=config.dtype,
+            dtype=dtype,
             adapter_rank=0 if lora is None else lora.r,
             tokens_per_pass=config.tokens_per_pass,
-            has_checkpointing=config.gradient_checkpointing,
+            has_checkpointing=has_checkpointing,
         )
         count = sum(parameter.numel() for parameter in model.parameters())
         self.player.engine.reserved = bytes_of_update(model.config, count, load)
@@ -347,7 +340,7 @@ class ReferenceTrainer:
         Returns:
             None if there is no KL penalty.
         """
-        if not self._config.loss.beta:
+        if not self._config.beta:
             return None
         adapter, results = self.adapter, dict[int, Tensor]()
         with nullcontext(self._reference) if adapter is None else adapter.disabled() as model:
@@ -370,14 +363,14 @@ class ReferenceTrainer:
             {"rollouts": len(samples), "tokens": sum(len(each.old_log_probs) for each in samples)}
         )
         totals = Totals(counts["rollouts"], counts["tokens"], config.max_completion_length)
-        self._model.train(config.gradient_checkpointing)  # which needs training mode
+        self._model.train(bool(config.gradient_checkpointing))  # which needs training mode
         sums: dict[str, Tensor] = {}
         for indices, texts in self._passes(samples):
             log_probs, entropy = token_log_probs(  # [M], [M]
                 self._model,
                 texts,
                 temperature=config.temperature,
-                entropy=config.loss.entropy_bonus > 0,
+                entropy=config.entropy_bonus > 0,
             )
             chosen = [samples[index] for index in indices]
             lengths = torch.tensor([len(each.old_log_probs) for each in chosen])
@@ -389,7 +382,7 @@ class ReferenceTrainer:
             )
             loss, metrics = policy_loss(
                 batch,
-                config.loss,
+                config,
                 totals,
                 reference=None if reference is None else torch.cat([reference[i] for i in indices]),
                 entropy=entropy,
@@ -409,22 +402,25 @@ class ReferenceTrainer:
             yield indices, [texts[index] for index in indices]
 
     def learning_rate(self) -> float:
-        """The scheduled learning rate of the next update; skipped updates do not count."""
-        config, step = self._config, self._optimizer.updates + 1
-        warmup = min(1.0, step / (config.lr_warmup_steps + 1))
-        after_warmup = step - config.lr_warmup_steps - 1
-        progress = max(0.0, after_warmup / max(config.steps - config.lr_warmup_steps, 1))
+        """The scheduled learning rate of the current step, by the formulas of transformers.
+
+        Skipped updates count, so the decay reaches 0 when the last step is made.
+        """
+        config, made, warmup = self._config, self.step - 1, self._config.lr_warmup_steps
+        if made < warmup:
+            return config.learning_rate * made / warmup
+        progress = (made - warmup) / max(config.steps - warmup, 1)
         cosine = (1 + math.cos(math.pi * progress)) / 2
         decay = {"constant": 1.0, "linear": 1 - progress, "cosine": cosine}[config.lr_decay]
-        return config.learning_rate * warmup * decay
+        return config.learning_rate * decay
 
     # Checkpoints ----------------------------------------------------------------------------------
 
     def _roll_back(self, reasons: Sequence[str]) -> None:
-        """Restore weights, optimizer and schedule of the last healthy checkpoint.
+        """Restore weights and optimizer of the last healthy checkpoint.
 
-        The step count and the task order continue, and rollouts are seeded with their step, so the
-        batch that led here is not sampled again.
+        Step count, learning-rate schedule and task order continue, and rollouts are seeded with
+        their step, so the batch that led here is not sampled again.
 
         Raises:
             TrainingStopped: There is no healthy checkpoint.
@@ -476,108 +472,3 @@ class ReferenceTrainer:
     def _held_out(self) -> Mapping[str, float] | None:
         """The result of `evaluate`, called in process 0."""
         return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))
-
-
-# The command --------------------------------------------------------------------------------------
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Train a model from the command line: `python -m adapters.reference.train --help`."""
-    parser = argparse.ArgumentParser(
-        prog="python -m adapters.reference.train",
-        description="Train a chat model with GRPO on a tool environment. Run the same command again"
-        " to resume from the last checkpoint. With torchrun, processes share the tasks of a batch.",
-    )
-    add = parser.add_argument
-    add("model", help="folder or hub id of a chat model")
-    add("env_id", help="environment, such as sqlgym/Explore-v0")
-    out_help = "folder of metrics.jsonl, checkpoint-N and final (default: runs/reference)"
-    env_help = "environment arguments in YAML, such as '{dataset: my.db}'"
-    eval_help = "arguments that evaluations add to --env: '{split: dev}' (default: no evaluations)"
-    add("--out", type=Path, default=Path("runs/reference"), help=out_help)
-    add("--env", type=yaml.safe_load, default={}, help=env_help)
-    add("--eval-env", type=yaml.safe_load, help=eval_help)
-    add("--eval-every", type=int, default=20, help="steps between evaluations (default: 20)")
-    add("--eval-tasks", type=int, default=64, help="tasks per evaluation (default: 64)")
-    add("--lora-rank", type=int, help="rank of a LoRA adapter (default: train all weights)")
-    settings = parser.add_argument_group("training settings, with values in YAML")
-    for name, info in ReferenceConfig.model_fields.items():
-        value = info.get_default(call_default_factory=True)
-        shown = value.model_dump(exclude_none=True) if isinstance(value, BaseModel) else value
-        about = " ".join((info.description or "").split()).replace("%", "%%")
-        settings.add_argument(
-            f"--{name.replace('_', '-')}",
-            type=yaml.safe_load,
-            metavar="VALUE",
-            default=argparse.SUPPRESS,
-            help=f"{about} (default: {json.dumps(shown)})",
-        )
-    given = parser.parse_args(arguments)
-    logging.basicConfig(format="%(message)s")
-    try:
-        chosen = {name: vars(given)[name] for name in ReferenceConfig.model_fields if name in given}
-        _train_and_save(given, reference_config(chosen))
-    except ToolgymError as problem:
-        raise SystemExit(f"{type(problem).__name__}: {problem}") from None
-
-
-def _train_and_save(given: argparse.Namespace, config: ReferenceConfig) -> None:
-    processes = Processes()  # each chooses its GPU before it loads the model
-    model, tokenizer = load_model(given.model, for_training=True, dtype=config.dtype)
-    given.out.mkdir(parents=True, exist_ok=True)
-    file = given.out / "metrics.jsonl"
-    if processes.is_main:  # drop the metrics of steps after the checkpoint to resume from
-        saved = max(Checkpoints(given.out, config.keep).steps(), default=0)
-        lines = [line for line in read_lines(file, dict, lambda: None) if line["step"] <= saved]
-        file.unlink(missing_ok=True)
-        append_lines(file, lines)
-        evaluated = [line["step"] for line in lines if line["phase"] == "selection"]
-
-    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
-        append_lines(file, [{"phase": "grpo", "step": step, **metrics}])
-        names = ("reward", "accuracy", "validity", "entropy", "kl", "grad_norm", "rollout_seconds")
-        shown = ", ".join(f"{name} {metrics[name]:.3g}" for name in names if name in metrics)
-        say(f"step {step} of {config.steps}: {shown}")
-
-    @functools.cache
-    def held_out_player() -> Player:
-        arguments = {**given.env, **given.eval_env}
-        return Player(model, tokenizer, given.env_id, arguments, engine=trainer.player.engine)
-
-    def held_out(step: int, adapter: Adapter | None) -> dict[str, float]:
-        passed = not evaluated or step // given.eval_every > evaluated[-1] // given.eval_every
-        if given.eval_env is None or not (passed or step == config.steps) or step in evaluated:
-            return {}
-        tasks = held_out_player().env.tasks.first_playable(given.eval_tasks)
-        with adapter.merged() if adapter is not None else nullcontext():
-            result = evaluate(held_out_player(), tasks.ids, config.max_completion_length)
-        low, high = result.interval
-        say(f"step {step}: held-out accuracy {result.accuracy:.3f} ({low:.3f} to {high:.3f})")
-        figures = {"held_out_accuracy": result.accuracy, "held_out_episodes": result.episodes}
-        append_lines(file, [{"phase": "selection", "step": step, **figures}])
-        evaluated.append(step)
-        return figures
-
-    rank = given.lora_rank
-    trainer = ReferenceTrainer(
-        model,
-        tokenizer,
-        given.env_id,
-        given.out,
-        config,
-        env_kwargs=given.env,
-        lora=lora_config(rank, 2 * rank, "all-linear") if rank else None,
-        on_step=on_step,
-        evaluate=held_out,
-    )
-    trainer.train()
-    if trainer.adapter is not None:
-        trainer.adapter.merge()
-    if processes.is_main:
-        model.save_pretrained(given.out / "final")
-        tokenizer.save_pretrained(given.out / "final")
-        say(f"The trained model is in {given.out / 'final'}.")
-
-
-if __name__ == "__main__":
-    main()

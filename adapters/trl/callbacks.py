@@ -9,7 +9,6 @@ The state of the guards is in the checkpoints of transformers' `Trainer`, in `tr
 
 from __future__ import annotations
 
-import copy
 import logging
 import math
 import os
@@ -25,7 +24,7 @@ from accelerate import PartialState
 from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from adapters.training.guards.config import Action
+from adapters.training.guards.config import Action, GuardConfig
 from adapters.training.guards.fault_limit import FaultLimit, TrainingStopped
 from adapters.training.guards.guards import Decision, Guards, no_snapshot_message, rollback_message
 from adapters.training.runs.progress import peak_memory
@@ -63,14 +62,15 @@ class GuardCallback(TrainerCallback):
     `max_grad_norm` over from the trainer's config in each step.
 
     An update is skipped by setting gradients to None, since momentum moves weights at a gradient of
-    0; the learning-rate schedule waits. A roll-back restores weights, optimizer and schedule from a
-    snapshot in `output_dir/snapshots`; the updates that are left from older rollouts are skipped.
+    0. A roll-back restores weights and optimizer from a snapshot in `output_dir/snapshots`; the
+    updates that are left from older rollouts are skipped. The learning-rate schedule counts steps,
+    and goes on in both cases.
     Guards that act need whole weights in each process: with FSDP or DeepSpeed pass
     `guards={"only_warn": True}`.
 
     Args:
         rollouts: The trainer's `rollout_func`.
-        guards: Fields of `GuardConfig`.
+        guards: A `GuardConfig`, or its fields.
         snapshot_steps: Steps between snapshots. The latest two are kept, and the one before the
             first step; each is as large as a checkpoint.
         on_step: Called in process 0 after each step, with its number, its metrics
@@ -88,14 +88,14 @@ class GuardCallback(TrainerCallback):
     def __init__(
         self,
         rollouts: Rollouts,
-        guards: Mapping[str, Any] | None = None,
+        guards: GuardConfig | Mapping[str, Any] | None = None,
         *,
         snapshot_steps: int = 10,
         on_step: OnStep | None = None,
     ) -> None:
         if snapshot_steps < 1:
             raise ConfigurationError(f"snapshot_steps must be at least 1; got {snapshot_steps}.")
-        config = guard_config(guards or {})
+        config = guards if isinstance(guards, GuardConfig) else guard_config(guards or {})
         self.guards = Guards(config)
         self._fresh = {"guards": self.guards.state_dict(), "rollouts": {"refills": None}}
         self.held_out: dict[str, float] = {}
@@ -104,7 +104,6 @@ class GuardCallback(TrainerCallback):
         self._decision: Decision | None = None
         self._snapshots: Snapshots | None = None
         self._clip_at = 0.0
-        self._frozen: tuple[dict[str, Any], list[float]] | None = None
         self._rates: list[float] = []
         self._is_stale = False  # the rollouts are of weights that were rolled back
         self._metrics: dict[str, float] = {}
@@ -128,14 +127,13 @@ class GuardCallback(TrainerCallback):
         saved: Any = (state.stateful_callbacks or {}).get(STATE) or self._fresh
         self.guards.load_state_dict(saved["guards"])
         self._rollouts.load_state_dict(saved["rollouts"])
-        self._decision = self._frozen = self._stopped = None
+        self._decision = self._stopped = None
         self._is_stale, self._metrics, self._logged = False, {}, {}
         if self._acts:
             self._snapshots = Snapshots(
                 Path(str(args.output_dir)) / "snapshots",
                 kwargs["model"],
                 kwargs["optimizer"],
-                kwargs["lr_scheduler"],
             )
             self._snapshots.begin(state.global_step)
 
@@ -170,16 +168,13 @@ class GuardCallback(TrainerCallback):
         for line in decision.log_lines if state.is_world_process_zero else ():
             _logger.warning("%s", line)
         self._rollouts.logged_with_next = self.guards.metrics()
-        groups, scheduler = kwargs["optimizer"].param_groups, kwargs["lr_scheduler"]
-        rates = [group["lr"] for group in groups]
         if not decision.update or self._is_stale:
-            model.zero_grad(set_to_none=True)
-            self._frozen = (copy.deepcopy(scheduler.state_dict()), rates)
-            return
+            return model.zero_grad(set_to_none=True)
         if self._clip_at > 0:
             nn.utils.clip_grad_norm_(model.parameters(), self._clip_at)
         if decision.learning_rate_scale != 1:
-            self._rates = rates
+            groups = kwargs["optimizer"].param_groups
+            self._rates = [group["lr"] for group in groups]
             for group in groups:
                 group["lr"] *= decision.learning_rate_scale
 
@@ -200,12 +195,6 @@ class GuardCallback(TrainerCallback):
         self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
         self._metrics["peak_memory"] = peak_memory(kwargs["model"].device)
         self._ended = now
-        if self._frozen is not None:
-            schedule, rates = self._frozen
-            kwargs["lr_scheduler"].load_state_dict(schedule)
-            for group, rate in zip(kwargs["optimizer"].param_groups, rates, strict=True):
-                group["lr"] = rate
-            self._frozen = None
         action = self._decision.action if self._decision is not None else Action.OK
         if action is Action.ROLL_BACK:
             self._roll_back(state, control)
@@ -317,7 +306,7 @@ def _check_first_log(logs: Mapping[str, Any]) -> None:
 
 
 class Snapshots:
-    """The files that guards roll back to: trained weights, optimizer and schedule.
+    """The files that guards roll back to: trained weights and optimizer.
 
     They are files, so that a run that is resumed finds them. Process 0 writes, all read.
 
@@ -325,14 +314,12 @@ class Snapshots:
         folder: A folder that all processes see.
         model: The model.
         optimizer: Its optimizer.
-        scheduler: The learning-rate schedule.
     """
 
     _KEPT: Final = 2
 
-    def __init__(self, folder: Path, model: nn.Module, optimizer: Any, scheduler: Any) -> None:
-        self._folder, self._model = folder, model
-        self._optimizer, self._scheduler = optimizer, scheduler
+    def __init__(self, folder: Path, model: nn.Module, optimizer: Any) -> None:
+        self._folder, self._model, self._optimizer = folder, model, optimizer
         self._process = PartialState()
 
     def begin(self, step: int) -> None:
@@ -353,21 +340,22 @@ class Snapshots:
             self._folder.mkdir(parents=True, exist_ok=True)
             new = self._folder / "new"
             trained = {n: p.detach() for n, p in self._trained().items()}
-            schedule, optimizer = self._scheduler.state_dict(), self._optimizer.state_dict()
-            torch.save({"weights": trained, "optimizer": optimizer, "scheduler": schedule}, new)
+            torch.save({"weights": trained, "optimizer": self._optimizer.state_dict()}, new)
             os.replace(new, self._path(step))
             for old in self.steps()[1 : -self._KEPT]:  # the first one is kept
                 self._path(old).unlink()
         self._process.wait_for_everyone()
 
     def restore(self, step: int) -> None:
-        """Load weights, optimizer and schedule from the snapshot of a step."""
+        """Load weights and optimizer from the snapshot of a step; learning rates stay."""
         saved = torch.load(self._path(step), map_location="cpu", weights_only=True)
         with torch.no_grad():
             for name, parameter in self._trained().items():
                 parameter.copy_(saved["weights"][name])
+        rates = [group["lr"] for group in self._optimizer.param_groups]
         self._optimizer.load_state_dict(saved["optimizer"])
-        self._scheduler.load_state_dict(saved["scheduler"])
+        for group, rate in zip(self._optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
 
     def clear(self) -> None:
         """Delete all snapshots."""

@@ -9,16 +9,15 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import logging
-import types
-import typing
-from collections.abc import Collection, Mapping
-from typing import Any, Final, Union
+from collections.abc import Mapping
+from typing import Any, Final
 
 import torch
 from pydantic import ValidationError
 from trl import GRPOConfig
 
 from adapters.training.guards.config import GuardConfig
+from toolgym.commands import nearest
 from toolgym.errors import ConfigurationError, refused_fields
 
 _logger = logging.getLogger(__name__)
@@ -67,8 +66,11 @@ def grpo_config(**options: Any) -> GRPOConfig:
             machine[next(name for name in names if name in fields)] = False
     elif torch.cuda.is_available() and not torch.cuda.is_bf16_supported(including_emulation=False):
         machine = {"bf16": False}
+    for name in options.keys() - fields:
+        near = nearest(name, fields)
+        hint = f" Did you mean {' or '.join(near)}?" if near else ""
+        raise ConfigurationError(f"TRL's GRPOConfig has no argument {name!r}.{hint}")
     values = {**DEFAULTS, **machine, **options}
-    _check_types(values, fields)
     try:
         config = GRPOConfig(**values)
     except (TypeError, ValueError) as problem:
@@ -247,39 +249,3 @@ def _doubts(config: GRPOConfig) -> list[tuple[bool, str]]:
             "max_grad_norm=0: one batch with a large gradient moves the weights without a bound.",
         ),
     ]
-
-
-_PLAIN: Final = {bool: "true or false", int: "a whole number", float: "a number"}
-
-
-def _check_types(options: Mapping[str, Any], fields: Collection[str]) -> None:
-    """Check plain options against their types; TRL takes the word "False" for a switch.
-
-    Raises:
-        ConfigurationError: An option is unknown, or of another type.
-    """
-    hints = typing.get_type_hints(GRPOConfig)
-    for name, value in options.items():
-        if name not in fields:
-            raise ConfigurationError(f"TRL's GRPOConfig has no option {name!r}.")
-        kinds = _plain_kinds(hints[name])
-        if not kinds or value is None:
-            continue
-        if isinstance(value, bool):
-            is_fitting = bool in kinds
-        else:
-            is_fitting = (isinstance(value, int) and float in kinds) or isinstance(
-                value, tuple(kinds)
-            )
-        if not is_fitting:
-            expected = " or ".join(_PLAIN[kind] for kind in kinds)
-            raise ConfigurationError(f"{name} must be {expected}, got {value!r}.")
-
-
-def _plain_kinds(hint: Any) -> list[type]:
-    """The types that an option may have, if all of them are plain; else none."""
-    is_union = typing.get_origin(hint) in (Union, types.UnionType)
-    kinds = (
-        [each for each in typing.get_args(hint) if each is not type(None)] if is_union else [hint]
-    )
-    return kinds if all(kind in _PLAIN for kind in kinds) else []

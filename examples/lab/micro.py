@@ -24,12 +24,13 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, gelu, scaled_dot_product_attention
 from torch.nn.utils.rnn import pad_sequence
 
-from adapters.reference.losses import LossConfig, Pass, Totals, policy_loss
+from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.groups import dead_share, equal_rewards_share
 from adapters.training.guards import Guards
 from adapters.training.guards.config import Action, GuardConfig
+from adapters.training.settings import GrpoSettings
 from toolgym import registration
 from toolgym.episode import Outcome
 
@@ -310,7 +311,7 @@ class Settings:
     Attributes:
         prompts: Groups of a step.
         estimator: Of advantages, by its name in `adapters.training.algorithms.advantages`.
-        loss: Changes of the loss of GRPO without KL penalty; see `LossConfig`.
+        loss: Changes of the loss of GRPO without KL penalty; see `GrpoSettings`.
         max_draws: Groups that dynamic sampling may draw, as a multiple of `prompts`; None: off.
         guards: Guards with their default settings may leave out updates and roll back.
         tasks: Positions of the tasks to train on.
@@ -344,7 +345,7 @@ class Trainer:
         self.settings, self.played, self.stopped = settings, 0, False
         self.start = imitated(seed)
         self.model = copy.deepcopy(self.start)
-        self._loss = LossConfig.model_validate({"name": "grpo", "beta": 0.0, **settings.loss})
+        self._loss = GrpoSettings.model_validate({"loss": "grpo", "beta": 0.0, **settings.loss})
         self._optimizer = torch.optim.AdamW(
             self.model.parameters(), settings.learning_rate, betas=(0.9, 0.98), weight_decay=0
         )

@@ -23,7 +23,6 @@ from tables import arguments, compare
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
-from adapters.reference.config import reference_config
 from adapters.reference.train import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import null_padded, train_tokenizer
@@ -31,6 +30,7 @@ from adapters.training.guards.config import GUARD_NAMES
 from adapters.training.models.demonstrations import NoisyDemonstrator
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
+from adapters.training.settings import GrpoSettings
 from adapters.trl import sft_dataset
 from toolgym import registration
 
@@ -84,7 +84,8 @@ def run(parsing: str, seed: int) -> dict[str, float]:
         "max_draws": None,
         "advantages": "group_normalized",
         "learn_from_unfinished": True,
-        "loss": {"name": "grpo", "beta": 0.0},
+        "loss": "grpo",
+        "beta": 0.0,
         "learning_rate": 4e-4,
         "guards": {"actions": dict.fromkeys(GUARD_NAMES, ())},  # off, to see the failure
     }
@@ -94,7 +95,7 @@ def run(parsing: str, seed: int) -> dict[str, float]:
             tokenizer,
             ENVIRONMENT,
             Path(folder),
-            reference_config(config),
+            GrpoSettings.model_validate(config),
             env_kwargs={**TASKS, "parsing": parsing},
             on_step=lambda step, metrics, episodes: history.append(metrics),
         )

@@ -43,7 +43,6 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 from trl import GRPOConfig, GRPOTrainer
 
-from adapters.commands.train_run import reference_options
 from adapters.reference.evaluation import BatchPlay
 from adapters.reference.train import ReferenceTrainer
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
@@ -52,7 +51,7 @@ from adapters.training.runs.evaluations import evaluations
 from adapters.training.runs.playing import asked_for, evaluation_of
 from adapters.training.runs.preparation import load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import TrainSettings, resolve
+from adapters.training.settings import TrainSettings, resolve
 from adapters.trl import RolloutEnvironment, environment_factory, training_dataset
 from toolgym.records import EpisodeRecord
 from toolgym.runs.metrics import recorded
@@ -172,13 +171,12 @@ def train_with_rollouts(job: Job, max_draws: float) -> None:
 
 def train_with_reference(job: Job, max_draws: float) -> None:
     """Train with the reference trainer."""
-    options = {"trainer_options": {"max_draws": max_draws}}
     trainer = ReferenceTrainer(
         job.model,
         job.tokenizer,
         ENVIRONMENT,
         job.folder,
-        reference_options(job.settings.model_copy(update=options)),
+        job.settings.model_copy(update={"max_draws": max_draws}),
         env_kwargs=job.settings.training_kwargs,
         on_step=lambda step, metrics, episodes: job.tell(metrics),
     )

@@ -23,7 +23,7 @@ from adapters.training.models.tokenized_examples import (
 )
 from adapters.training.preflight.call_formats import INVENTED, WORDS, readable_formats
 from adapters.training.preflight.judge import Finding, Level
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError

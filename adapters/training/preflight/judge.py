@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from adapters.training.algorithms.groups import SAME, group_size
 from adapters.training.preflight.sample import SampleFigures
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym.rewards import RewardConfig
 from toolgym.runs.files import plain
 

@@ -19,7 +19,7 @@ import torch
 from adapters.training.models.memory_needs import Load, Needs, needs_of, shape_of
 from adapters.training.models.precision import multiplies_bfloat16
 from adapters.training.preflight.judge import Finding
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 
 _DEFAULTS: Final = {"tokens_per_pass": 8192, "at_once": None, "gradient_checkpointing": False}
 """Of the reference trainer."""

@@ -53,7 +53,7 @@ from adapters.training.preflight.sample import (
 )
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.progress import ProgressListener
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError

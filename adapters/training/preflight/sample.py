@@ -26,7 +26,7 @@ from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.episode import Outcome

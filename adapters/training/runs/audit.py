@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from adapters.training.runs.evaluations import evaluations, played_with, source_of
 from adapters.training.runs.reproducibility import reproducibility
-from adapters.training.runs.settings import TrainSettings, read_settings
+from adapters.training.settings import TrainSettings, read_settings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, TaskRefused

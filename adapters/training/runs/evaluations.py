@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from adapters.training.models.demonstrations import HABITS, has_novice
-from adapters.training.runs.settings import Separation, TrainSettings
+from adapters.training.settings import Separation, TrainSettings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
@@ -89,9 +89,9 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
     training = registration.make(settings.env_id, **settings.training_kwargs)
     items = training.family.kinds[1]
     chosen = [_evaluation(settings, training, settings.evaluation_kwargs)]
-    if items not in chosen[0].unseen and settings.evaluation_split:
+    if items not in chosen[0].unseen and settings.eval_split:
         own = {k: v for k, v in settings.training_kwargs.items() if k in ("split", "task_part")}
-        kwargs = {**settings.env_kwargs, **settings.evaluation_env_kwargs}
+        kwargs = {**settings.env_kwargs, **settings.eval_env_kwargs}
         kwargs["split"] = _split_of(settings, training.family, items)
         tasks = _tasks(settings, {**kwargs, "task_part": None})
         if len(unseen(tasks, training.tasks, items, training.family)):
@@ -134,7 +134,7 @@ def separated(settings: TrainSettings) -> TrainSettings:
         how = "training without evaluation"
     elif not left and divided(training, family):
         how = "divided"
-        settings = settings.model_copy(update={"evaluation_split": settings.split})
+        settings = settings.model_copy(update={"eval_split": settings.split})
     return settings.model_copy(update={"separation": how})
 
 
@@ -151,13 +151,13 @@ def _evaluation(
 
 def _split_of(settings: TrainSettings, family: TaskFamily, items: str) -> str | None:
     """The split that a data set has for unseen items, else that of the evaluation."""
-    split = f"{settings.evaluation_split}-{items}"
+    split = f"{settings.eval_split}-{items}"
     dataset = settings.env_kwargs.get("dataset")
     try:
         splits = family.splits(dataset) if isinstance(dataset, str) else ()
     except ConfigurationError:  # nothing that it could look into, such as a name on the hub
         splits = ()
-    return split if split in splits else settings.evaluation_split
+    return split if split in splits else settings.eval_split
 
 
 def _tasks(settings: TrainSettings, env_kwargs: dict[str, Any]) -> TaskSet[Any]:

@@ -59,7 +59,7 @@ from adapters.training.runs.selection import (
     selection_summary,
     stages,
 )
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
@@ -192,7 +192,7 @@ def train(
 
     note(status="interrupted")  # also where the preflight or the guards ended the run before
     planned = evaluations(settings)
-    division = divide(settings, planned) if settings.selects else None
+    division = divide(settings, planned) if settings.eval_every else None
     watched = _watched(run, settings, division, play, watch)
     model, tokenizer = prepare(settings, run, watch, watched.get("warmup"))
     note_selection("warmup")

@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.runs.evaluations import Evaluation
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym import records, registration, rollout
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord

@@ -29,7 +29,7 @@ from adapters.training.models.stored_weights import read_weights
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs.progress import ProgressListener
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym import registration
 from toolgym.messages import Message
 from toolgym.runs.checkpoints import write_origin
@@ -215,8 +215,7 @@ def _imitate(
         ramp=min(20, settings.sft_steps // 5),
         seed=settings.seed,
         matrix_rate=settings.sft_matrix_rate,
-        stop_loss=settings.sft_stop_loss,
-        tokens_per_pass=settings.sft_tokens_per_pass,
+        tokens_per_pass=settings.tokens_per_pass,
         gradient_checkpointing=has_checkpointing(settings),
         alike=settings.sft_alike,
     )
@@ -254,8 +253,7 @@ def adapter_config(settings: TrainSettings) -> Any:
 
 def has_checkpointing(settings: TrainSettings) -> bool:
     """Whether activations are computed twice; the setting is the reference trainer's own."""
-    wanted = settings.trainer_options.get("gradient_checkpointing")
-    return settings.trainer == "reference" and bool(wanted)
+    return bool(settings.gradient_checkpointing)
 
 
 @contextlib.contextmanager

@@ -29,12 +29,12 @@ from adapters.training.runs.evaluations import Evaluation, source_of
 from adapters.training.runs.playing import MEASURED_ON, Asked, Play, evaluation_of
 from adapters.training.runs.preparation import Saved, save
 from adapters.training.runs.progress import ProgressListener
-from adapters.training.runs.settings import TrainSettings
+from adapters.training.settings import TrainSettings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
-from toolgym.runs.run import SAMPLED, SELECTION, WARMUP_SELECTION, Run
+from toolgym.runs.run import SAMPLED, SELECTION, Run
 from toolgym.unseen import TASKS
 
 BEST: Final = "best"
@@ -165,16 +165,6 @@ class Stage:
 
 def stages(settings: TrainSettings) -> dict[str, Stage]:
     """The stages of a run that are watched, by the phase of their metrics."""
-    warmup = Stage(
-        "Imitation",
-        WARMUP_SELECTION,
-        f"warmup-{BEST}",
-        settings.sft_eval_every,
-        settings.sft_steps,
-        settings.sft_patience,
-        settings.sft_checkpoint,
-        first=1,  # a model that has imitated nothing yet talks until it is cut off
-    )
     grpo = Stage(
         "GRPO",
         SELECTION,
@@ -184,7 +174,7 @@ def stages(settings: TrainSettings) -> dict[str, Stage]:
         settings.patience,
         settings.checkpoint,
     )
-    both = {"warmup": warmup, "grpo": grpo}
+    both = {"grpo": grpo}
     return {phase: each for phase, each in both.items() if each.every}
 
 

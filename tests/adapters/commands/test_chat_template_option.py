@@ -12,7 +12,7 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.runs.preparation import TEMPLATE, load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import TrainSettings, read_settings, resolve
+from adapters.training.settings import TrainSettings, read_settings, resolve
 from tests.adapters.base_models import save_base_model
 from tests.toolgym.commands.command_line import run_here
 from toolgym.runs.run import Run

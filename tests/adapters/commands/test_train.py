@@ -28,7 +28,7 @@ from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs import phases
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from tests.adapters.commands.test_train_resume import without_clock
 from tests.toolgym.commands.command_line import run_here
 from toolgym import registration

@@ -26,7 +26,7 @@ from adapters.commands.train_with_trl import (
 )
 from adapters.reference.losses import LOSSES
 from adapters.training.runs.preparation import adapter_config
-from adapters.training.runs.settings import (
+from adapters.training.settings import (
     TrainSettings,
     read_settings,
     resolve,
@@ -167,7 +167,7 @@ def test_the_recipe_is_a_file_of_options_and_the_command_line_goes_before_it() -
     assert shown["model"] == ("smollm2", "--config")
     assert shown["sft_steps"] == (165, "--config")
     assert shown["preflight"][0] is True
-    environment, evaluated = shown["env_kwargs"][0], shown["evaluation_env_kwargs"]
+    environment, evaluated = shown["env_kwargs"][0], shown["eval_env_kwargs"]
     assert environment["tools"] == ["answer"]
     assert evaluated == ({"dataset": "bundled", "render": "json"}, "--eval-set")
     options = shown["trainer_options"][0]

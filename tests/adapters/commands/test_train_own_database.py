@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.training.runs.settings import read_settings, resolve
+from adapters.training.settings import read_settings, resolve
 from tests.toolgym.commands.on_a_terminal import run_on_terminal
 from toolgym.runs.run import Run
 

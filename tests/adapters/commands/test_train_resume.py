@@ -17,7 +17,7 @@ from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.runs import phases
 from adapters.training.runs.preparation import load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from tests.adapters.interrupting import Interrupt
 from toolgym.cli import main
 from toolgym.runs.metrics import METRICS
@@ -29,7 +29,7 @@ SETTINGS = resolve(
     "sqlgym/Explore-v0",
     env_kwargs={"dataset": "tiny", "step_limit": 3},
     split="dev",
-    evaluation_split="dev-databases",
+    eval_split="dev-databases",
     demonstrations=64,
     sft_steps=8,
     sft_batch=8,
@@ -114,7 +114,7 @@ def test_a_resumed_run_takes_no_other_settings(
 
 BRIEF = SETTINGS.model_copy(
     update={
-        "evaluation_split": None,
+        "eval_split": None,
         "demonstrations": 8,
         "sft_steps": 1,
         "eval_tasks": 1,

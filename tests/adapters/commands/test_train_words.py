@@ -10,7 +10,7 @@ import pytest
 from adapters.commands import train
 from adapters.training.runs.evaluations import SEEN, gain_sentence, within_chance
 from adapters.training.runs.reproducibility import data_hash, differences
-from adapters.training.runs.settings import read_settings, resolve
+from adapters.training.settings import read_settings, resolve
 from toolgym import ConfigurationError, Task, TaskSet
 from toolgym.intervals import mean_over_tasks, wilson_interval
 

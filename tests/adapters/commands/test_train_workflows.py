@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import aflowgym
 from adapters.training.models.demonstrations import has_novice
 from adapters.training.runs.evaluations import within_chance
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from toolgym.runs.run import Run
 
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"

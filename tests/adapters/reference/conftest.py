@@ -43,10 +43,10 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def make(start: Path, tmp_path: Path) -> Callable[..., Any]:
     """Makes a trainer that keeps what it reports in `told`: steps, metrics and episodes."""
-    from adapters.reference.config import reference_config
     from adapters.reference.train import ReferenceTrainer
     from adapters.training.models.chat_policy import load_model
     from adapters.training.models.low_rank import lora_config
+    from adapters.training.settings import GrpoSettings
 
     def build(**options: Any) -> Any:
         hooks = {key: options.pop(key) for key in ("evaluate", "on_save") if key in options}
@@ -61,7 +61,7 @@ def make(start: Path, tmp_path: Path) -> Callable[..., Any]:
             watch(step)
 
         model, tokenizer = load_model(str(start), for_training=True)
-        config = reference_config({**SETTINGS, **options})
+        config = GrpoSettings.model_validate({**SETTINGS, **options})
         trainer: Any = ReferenceTrainer(
             model, tokenizer, DIGITS, folder, config, on_step=on_step, **hooks
         )

@@ -7,9 +7,9 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.reference.config import reference_config
 from adapters.reference.play import Rollout
 from adapters.reference.train import ReferenceTrainer
+from adapters.training.settings import GrpoSettings
 from tests.adapters.call_templates import (
     FAMILIES,
     LONGEST,
@@ -59,7 +59,7 @@ def test_a_model_of_every_kind_of_template_goes_through_a_training_step(
         tokenizer,
         NOTES,
         tmp_path,
-        reference_config(SETTINGS),
+        GrpoSettings.model_validate(SETTINGS),
         env_kwargs={"step_limit": 3},
         on_step=on_step,
     )

@@ -10,7 +10,7 @@ from adapters.reference import evaluation
 from adapters.reference.evaluation import BatchPlay
 from adapters.reference.play import Player, evaluate
 from adapters.training.runs.playing import Asked, play_turn_by_turn
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from tests.adapters.base_models import random_model
 from tests.adapters.reference.test_contract import BAD
 from tests.adapters.reference.test_rollout import WORLD

@@ -40,7 +40,8 @@ HOPELESS = {  # nothing is ever right
 }
 DRIFTING = {
     "env": ODDS,
-    "loss": {"name": "dapo", "beta": 1e-3},
+    "loss": "dapo",
+    "beta": 1e-3,
     "steps": 40,
     "guards": {**alone("kl"), "kl_limit": 0.001},
 }

@@ -11,13 +11,13 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from torch import Tensor
 
-from adapters.reference.config import reference_config
 from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
 from adapters.reference.play import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.training.models import common_prefix
 from adapters.training.preflight import memory
+from adapters.training.settings import GrpoSettings
 from tests.adapters.reference.digits import speech
 from tests.adapters.reference.scripted import ScriptedEngine
 from toolgym import ConfigurationError, Outcome
@@ -67,9 +67,9 @@ def gradients(trainer: Any) -> dict[str, Tensor]:
 @pytest.mark.parametrize(
     "options",
     [
-        pytest.param({"loss": {"name": "gspo", "beta": 0.0}}, id="one pass"),
+        pytest.param({"loss": "gspo", "beta": 0.0}, id="one pass"),
         pytest.param(
-            {"tokens_per_pass": 1, "loss": {"name": "grpo", "beta": 0.1, "entropy_bonus": 0.05}},
+            {"tokens_per_pass": 1, "loss": "grpo", "beta": 0.1, "entropy_bonus": 0.05},
             id="a pass for each rollout",
         ),
         pytest.param(
@@ -80,7 +80,7 @@ def gradients(trainer: Any) -> dict[str, Tensor]:
         pytest.param({"shares": True, "tokens_per_pass": 800}, id="shared prompts"),
         pytest.param({"shares": True, "lora_rank": 4, "loss": "gspo"}, id="shared, adapter"),
         pytest.param(
-            {"lora_rank": 4, "gradient_checkpointing": True, "loss": {"name": "dr_grpo"}},
+            {"lora_rank": 4, "gradient_checkpointing": True, "loss": "dr_grpo"},
             id="adapter",
         ),
     ],
@@ -115,7 +115,7 @@ def test_loss_and_gradient_are_those_of_plain_passes(
     )
     totals = Totals(len(samples), int(lengths.sum()), config.max_completion_length)
     given = {"reference": torch.cat(reference) if reference else None, "entropy": entropy}
-    value, expected = policy_loss(batch, config.loss, totals, **given)
+    value, expected = policy_loss(batch, config, totals, **given)
     value.backward()
     wanted = gradients(trainer)
     expected |= {"loss": value.detach(), "learnt_tokens": lengths.sum()}
@@ -219,20 +219,24 @@ def test_the_learning_rate_rises_and_falls_with_the_updates_that_are_made(
 )
 def test_settings_that_do_not_go_together_are_refused(values: dict[str, Any], told: str) -> None:
     with pytest.raises(ConfigurationError, match=told):
-        reference_config(values)
+        GrpoSettings.model_validate(values)
 
 
 def test_settings_survive_being_written_as_json() -> None:
-    settings = reference_config({"loss": {"name": "gspo", "beta": 0.1}, "max_draws": None})
+    settings = GrpoSettings.model_validate(
+        {"loss": {"name": "gspo", "beta": 0.1}, "max_draws": None}
+    )
 
-    assert reference_config(settings.model_dump(mode="json")) == settings
+    assert GrpoSettings.model_validate(settings.model_dump(mode="json")) == settings
 
 
 def test_the_arithmetic_of_memory_knows_the_defaults() -> None:
-    defaults = reference_config({})
+    defaults = GrpoSettings.model_validate({})
 
     assert {name: getattr(defaults, name) for name in memory._DEFAULTS} == memory._DEFAULTS
-    assert {reference_config({"loss": name}).loss.beta for name in LOSSES} == {memory._BETA}
+    assert {GrpoSettings.model_validate({"loss": name}).loss.beta for name in LOSSES} == {
+        memory._BETA
+    }
 
 
 def test_figures_count_what_an_episode_did() -> None:

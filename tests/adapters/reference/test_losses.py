@@ -10,7 +10,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from torch import Tensor
 
-from adapters.reference.losses import LOSSES, LossConfig, Pass, Totals, policy_loss
+from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
+from adapters.training.settings import GrpoSettings
 from toolgym.errors import ConfigurationError
 
 pytestmark = pytest.mark.torch
@@ -27,7 +28,7 @@ def loss_of(
     rollout = options.pop("rollout", torch.arange(len(log_probs)))
     length = options.pop("max_length", 1)
     reference = options.pop("reference", None)
-    config = LossConfig(name=name, **{"beta": 0.0, **options})
+    config = GrpoSettings(loss=name, **{"beta": 0.0, **options})
     batch = Pass(log_probs, old, advantages, rollout)
     totals = Totals(len(rollout.unique()), len(log_probs), length)
     return policy_loss(batch, config, totals, reference=reference)
@@ -197,7 +198,7 @@ def test_losses_gradients_and_metrics_of_passes_add_up_to_those_of_the_step(name
     entropy = torch.rand(26, generator=draw, dtype=torch.float64).requires_grad_()
     advantages = torch.randn(5, generator=draw, dtype=torch.float64)[rollout]
     log_probs = (old + 0.3 * moved).requires_grad_()
-    config = LossConfig(name=name, beta=0.1, entropy_bonus=0.5)
+    config = GrpoSettings(loss=name, beta=0.1, entropy_bonus=0.5)
 
     def step(*parts: list[int]) -> Any:
         value: Any = 0.0
@@ -245,7 +246,7 @@ def test_a_loss_mixes_no_devices_and_waits_for_none() -> None:
         log_probs, old, advantages, reference = torch.randn(4, 6, device="lazy:0")
         rollout = torch.zeros(6, dtype=torch.long, device="lazy:0")
         batch = Pass(log_probs.requires_grad_(), old, advantages, rollout)
-        config = LossConfig(name="gspo", beta=0.1, entropy_bonus=0.1)
+        config = GrpoSettings(loss="gspo", beta=0.1, entropy_bonus=0.1)
         value, metrics = policy_loss(
             batch, config, Totals(1.0, 6.0, 6), reference=reference, entropy=old
         )

@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.reference.config import reference_config
 from adapters.reference.train import ReferenceTrainer
+from adapters.training.settings import GrpoSettings
 from tests.adapters.conftest import NOTES
 from toolgym import ConfigurationError
 from toolgym.tasks import TaskSet
@@ -19,7 +19,7 @@ SHORT = {"steps": 1, "prompts": 2, "group_size": 2, "max_draws": None, "max_comp
 
 
 def trainer(model: Any, tokenizer: Any, folder: Path, size: int) -> ReferenceTrainer:
-    config = reference_config(SHORT)
+    config = GrpoSettings.model_validate(SHORT)
     return ReferenceTrainer(model, tokenizer, NOTES, folder, config, env_kwargs={"size": size})
 
 

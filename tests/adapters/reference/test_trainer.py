@@ -124,7 +124,7 @@ def test_further_updates_of_a_batch_clip_and_report_nothing_of_its_rollouts(make
         pytest.param({"updates_per_batch": 2, "prompts": 1}, id="plain"),
         pytest.param(
             {"dtype": "bfloat16", "lr_decay": "cosine", "lr_warmup_steps": 1}
-            | {"loss": {"name": "gspo", "beta": 0.1}, "max_draws": 2.0},
+            | {"loss": "gspo", "beta": 0.1, "max_draws": 2.0},
             id="half precision",
         ),
         pytest.param({"lora_rank": 4, "dtype": "bfloat16"}, id="adapter"),
@@ -193,7 +193,7 @@ def test_a_checkpoint_is_a_model_folder_with_files_of_the_caller(make: Any, tmp_
 
 @pytest.mark.integration
 def test_an_adapter_is_all_that_a_checkpoint_holds(make: Any, tmp_path: Path) -> None:
-    trainer = make(steps=2, lora_rank=4, loss={"name": "dapo", "beta": 0.1}, learning_rate=1e-2)
+    trainer = make(steps=2, lora_rank=4, loss="dapo", beta=0.1, learning_rate=1e-2)
     before = weights(trainer._model)
 
     trainer.train()
@@ -443,7 +443,8 @@ def test_two_processes_do_what_one_does(make: Any, start: Path, tmp_path: Path) 
         "prompts": 4,
         "updates_per_batch": 2,
         "advantages": "turn_normalized",
-        "loss": {"name": "gspo", "beta": 0.1},
+        "loss": "gspo",
+        "beta": 0.1,
         "max_draws": 2.0,
     }
     whole, out = make(**options), tmp_path / "both"

@@ -24,11 +24,12 @@ from datasets import Dataset
 from torch import Tensor
 from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
-from adapters.reference.losses import LossConfig, Pass, Totals, policy_loss
+from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.tiny.model import TinySize, build_model
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.models.token_log_probs import token_log_probs
 from adapters.training.models.tokenized_examples import Example
+from adapters.training.settings import GrpoSettings
 
 pytestmark = pytest.mark.torch
 
@@ -202,7 +203,7 @@ def their_step(trainer: Any, batch: Recorded) -> float:
 
 
 def our_step(
-    model: Any, batch: Recorded, config: LossConfig
+    model: Any, batch: Recorded, config: GrpoSettings
 ) -> tuple[float, dict[str, float], dict[str, Tensor]]:
     """Our loss of the two parts, its metrics, and the gradients."""
     model, value, metrics = copy.deepcopy(model), 0.0, dict[str, float]()
@@ -269,7 +270,7 @@ def test_loss_gradients_and_metrics_are_those_of_trl(
 
     monkeypatch.setattr(trainer, "_get_per_token_logps_and_entropies", in_float64)
     theirs = their_step(trainer, batch)
-    ours, metrics, found = our_step(model, batch, LossConfig(name=name, beta=trainer.beta))
+    ours, metrics, found = our_step(model, batch, GrpoSettings(loss=name, beta=trainer.beta))
 
     assert ours == pytest.approx(theirs, rel=1e-10)
     assert_same(found, gradients(trainer.model), 1e-10)
@@ -290,7 +291,7 @@ def test_advantages_of_single_tokens_and_trls_own_head_give_the_same(
     batch, trainer = batch._replace(advantages=steep), grpo(**CASES["dapo"])
 
     theirs = their_step(trainer, batch)
-    ours, _, found = our_step(model, batch, LossConfig(name="dapo", beta=0.04))
+    ours, _, found = our_step(model, batch, GrpoSettings(loss="dapo", beta=0.04))
 
     assert ours == pytest.approx(theirs, rel=1e-5)
     assert_same(found, gradients(trainer.model), 1e-5)

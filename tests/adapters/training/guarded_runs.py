@@ -15,13 +15,13 @@ from typing import Any
 
 import gymnasium as gym
 
-from adapters.reference.config import ReferenceConfig, reference_config
 from adapters.reference.train import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
+from adapters.training.settings import GrpoSettings
 from tests.adapters.training.guard_proofs import Run, State, listening, watch
 from toolgym import Task, TaskSet, ToolEnv, tool
 from toolgym.messages import episode_messages
@@ -115,7 +115,7 @@ def _imitator(manner: str) -> tuple[Any, Any]:
     return model, tokenizer
 
 
-def settings(**options: Any) -> ReferenceConfig:
+def settings(**options: Any) -> GrpoSettings:
     """A run in which every rollout counts, and which can go back to the end of every step."""
     plain = {
         "steps": 4,
@@ -130,7 +130,7 @@ def settings(**options: Any) -> ReferenceConfig:
         "keep": 1000,
         "workers": 1,
     }
-    return reference_config({**plain, **options})
+    return GrpoSettings.model_validate({**plain, **options})
 
 
 def train(

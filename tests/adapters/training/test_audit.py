@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from adapters.training.models.demonstrations import NoisyDemonstrator
 from adapters.training.runs.audit import audit, sample
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.envs.explore import ExploreEnv
 from sqlgym.judging import recheck as second_rule
@@ -131,7 +131,7 @@ def test_what_cannot_be_audited_is_told(
 
 def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
     notes = resolve("trl-tests/Notes-v0")
-    notes = notes.model_copy(update={"split": None, "evaluation_split": None})
+    notes = notes.model_copy(update={"split": None, "eval_split": None})
     run = Run.create(tmp_path / "run", {"settings": notes.model_dump()})
 
     with pytest.raises(ConfigurationError, match="has no second rule to judge by"):

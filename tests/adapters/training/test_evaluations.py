@@ -18,7 +18,7 @@ from adapters.training.runs.evaluations import (
     played_with,
     separated,
 )
-from adapters.training.runs.settings import TrainSettings, read_settings, resolve
+from adapters.training.settings import TrainSettings, read_settings, resolve
 from toolgym import Task, TaskSet, ToolEnv, registration, tool
 from toolgym.report import write_report
 from toolgym.runs.run import ROLLOUT_PHASES, Run
@@ -67,7 +67,7 @@ def of(env_id: str, splits: bool = True, **changes: Any) -> TrainSettings:
     """The settings as `toolgym train` makes them, greedy evaluations only if not asked for more."""
     settings = resolve(env_id, **{"eval_tries": 0, **changes})
     if not splits:
-        settings = settings.model_copy(update={"split": None, "evaluation_split": None})
+        settings = settings.model_copy(update={"split": None, "eval_split": None})
     return separated(settings)
 
 

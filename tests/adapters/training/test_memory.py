@@ -29,7 +29,7 @@ from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.preflight import memory
 from adapters.training.preflight.memory import check_memory, memory_needs
-from adapters.training.runs.settings import resolve
+from adapters.training.settings import resolve
 from tests.adapters.base_models import random_model
 
 pytestmark = pytest.mark.torch

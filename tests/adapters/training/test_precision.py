@@ -17,7 +17,7 @@ from adapters.training.preflight.memory import check_dtype
 from adapters.training.runs import phases
 from adapters.training.runs.preparation import for_this_machine
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import TrainSettings, resolve
+from adapters.training.settings import TrainSettings, resolve
 from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch

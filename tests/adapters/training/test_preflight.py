@@ -41,7 +41,7 @@ from adapters.training.preflight.sample import (
 )
 from adapters.training.runs.preparation import save
 from adapters.training.runs.progress import NoProgress
-from adapters.training.runs.settings import TrainSettings, resolve
+from adapters.training.settings import TrainSettings, resolve
 from toolgym import ConfigurationError, Task, ToolEnv, registration
 from toolgym.calls import render_call
 from toolgym.cli import application
@@ -64,7 +64,7 @@ def of_notes(**changes: Any) -> TrainSettings:
     env_kwargs = {"step_limit": 6, **changes.pop("env_kwargs", {})}
     values: dict[str, Any] = {"group_size": 4, "prompts": 2, "max_completion_length": 128}
     settings = resolve(NOTES, env_kwargs=env_kwargs, **{**values, **changes})
-    return settings.model_copy(update={"split": None, "evaluation_split": None})
+    return settings.model_copy(update={"split": None, "eval_split": None})
 
 
 def transcripts_of_notes(padded: bool) -> list[Any]:

@@ -31,7 +31,7 @@ from adapters.training.runs.selection import (
     is_enough,
     stages,
 )
-from adapters.training.runs.settings import TrainSettings, resolve
+from adapters.training.settings import TrainSettings, resolve
 from tests.adapters.interrupting import Interrupt
 from toolgym import ConfigurationError, registration
 from toolgym.records import EpisodeRecord
@@ -50,7 +50,7 @@ def small(**changes: Any) -> TrainSettings:
     values: dict[str, Any] = {
         "env_kwargs": {"dataset": "tiny", "step_limit": 3},
         "split": "dev",
-        "evaluation_split": "dev-databases",
+        "eval_split": "dev-databases",
         "demonstrations": 24,
         "sft_steps": 8,
         "sft_batch": 4,
@@ -201,7 +201,7 @@ def test_what_goes_by_evaluations_needs_them() -> None:
     for wrong, message in (
         ({"patience": 2}, "patience needs evaluations, and eval_every is 0"),
         ({"sft_checkpoint": "best"}, "sft_checkpoint=best .* set sft_eval_every"),
-        ({"evaluation_env_kwargs": {"split": "dev"}}, "split of evaluations is set by --split"),
+        ({"eval_env_kwargs": {"split": "dev"}}, "split of evaluations is set by --split"),
     ):
         with pytest.raises(ConfigurationError, match=message):
             small(**wrong)
@@ -394,7 +394,7 @@ def test_evaluations_may_be_judged_in_another_way_than_rewards() -> None:
     settings = resolve(
         "sqlgym/TextToSQL-v0",
         env_kwargs={"dataset": "bundled", "tools": ["answer"]},
-        evaluation_env_kwargs={"match": "spider"},
+        eval_env_kwargs={"match": "spider"},
         eval_every=1,
     )
     division = divide(settings, evaluations(settings))
