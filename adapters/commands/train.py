@@ -160,7 +160,8 @@ def _option_for(name: str) -> Any:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
     if shown and kind is not bool:
         text += f" ({'; '.join(shown)})"
-    return Annotated[kind | None, typer.Option(help=text, metavar=metavar)]
+    option: Any = Annotated
+    return option[kind | None, typer.Option(help=text, metavar=metavar)]
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:

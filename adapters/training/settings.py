@@ -121,10 +121,10 @@ class GrpoSettings(BaseModel):
     max_grad_norm: float = Field(1.0, gt=0)
     """Gradients are clipped to this global norm."""
 
-    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    dtype: Literal["auto", "float32", "bfloat16"] = "float32"
     """Data type of the computation; the optimizer keeps float32 weights in either case, since
-    bfloat16 rounds small updates away. `auto` is bfloat16 if the machine has instructions for it,
-    and float32 for the tiny model and with TRL without an adapter."""
+    bfloat16 rounds small updates away. `auto`, the default for pretrained models, is bfloat16 if
+    the machine has instructions for it, and float32 with TRL without an adapter."""
     tokens_per_pass: int = Field(8192, ge=1)
     """Maximum tokens of a forward and backward pass of imitation and of the reference trainer,
     padding included. The gradients of the passes add up to that of the batch."""
@@ -424,14 +424,14 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
 
     Args:
         env_id: Id of the environment.
-        given: Fields of `TrainSettings`; None: not given. Values may be texts, as in a YAML file,
-            where the text "null" is None.
+        given: Fields of `TrainSettings`. Values may be texts, as on the command line: "null" is
+            None, and structured values are JSON.
 
     Raises:
         ConfigurationError: A value is unknown or out of range; the message names its option.
     """
-    values = {name: value for name, value in given.items() if value is not None}
-    for _, defaults in defaults_for(env_id, values):
+    values = dict(given)
+    for _, defaults in defaults_for(env_id, given):
         values = {**defaults, **values}
     return checked(TrainSettings, {"env_id": env_id, **values})
 
@@ -443,13 +443,15 @@ def defaults_for(env_id: str, given: Mapping[str, Any]) -> list[tuple[str, dict[
         given: The settings that are given, which decide on the sets.
     """
     sets: list[tuple[str, dict[str, Any]]] = []
-    is_tiny = given.get("model", TINY) == TINY
+    is_tiny, env_kwargs = given.get("model", TINY) == TINY, given.get("env_kwargs")
     if is_tiny:
         if has_novice(env_id):
             sets.append(("default of the tiny model with a novice", _TINY_WITH_A_NOVICE))
-        elif given.get("env_kwargs", {}).get("dataset", TINY) != TINY:
+        elif isinstance(env_kwargs, dict) and env_kwargs.get("dataset", TINY) != TINY:
             sets.append(("default of the tiny model on other data", _TINY_ELSEWHERE))
         sets.append(("default of the tiny model", dict(TINY_DEFAULTS)))
+    else:
+        sets.append(("default of pretrained models", {"dtype": "auto"}))
     if given.get("trainer", "trl") == "trl":
         sets.append(("default with TRL", {"advantages": "group_centered"}))
     values = {name: field.default for name, field in TrainSettings.model_fields.items()}

@@ -169,7 +169,8 @@ class GuardCallback(TrainerCallback):
             _logger.warning("%s", line)
         self._rollouts.logged_with_next = self.guards.metrics()
         if not decision.update or self._is_stale:
-            return model.zero_grad(set_to_none=True)
+            model.zero_grad(set_to_none=True)
+            return
         if self._clip_at > 0:
             nn.utils.clip_grad_norm_(model.parameters(), self._clip_at)
         if decision.learning_rate_scale != 1:

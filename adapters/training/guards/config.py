@@ -22,9 +22,10 @@ class Action(StrEnum):
     LOWER_LR = "lower_lr"
     """Make the update, with a lower learning rate from now on."""
     ROLL_BACK = "roll_back"
-    """Skip the update, restore weights, optimizer and schedule of the last healthy checkpoint,
-    lower the learning rate, and discard rollouts that were played ahead. The step count, the task
-    order and random numbers continue; otherwise the same batch would cause the same failure."""
+    """Skip the update, restore weights and optimizer of the last healthy checkpoint, lower the
+    learning rate, and discard rollouts that were played ahead. The step count, the learning-rate
+    schedule, the task order and random numbers continue; otherwise the same batch would cause the
+    same failure."""
     STOP = "stop"
     """Skip the update and end the run with the diagnosis."""
 

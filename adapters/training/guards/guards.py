@@ -292,9 +292,9 @@ class Guards:
 def rollback_message(step: int, place: int) -> str:
     """The log line of a roll-back to the weights after step `place`."""
     return (
-        f"step {step}: weights, optimizer and learning-rate schedule are restored from step"
-        f" {place}. The step count, the task order and random numbers continue, so that the batch"
-        " that led here is not drawn again."
+        f"step {step}: weights and optimizer are restored from step {place}. The step count, the"
+        " task order and random numbers continue, so that the batch that led here is not drawn"
+        " again."
     )
 
 

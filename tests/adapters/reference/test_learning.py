@@ -11,16 +11,14 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 from torch import Tensor
 
-from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
+from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.play import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.training.models import common_prefix
-from adapters.training.preflight import memory
-from adapters.training.settings import GrpoSettings
 from tests.adapters.reference.digits import speech
 from tests.adapters.reference.scripted import ScriptedEngine
-from toolgym import ConfigurationError, Outcome
+from toolgym import Outcome
 from toolgym.records import EpisodeRecord
 
 pytestmark = pytest.mark.torch
@@ -173,70 +171,6 @@ def test_advantages_of_turns_reach_the_tokens_of_their_turn(make: Any) -> None:
         parts = sample.advantages.split(lengths)
         assert [len(part.unique()) for part in parts] == [1] * len(lengths)
         assert len({part[0].item() for part in parts}) == len(lengths)
-
-
-@pytest.mark.parametrize(
-    ("decay", "rates"),
-    [
-        ("constant", [0.25, 0.5, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0]),
-        ("linear", [0.25, 0.5, 0.75, 1.0, 0.8, 0.6, 0.4, 0.2]),
-        ("cosine", [0.25, 0.5, 0.75, 1.0, 0.904508, 0.654508, 0.345492, 0.095492]),
-    ],
-)
-def test_the_learning_rate_rises_and_falls_with_the_updates_that_are_made(
-    decay: str, rates: list[float], make: Any
-) -> None:
-    trainer = make(steps=8, lr_warmup_steps=3, lr_decay=decay, learning_rate=1.0)
-
-    found = []
-    for _ in rates:
-        found.append(trainer.learning_rate())
-        trainer._optimizer.discard()
-        assert trainer.learning_rate() == found[-1]
-        trainer._optimizer.step(0.0, torch.zeros(()), 1.0)
-
-    assert found == pytest.approx(rates, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"steps": 0}, "steps: Input should be greater than or equal to 1"),
-        ({"advantages": "best"}, "there is no advantage estimator 'best'"),
-        ({"loss": "worst"}, "there is no loss 'worst'; choose among grpo, dapo"),
-        ({"loss": {"epsilon": 0.2}}, "epsilon: Extra inputs"),
-        ({"loss": {"beta": math.nan}}, "beta: Input should be a finite number"),
-        ({"betas": (0.9, 1.0)}, "betas must be at least 0 and below 1"),
-        ({"control": "shuffled-rewards", "advantages": "turn_normalized"}, "another estimator"),
-        ({"top_p": 0.9}, "top_p: Extra inputs are not permitted"),
-        ({"group_size": 1, "max_draws": None}, "advantages=batch_normalized"),
-        ({"group_size": 1, "advantages": "batch_normalized"}, "max_draws=null"),
-        (
-            {"group_size": 1, "advantages": "batch_normalized", "max_draws": None, "prompts": 1},
-            "prompts of at least 2",
-        ),
-    ],
-)
-def test_settings_that_do_not_go_together_are_refused(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigurationError, match=told):
-        GrpoSettings.model_validate(values)
-
-
-def test_settings_survive_being_written_as_json() -> None:
-    settings = GrpoSettings.model_validate(
-        {"loss": {"name": "gspo", "beta": 0.1}, "max_draws": None}
-    )
-
-    assert GrpoSettings.model_validate(settings.model_dump(mode="json")) == settings
-
-
-def test_the_arithmetic_of_memory_knows_the_defaults() -> None:
-    defaults = GrpoSettings.model_validate({})
-
-    assert {name: getattr(defaults, name) for name in memory._DEFAULTS} == memory._DEFAULTS
-    assert {GrpoSettings.model_validate({"loss": name}).loss.beta for name in LOSSES} == {
-        memory._BETA
-    }
 
 
 def test_figures_count_what_an_episode_did() -> None:

@@ -22,7 +22,7 @@ from adapters.training.guards.config import Action
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.guards.guards import Decision
 from adapters.training.models.chat_policy import load_model
-from tests.adapters.reference.digits import DIGITS, SETTINGS, speech
+from tests.adapters.reference.digits import SETTINGS, speech
 from tests.adapters.reference.scripted import ScriptedEngine
 from toolgym import ConfigurationError, EnvironmentFault
 from toolgym.runs.metrics import METRICS
@@ -56,8 +56,7 @@ def decide(trainer: Any, step: int, action: Action, update: bool = False, **give
 
 
 def test_a_step_reports_its_metrics_and_its_episodes(make: Any) -> None:
-    loss = {"name": "dapo", "beta": 0.1}
-    trainer = make(steps=3, temperature=0.8, loss=loss, learn_from_unfinished=True)
+    trainer = make(steps=3, temperature=0.8, beta=0.1, learn_from_unfinished=True)
     before = weights(trainer._model)
 
     trainer.train()
@@ -99,8 +98,7 @@ def test_groups_of_one_learn_from_the_other_tasks_of_the_batch(make: Any) -> Non
 
 
 def test_further_updates_of_a_batch_clip_and_report_nothing_of_its_rollouts(make: Any) -> None:
-    loss = {"name": "dapo", "epsilon_low": 1e-4, "epsilon_high": 1e-4}
-    trainer = make(updates_per_batch=2, steps=3, loss=loss)
+    trainer = make(updates_per_batch=2, steps=3, epsilon_low=1e-4, epsilon_high=1e-4)
 
     trainer.train()
 
@@ -367,73 +365,72 @@ def test_an_environment_that_keeps_failing_ends_the_run(make: Any) -> None:
 
 
 SCRIPT = """
-import sys
+import json, sys
+from pathlib import Path
 import torch
 torch.set_num_threads(1)
 sys.path.insert(0, {root!r})
-from adapters.reference import play, train
-from tests.adapters.reference import digits, scripted
+from adapters.reference import play
+from adapters.reference.train import ReferenceTrainer
 from adapters.training.models.chat_policy import load_model
+from adapters.training.settings import GrpoSettings
+from tests.adapters.reference import digits, scripted
+
+out, (model, tokenizer) = Path({out!r}), load_model({start!r}, for_training=True)
 if {recites}:
-    _, tokenizer = load_model({start!r})
     def engine(model, *, stop, slots):
         return scripted.ScriptedEngine(model, stop, lambda name: digits.speech(tokenizer, name))
     play.Engine = engine
-train.main({arguments!r})
+
+def on_step(step, metrics, episodes):
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps([step, metrics]) + "\\n")
+
+settings = GrpoSettings(**{settings!r})
+trainer = ReferenceTrainer(model, tokenizer, digits.DIGITS, out, settings, on_step=on_step)
+if trainer._processes.is_main:
+    out.mkdir(exist_ok=True)
+trainer.train()
+if trainer._processes.is_main:
+    model.save_pretrained(out / "final")
+    tokenizer.save_pretrained(out / "final")
 """
 
 
-def command(start: Path, out: Path, recites: bool = False, **options: Any) -> str:
-    """A program that runs the command on the digits."""
-    arguments = [str(start), DIGITS, "--out", str(out)]
-    for name, value in (SETTINGS | options).items():
-        arguments += [f"--{name.replace('_', '-')}", json.dumps(value)]
+def program(start: Path, out: Path, recites: bool = False, **options: Any) -> str:
+    """A program that trains on the digits, or resumes."""
     root = str(Path(__file__).parents[3])
-    return SCRIPT.format(root=root, recites=recites, start=str(start), arguments=arguments)
+    named = {"root": root, "recites": recites, "start": str(start), "out": str(out)}
+    return SCRIPT.format(settings=SETTINGS | options, **named)
 
 
 def lines_of(out: Path) -> list[tuple[int, dict[str, float]]]:
-    """The steps and metrics of a run of the command."""
+    """The last metrics of each step of the program."""
     file = out / "metrics.jsonl"
-    read = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    steps = [line for line in read if line.pop("phase") == "grpo"]
-    return [(line.pop("step"), line) for line in steps]
+    lines = file.read_text().splitlines() if file.exists() else []
+    return sorted(dict(map(json.loads, lines)).items())
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
 @pytest.mark.integration
-def test_the_command_trains_and_after_kill_9_resumes_to_the_bit(
-    make: Any, start: Path, tmp_path: Path
-) -> None:
+def test_a_run_that_is_killed_resumes_to_the_bit(make: Any, start: Path, tmp_path: Path) -> None:
     options, out = {"steps": 6, "max_draws": 2.0}, tmp_path / "killed"
-    program = [sys.executable, "-c", command(start, out, eval_every=3, **options)]
+    command = [sys.executable, "-c", program(start, out, **options)]
     whole = make(**options)
     whole.train()
 
-    with subprocess.Popen(program, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL) as process:
         while process.poll() is None and len(lines_of(out)) < 3:
             time.sleep(0.002)
         process.kill()  # somewhere in the fourth step
-    finished = subprocess.run(program, capture_output=True, text=True, env=ENVIRONMENT)
+    finished = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)
 
     assert process.returncode == -signal.SIGKILL
     assert finished.returncode == 0, finished.stderr[-3000:]
-    assert "step 6 of 6: reward" in finished.stdout
     assert repeatable(lines_of(out)) == repeatable(whole.told)
     assert same(weights(load_model(str(out / "final"))[0]), weights(whole._model))
-
-
-@pytest.mark.integration
-def test_the_command_explains_its_options() -> None:
-    program = [sys.executable, "-m", "adapters.reference.train", "--help"]
-
-    done = subprocess.run(program, capture_output=True, text=True, env=ENVIRONMENT)
-
-    assert done.returncode == 0
-    assert "--group-size" in done.stdout
-    assert "--max-draws" in done.stdout
 
 
 @pytest.mark.integration
@@ -453,12 +450,12 @@ def test_two_processes_do_what_one_does(make: Any, start: Path, tmp_path: Path) 
         player.model, player._chat.stop, lambda name: speech(player._tokenizer, name)
     )
     whole.train()
-    program = tmp_path / "program.py"
-    program.write_text(command(start, out, recites=True, **options))
+    file = tmp_path / "program.py"
+    file.write_text(program(start, out, recites=True, **options))
 
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2"]
     done = subprocess.run(
-        [sys.executable, *launch, str(program)], capture_output=True, text=True, env=ENVIRONMENT
+        [sys.executable, *launch, str(file)], capture_output=True, text=True, env=ENVIRONMENT
     )
 
     assert done.returncode == 0, done.stderr[-3000:]
