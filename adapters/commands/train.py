@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_
 import typer
 
 from adapters.training.settings import (
+    TINY,
     TINY_DEFAULTS,
     TrainSettings,
     defaults_for,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from toolgym.runs.run import Run
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "datasets", "accelerate")
-ENV_OPTIONS: Final = ("dataset", "step_limit", "parsing", "rewards")
+ENV_OPTIONS: Final = ("dataset", "step_limit")
 """Options that are arguments of the environment, as `env_kwargs` has others."""
 MAPPINGS: Final = {"env_kwargs": "--set", "eval_env_kwargs": "--eval-set", "trl": "--trl"}
 """Settings that are mappings, each with the option that takes one NAME=VALUE."""
@@ -94,12 +95,6 @@ DataSet = Annotated[
         ' that of the checkpoint, or "bundled").'
     ),
 ]
-Parsing = Annotated[
-    str | None, typer.Option(help="lenient (repairs malformed calls) or strict (default: lenient).")
-]
-Rewards = Annotated[
-    str | None, typer.Option(help='Reward weights as JSON, such as {"partial": 0.3}.')
-]
 
 
 def _pairs(option: str, help_text: str) -> Any:
@@ -111,8 +106,6 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Environment": {
         "dataset": DataSet,
         "step_limit": StepLimit,
-        "parsing": Parsing,
-        "rewards": Rewards,
         "env_kwargs": _pairs("--set", "Argument of the environment, such as match=spider"),
         "eval_env_kwargs": _pairs("--eval-set", "Argument of the environment in evaluations only"),
     },
@@ -160,8 +153,8 @@ def _option_for(name: str) -> Any:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
     if shown and kind is not bool:
         text += f" ({'; '.join(shown)})"
-    option: Any = Annotated
-    return option[kind | None, typer.Option(help=text, metavar=metavar)]
+    optional: Any = kind | None
+    return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 
 
 def with_options(function: Callable[..., None]) -> Callable[..., None]:
@@ -173,10 +166,7 @@ def with_options(function: Callable[..., None]) -> Callable[..., None]:
             kind, made = get_args(option)
             made.rich_help_panel = section
             default = False if kind is bool else None
-            annotation = Annotated[kind, made]
-            parameters.append(
-                inspect.Parameter(name, keyword, default=default, annotation=annotation)
-            )
+            parameters.append(inspect.Parameter(name, keyword, default=default, annotation=option))
     first = list(inspect.signature(function, eval_str=True).parameters.values())[:2]
     function.__signature__ = inspect.Signature([*first, *parameters])  # type: ignore[attr-defined]
     function.__annotations__ = {each.name: each.annotation for each in [*first, *parameters]}
@@ -211,7 +201,7 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
     """
     check_installed()
     if options["resume"] is not None:
-        return take_up(context, options["resume"])
+        return _resume(context, options["resume"])
     file = options["config"]
     layers = [("--config", read_config(file))] if file is not None else []
     others = ("out", "resume", "config", "show_settings", "as_json", "quiet")
@@ -245,7 +235,7 @@ def _new_run(
 
 
 def check_installed() -> None:
-    """Make sure that the extra `train` is installed, before anything is imported that needs it.
+    """Check that the extra `train` is installed, before anything is imported that needs it.
 
     Raises:
         ConfigurationError: A package of the extra `train` is not installed.
@@ -260,61 +250,42 @@ def check_installed() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # it warns of every fork otherwise
 
 
-def take_up(context: typer.Context, folder: Path) -> None:
-    """Go on with an interrupted run.
+def _resume(context: typer.Context, folder: Path) -> None:
+    """Resume an interrupted run; most mistakes are found before PyTorch is loaded.
 
     Raises:
-        ConfigurationError: It is no run folder, or an option was given that the run knows already.
-    """
-    allowed = ("--resume", "--no-preflight", "--quiet", "--json", "env_id")
-    extra = [
-        parameter.opts[0]
-        for parameter in context.command.params
-        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
-        and parameter.opts[0] not in allowed
-    ]
-    if extra:
-        raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
-
-    options = context.params
-    quiet, as_json = options["quiet"], options["as_json"]
-    if options["env_id"] is not None:
-        parameters_of(options["env_id"])  # imports its module
-    run = check_resumable(folder)
-    if run.is_complete:
-        return tell_complete(run, as_json=as_json)
-    train_run = _train_run()
-    look_first = options["preflight"] is not False
-    run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
-    train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
-
-
-def tell_complete(run: Run, *, as_json: bool) -> None:
-    """Say that a run has nothing left to do; `as_json` prints its result."""
-    say(f"{run.path} is complete; there is nothing left to do.", err=as_json)
-    if as_json:
-        print_json({"run": run.path, **run.summary})
-
-
-def check_resumable(folder: Path) -> Run:
-    """The run in a folder, which can be taken up; found out before PyTorch is loaded.
-
-    Raises:
-        ConfigurationError: It is no run of `toolgym train`, or a process is writing it, or its
-            environment is in a module that is not imported yet.
+        ConfigurationError: It is no run of `toolgym train`, a process is writing it, its
+            environment is in a module that is not imported, or a setting is given.
     """
     from adapters.training.settings import read_settings
     from toolgym.registration import recorded
     from toolgym.runs.episodes import is_evaluation
     from toolgym.runs.run import Run
 
+    allowed = ("--resume", "--preflight", "--quiet", "--json", "env_id")
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
+        if parameter.opts[0] not in allowed and source is not None and source.name == "COMMANDLINE":
+            raise ConfigurationError(
+                f"--resume takes all settings from the run: leave out {parameter.opts[0]}."
+            )
+    options = context.params
+    quiet, as_json = options["quiet"], options["as_json"]
+    if options["env_id"] is not None:
+        parameters_of(options["env_id"])  # imports its module
     run = Run.open(folder)
     if is_evaluation(run.config):
         raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
     recorded(read_settings(run.config.get("settings")).env_id)
     if run.is_held:
         raise ConfigurationError(f"{folder} is being written by another process: wait for its end.")
-    return run
+    if run.is_complete:
+        say(f"{run.path} is complete; there is nothing left to do.", err=as_json)
+        return print_json({"run": run.path, **run.summary}) if as_json else None
+    train_run = _train_run()
+    look_first = options["preflight"] is not False
+    run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
+    train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
 def train(
@@ -327,8 +298,8 @@ def train(
         out: The run folder; None takes the next number in `runs`.
         quiet: Show no progress. Messages and progress go to stderr.
         settings: Fields of `adapters.training.settings.TrainSettings`, such as `model`, `steps`,
-            `learning_rate` or `env_kwargs`; and of the environment's arguments `dataset`,
-            `step_limit`, `parsing` and `rewards`.
+            `learning_rate` or `env_kwargs`; and `dataset` and `step_limit`, which are arguments of
+            the environment.
 
     Returns:
         The run: `run.summary` holds its figures, `run.metrics("grpo")` the numbers of each step,
@@ -370,7 +341,6 @@ def settings_from(
     for source, layer in layers:
         for name, value in layer.items():
             if name in ENV_OPTIONS:
-                value = weights_of(value) if name == "rewards" else value
                 values["env_kwargs"] = {**values["env_kwargs"], name: value}
             elif name in MAPPINGS and isinstance(value, Mapping):
                 values[name] = {**values[name], **value}
@@ -508,12 +478,12 @@ def check_early(
 
 
 def default_data_set(env_id: str, model: str | None) -> str:
-    """The data set where none is named: the one that a checkpoint was trained on, if it says so.
+    """The default data set: that of a checkpoint's training, "bundled", or "tiny".
 
     Raises:
         ConfigurationError: The checkpoint's `toolgym.json` is damaged, or names a server.
     """
-    if model is None:
+    if model in (None, TINY):
         return "tiny"
     origin = origin_of(model)
     dataset = origin.complete({}).get("dataset") if origin and origin.env_id == env_id else None
@@ -521,7 +491,7 @@ def default_data_set(env_id: str, model: str | None) -> str:
 
 
 def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
-    """Whether an environment that hands on all its arguments has splits at the end of the way."""
+    """Whether an environment with open-ended arguments takes a split."""
     from toolgym import registration
 
     try:
@@ -529,16 +499,3 @@ def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
     except ConfigurationError:
         return False
     return True
-
-
-def weights_of(text: str | dict[str, Any] | None) -> dict[str, Any] | None:
-    """The reward weights from JSON; whether they are lawful, the environment says."""
-    if not isinstance(text, str):
-        return text
-    try:
-        weights = json.loads(text)
-    except json.JSONDecodeError as problem:
-        raise ConfigurationError(f"--rewards is not JSON: {problem}.") from None
-    if not isinstance(weights, dict):
-        raise ConfigurationError('--rewards must be a JSON object, such as {"partial": 0.3}.')
-    return weights

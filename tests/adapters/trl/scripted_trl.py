@@ -98,7 +98,7 @@ def logged(trainer: GRPOTrainer, key: str) -> list[float]:
 
 
 class Recorder(TrainerCallback):
-    """Keeps weights, optimizer and learning-rate schedule as they are after each step, 0 for before the first."""
+    """Keeps weights, optimizer and schedule after each step; 0 is before the first."""
 
     def __init__(self) -> None:
         self.weights: list[dict[str, Any]] = []
