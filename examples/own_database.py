@@ -55,7 +55,7 @@ def main(path: str) -> None:
     print("\nTrain the tiny model on it:\n")
     print(f"toolgym train sqlgym/Explore-v0 --dataset {path} \\")
     print(f"    --set 'synthesis={TASKS}' \\")
-    print("    --sft-steps 1500 --demos 9600")
+    print("    --sft-steps 1500 --demonstrations 9600")
 
 
 if __name__ == "__main__":

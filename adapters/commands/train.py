@@ -483,7 +483,7 @@ def default_data_set(env_id: str, model: str | None) -> str:
     Raises:
         ConfigurationError: The checkpoint's `toolgym.json` is damaged, or names a server.
     """
-    if model in (None, TINY):
+    if not isinstance(model, str) or model == TINY:
         return "tiny"
     origin = origin_of(model)
     dataset = origin.complete({}).get("dataset") if origin and origin.env_id == env_id else None

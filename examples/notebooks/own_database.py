@@ -155,4 +155,4 @@ print("unchanged:", before == after)
 questions = '{"n": 6000, "hardness": {"easy": 1, "medium": 1}, "variants": 400}'
 print(f"toolgym train sqlgym/Explore-v0 --dataset {DATABASE} \\")
 print(f"    --set 'synthesis={questions}' \\")
-print("    --sft-steps 1500 --demos 9600")
+print("    --sft-steps 1500 --demonstrations 9600")

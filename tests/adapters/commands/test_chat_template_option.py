@@ -19,9 +19,9 @@ from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
-SMALL = ["--dataset", "tiny", "--demos", "4", "--sft-steps", "2", "--steps", "2", "--quiet"]
+SMALL = ["--dataset", "tiny", "--demonstrations", "4", "--sft-steps", "2", "--steps", "2", "--quiet"]
 SMALL += ["--group-size", "2", "--prompts", "2", "--eval-tasks", "2", "--eval-tries", "0"]
-SMALL += ["--max-completion-length", "32", "--step-limit", "2", "--set", "max_new_tokens=8"]
+SMALL += ["--max-completion-length", "32", "--step-limit", "2", "--max-new-tokens", "8"]
 TRAINERS = [
     pytest.param("trl", marks=pytest.mark.nightly),
     pytest.param("reference", marks=pytest.mark.integration),

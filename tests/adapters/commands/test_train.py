@@ -40,9 +40,9 @@ from toolgym.runs.run import ROLLOUT_PHASES, Run
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
 SCRIPT = Path(sys.executable).with_name("toolgym")
-SMALL = ["--demos", "80", "--sft-steps", "8", "--steps", "4", "--save-every", "2"]
+SMALL = ["--demonstrations", "80", "--sft-steps", "8", "--steps", "4", "--save-every", "2"]
 SMALL += ["--group-size", "4", "--prompts", "2", "--eval-tasks", "8", "--eval-tries", "1"]
-SMALL += ["--step-limit", "3", "--max-completion-length", "32", "--set", "max_new_tokens=16"]
+SMALL += ["--step-limit", "3", "--max-completion-length", "32", "--max-new-tokens", "16"]
 UNASKED = [*SMALL, "--no-preflight"]  # whoever imitates for eight steps is not fit for training
 FIGURES = {"accuracy", "interval", "validity", "mean_score", "episodes"}
 
@@ -183,16 +183,15 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     ("arguments", "words"),
     [
         ([], "say which environment"),
-        ([ENV, "--trainer", "other"], "--trainer must be trl or reference"),
-        ([ENV, "--trainer", "reference", "--vllm", "server"], "--vllm is for --trainer trl"),
-        ([ENV, "--trainer", "reference", "--set", "gruop_size=4"], "Did you mean group_size"),
-        ([ENV, "--trainer", "reference", "--set", "loss=7"], "loss"),
+        ([ENV, "--trainer", "other"], "--trainer: Input should be 'trl' or 'reference'"),
+        ([ENV, "--trainer", "reference", "--vllm", "server"], "vllm is for --trainer trl"),
+        ([ENV, "--gruop-size", "4"], "did you mean --group-size"),
+        ([ENV, "--set", "step_limt=4"], "step_limt"),
         ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or trackio or wandb"),
-        ([ENV, "--control", "nothing"], "--control must be shuffled-rewards"),
-        ([ENV, "--group-size", "1"], "--group-size"),
-        ([ENV, "--demos", "0"], "--demos"),
-        ([ENV, "--rewards", "{"], "--rewards is not JSON"),
-        ([ENV, "--rewards", '{"partial": 2}'], "partial"),
+        ([ENV, "--control", "nothing"], "--control: Input should be 'shuffled-rewards'"),
+        ([ENV, "--group-size", "1"], "group_size=1 leaves no other"),
+        ([ENV, "--demonstrations", "0"], "--demonstrations"),
+        ([ENV, "--set", 'rewards={"partial": 2}'], "partial"),
         ([ENV, "--dataset", "nowhere"], "there is no data set 'nowhere'"),
         (["--resume", "nowhere"], "nowhere"),
         (["sqlgym/Exlore-v0"], "Did you mean"),
@@ -260,7 +259,7 @@ def test_a_model_that_cannot_be_loaded_leaves_no_run_folder(tmp_path, monkeypatc
 
 @pytest.mark.integration
 def test_training_from_python_takes_the_options_of_the_command_and_of_set(tmp_path, capsys):
-    small = {"demos": 8, "sft_steps": 1, "group_size": 2, "prompts": 1, "eval_tasks": 1}
+    small = {"demonstrations": 8, "sft_steps": 1, "group_size": 2, "prompts": 1, "eval_tasks": 1}
     short = {"eval_tries": 0, "max_new_tokens": 2, "step_limit": 2, "max_completion_length": 16}
     run = train(ENV, dataset="tiny", steps=0, out=tmp_path / "run", quiet=True, **small, **short)
     assert (run.summary["status"], run.path) == ("complete", tmp_path / "run")
@@ -274,8 +273,8 @@ def test_training_from_python_takes_the_options_of_the_command_and_of_set(tmp_pa
     [
         ({"stpes": 3}, "stpes"),
         ({"steps": -1}, "--steps"),
-        ({"resume": "run"}, "train(): resume can only be given on the command line"),
-        ({"model": 7}, "train(): model must be a str"),
+        ({"resume": "run"}, "there is no setting 'resume'"),
+        ({"model": 7}, "--model: Input should be a valid string"),
         ({"dataset": "nowhere"}, "there is no data set 'nowhere'"),
     ],
 )

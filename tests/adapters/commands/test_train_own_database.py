@@ -13,7 +13,7 @@ from toolgym.runs.run import Run
 
 pytestmark = pytest.mark.torch
 ENV = "sqlgym/Explore-v0"
-SMALL = ["--demos", "60", "--sft-steps", "6", "--steps", "3", "--save-every", "3"]
+SMALL = ["--demonstrations", "60", "--sft-steps", "6", "--steps", "3", "--save-every", "3"]
 SMALL += [
     "--group-size",
     "4",

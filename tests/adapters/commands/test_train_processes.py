@@ -18,7 +18,7 @@ from toolgym.runs.run import Run
 pytestmark = pytest.mark.torch
 
 ENV = "sqlgym/Explore-v0"
-SMALL = ["--demos", "80", "--sft-steps", "10", "--steps", "2", "--group-size", "4"]
+SMALL = ["--demonstrations", "80", "--sft-steps", "10", "--steps", "2", "--group-size", "4"]
 SMALL += ["--prompts", "2", "--eval-tasks", "8", "--eval-tries", "0", "--step-limit", "3"]
 SMALL += ["--max-completion-length", "40", "--no-preflight", "--quiet"]
 

@@ -58,7 +58,7 @@ def test_the_reference_trainer_needs_no_trl(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(WITHOUT_TRL)
 
-    small = "--demos 80 --sft-steps 2 --steps 1 --group-size 2 --prompts 2 --eval-tasks 2"
+    small = "--demonstrations 80 --sft-steps 2 --steps 1 --group-size 2 --prompts 2 --eval-tasks 2"
     small += " --eval-tries 0 --step-limit 2 --max-completion-length 32 --no-preflight"
     command = ["toolgym", "train", "sqlgym/Explore-v0", *small.split()]
     run_with(tmp_path / "site", *command, "--trainer", "reference", "--out", tmp_path / "run")
