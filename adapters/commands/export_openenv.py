@@ -1,8 +1,4 @@
-"""`toolgym export openenv`: an environment as a folder that OpenEnv builds, serves and publishes.
-
-The folder is text, so nothing of the extra `openenv` is needed to write it; `toolgym serve` is the
-same server without a folder. Options and the folder are checked before any work.
-"""
+"""`toolgym export openenv`: an environment as a folder for OpenEnv."""
 
 from __future__ import annotations
 
@@ -11,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.serve import Idle, MaxSessions
-from adapters.commands.serving import Parsing
+from adapters.commands.serving import Idle, MaxSessions, Parsing
 from toolgym.commands import (
     AsJson,
     Dataset,
@@ -26,22 +21,12 @@ from toolgym.commands import (
     say,
 )
 
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder to write.")]
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder to write; it must be absent or empty.")
+]
 Served = Annotated[
     str,
     typer.Option("--env", help="Environment to serve.", autocompletion=environments),
-]
-Wheels = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--wheel",
-        metavar="FILE.whl",
-        help="Wheel file that the container installs, such as that of toolgym where no package "
-        "index has it; may be repeated.",
-    ),
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace a folder that an earlier export wrote.")
 ]
 
 
@@ -55,28 +40,26 @@ def openenv(
     settings: Settings = None,
     max_sessions: MaxSessions = 64,
     idle: Idle = 900.0,
-    wheel: Wheels = None,
-    overwrite: Overwrite = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an environment as a folder for OpenEnv.
 
     It holds a client for trainers and a server with its Dockerfile; the environment and its
-    arguments are fixed in server/app.py.
+    arguments are fixed in server/app.py. The extra openenv is not needed to write it.
 
     Example:
         toolgym export openenv toolgym_env
         toolgym export openenv compose_env --env aflowgym/Compose-v0 --split train
     """
-    from adapters.export.openenv_folder import Packed, check_place, write_folder
+    from adapters.export.folder import check_place
+    from adapters.export.openenv_folder import write_folder
 
-    check_place(out, overwrite)
+    check_place(out)
     check_folder(out)
     env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, **env_options)
-    packed = Packed(env_id, env_kwargs, max_sessions, idle, tuple(wheel or ()))
-    files = write_folder(packed, out, overwrite=overwrite)
+    files = write_folder(out, env_id, env_kwargs, max_sessions=max_sessions, idle=idle)
     if as_json:
         print_json({"out": out, "env_id": env_id, "env_kwargs": env_kwargs, "files": files})
-        return
-    say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")
+    else:
+        say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")

@@ -158,13 +158,6 @@ def build_server(
         listed = types.Resource(uri=RESULT, name="result", mime_type="application/json")
         return types.ListResourcesResult(resources=[listed])
 
-    async def list_templates(context: Any, params: Any) -> Any:
-        # Only a template, since some hosts read every resource that is listed.
-        closing = types.ResourceTemplate(
-            uri_template=f"{RESULT}{{?close}}", name="close", mime_type="application/json"
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[closing])
-
     async def read_resource(context: Any, params: Any) -> Any:
         if params.uri not in (RESULT, CLOSE):
             raise MCPError(types.INVALID_PARAMS, f"There is one resource, {RESULT}.")
@@ -183,7 +176,6 @@ def build_server(
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
         lifespan=life,
     )
