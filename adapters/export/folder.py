@@ -9,18 +9,20 @@ The same export gives the same bytes: no clock is read, and rows come in the ord
 from __future__ import annotations
 
 import importlib.util
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from adapters.export.tables import Column, Export, Kind, json_text
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.runs.files import encode, line_text
+from toolgym.runs.files import encode
 
 Format = Literal["parquet", "jsonl"]
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def check_place(out: Path, format: Format = "jsonl") -> None:
@@ -93,9 +95,12 @@ def write_export(export: Export, out: Path, *, format: Format = "parquet") -> di
         for split, rows in export.splits.items():
             counts[split] = 0
             lines = (built / files[split]).with_suffix(".jsonl")
-            with lines.open("wb") as stream:
+            with lines.open("w", encoding="utf-8") as stream:
                 for row in rows:
-                    stream.write(line_text({each.name: row[each.name] for each in export.columns}))
+                    line = json_text({each.name: row[each.name] for each in export.columns})
+                    # UTF-8 has no lone surrogates: a text gets the six letters of the escape.
+                    line = _SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):x}", line)
+                    stream.write(f"{line}\n")
                     counts[split] += 1
             if not counts[split]:
                 why = sorted({each.code for each in export.left_out if each.split == split})
