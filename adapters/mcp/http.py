@@ -118,7 +118,7 @@ def application(
         record = await close(request.path_params["episode"])
         if record is None:
             return refusal(404, _UNKNOWN)
-        return JSONResponse({"task_id": record.task_id, **summary(record)})
+        return JSONResponse(summary(record))
 
     async def close_idle() -> None:
         while True:

@@ -91,7 +91,7 @@ def serve(app: Any, listening: socket.socket) -> None:
     config = uvicorn.Config(
         app,
         http="h11",
-        ws="websockets-sansio",
+        ws="auto",  # none where websockets is not installed
         ws_max_size=LONGEST_BODY,
         ws_per_message_deflate=False,
         log_level="warning",

@@ -166,9 +166,7 @@ class Hostile:
         return [lambda request=request: self.server.send(request) for request in requests]
 
 
-def besiege(
-    pool: ThreadPoolExecutor, attacks: Sequence[Callable[[], bytes]]
-) -> list[Future[None]]:
+def besiege(pool: ThreadPoolExecutor, attacks: Sequence[Callable[[], bytes]]) -> list[Future[None]]:
     """Run attacks in four threads; none is told a file, a program or a task."""
 
     def run(part: Sequence[Callable[[], bytes]]) -> None:

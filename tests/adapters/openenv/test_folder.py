@@ -1,4 +1,4 @@
-"""The exported folder: OpenEnv validates it, its server plays, and its client needs OpenEnv only."""
+"""The exported folder: OpenEnv validates it, its server plays, its client needs OpenEnv only."""
 
 import json
 import os
