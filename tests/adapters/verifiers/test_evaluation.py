@@ -56,7 +56,7 @@ def test_an_exported_package_is_installed_validated_and_played_to_the_end(
     tmp_path: Path, server: ScriptedServer
 ) -> None:
     exported = tmp_path / "hub"
-    options = ["--split", "train", "--n", "240", "--name", NAME]
+    options = ["--split", "train", "--n", "5", "--seed", "775", "--name", NAME]  # with HUTS
     done = run(
         *(sys.executable, "-m", "toolgym", "export", "verifiers", EXPLORE),
         *("--out", str(exported), *options),
