@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from adapters.commands.export_openenv import openenv
+from adapters.commands.serving import Idle, MaxSessions
 from toolgym.commands import (
     AsJson,
     Dataset,
@@ -23,8 +23,10 @@ from toolgym.commands import (
     Quiet,
     RunsEnv,
     Settings,
+    StepLimit,
     arguments_for,
     check_folder,
+    environments,
     family_of,
     parameters_of,
     print_json,
@@ -46,17 +48,17 @@ FormatName = Annotated[
 ]
 Splits = Annotated[
     list[str] | None,
-    typer.Option("--split", help="Split of the data set; may be repeated (default: all splits)."),
-]
-TrainSplit = Annotated[
-    list[str] | None,
     typer.Option(
-        "--split", help="Split of the data set; may be repeated (default: the environment's)."
+        "--split",
+        help="Split of the data set; may be repeated (default: all; for demonstrations, the"
+        " environment's).",
     ),
 ]
-Tasks = Annotated[
+Number = Annotated[
     int | None,
-    typer.Option("--n", "-n", min=1, help="Maximum number of tasks per split (default: all)."),
+    typer.Option(
+        "--n", "-n", min=1, help="Maximum number of rollouts, or of tasks per split (default: all)."
+    ),
 ]
 Seed = Annotated[
     int, typer.Option(min=0, help="Random seed that orders the tasks and selects those of --n.")
@@ -83,11 +85,14 @@ RunPath = Annotated[
     Path,
     typer.Argument(metavar="RUN", help="Run folder, or a folder or file of `toolgym eval --out`."),
 ]
-Rollouts = Annotated[
-    int | None,
-    typer.Option(
-        "--n", "-n", min=1, help="Maximum number of rollouts, from the first (default: all)."
-    ),
+
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder to write; it must be absent or empty.")
+]
+Served = Annotated[
+    str,
+    typer.Option("--env", help="Environment to serve.", autocompletion=environments),
 ]
 
 
@@ -97,7 +102,7 @@ def rows(
     trainer: Trainer = "trl",
     dataset: Dataset = None,
     split: Splits = None,
-    n: Tasks = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     format: FormatName = "parquet",
@@ -130,8 +135,8 @@ def demonstrations(
     env_id: EnvId,
     out: Out,
     dataset: Dataset = None,
-    split: TrainSplit = None,
-    n: Tasks = None,
+    split: Splits = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     final: Final = "done",
@@ -169,7 +174,7 @@ def rollouts(
     run: RunPath,
     out: Out,
     phase: Phase = None,
-    n: Rollouts = None,
+    n: Number = None,
     env: RunsEnv = None,
     settings: Settings = None,
     arguments: ArgumentsName = "text",
@@ -199,13 +204,46 @@ def rollouts(
         _write(export, out, format, as_json)
 
 
+def openenv(
+    out: Folder,
+    env_id: Served = "sqlgym/Explore-v0",
+    dataset: Dataset = None,
+    split: OneSplit = None,
+    step_limit: StepLimit = None,
+    settings: Settings = None,
+    max_sessions: MaxSessions = 64,
+    idle: Idle = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write an environment as a folder for OpenEnv.
+
+    It holds a client for trainers and a server with its Dockerfile; the environment and its
+    arguments are fixed in server/app.py. The extra openenv is not needed to write it.
+
+    Example:
+        toolgym export openenv toolgym_env
+        toolgym export openenv compose_env --env aflowgym/Compose-v0 --split train
+    """
+    from adapters.export.openenv_folder import write_folder
+
+    _check(out)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
+    files = write_folder(out, env_id, env_kwargs, max_sessions=max_sessions, idle=idle)
+    if as_json:
+        print_json({"out": out, "env_id": env_id, "env_kwargs": env_kwargs, "files": files})
+    else:
+        say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")
+
+
 def verifiers(
     env_id: EnvId,
     out: Out,
     name: PackageName = None,
     dataset: Dataset = None,
     split: OneSplit = None,
-    n: Tasks = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     as_json: AsJson = False,
@@ -221,7 +259,7 @@ def verifiers(
     """
     from adapters.export.verifiers_package import write_package
 
-    check_folder(out)
+    _check(out)
     env_kwargs = arguments_for(env_id, settings, dataset=dataset, split=split)
     name = write_package(out, env_id, env_kwargs, name=name, n=n, seed=seed)
     if as_json:
@@ -230,7 +268,7 @@ def verifiers(
         say(f"{out}: {name}, {env_id} for verifiers; pip install -e {out}, vf-eval {name}")
 
 
-def _check(out: Path, format: Literal["parquet", "jsonl"]) -> None:
+def _check(out: Path, format: Literal["parquet", "jsonl"] = "jsonl") -> None:
     from adapters.export.folder import check_place
 
     check_place(out, format)

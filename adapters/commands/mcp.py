@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.serving import Idle, Out, Parsing, adapter_module, keeping
+from adapters.commands.serving import Idle, Out, adapter_module, keeping
 from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, arguments_for, say
 from toolgym.errors import ConfigurationError
 
@@ -40,7 +40,6 @@ def command(
     dataset: Dataset = None,
     split: OneSplit = None,
     step_limit: StepLimit = None,
-    parsing: Parsing = None,
     settings: Settings = None,
     http: Http = None,
     most: Most = 64,
@@ -65,8 +64,9 @@ def command(
             "--task-id and --seed both choose the task, and with --http a client does: give one of"
             " the three."
         )
-    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, **env_options)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
     env = registration.make(env_id, **env_kwargs)
     keep = keeping(out)
     if http is None:

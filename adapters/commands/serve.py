@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.serving import Idle, MaxSessions, Out, Parsing, adapter_module, keeping
+from adapters.commands.serving import Idle, MaxSessions, Out, adapter_module, keeping
 from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, arguments_for, say
 from toolgym.errors import ConfigurationError
 
@@ -28,7 +28,6 @@ def command(
     dataset: Dataset = None,
     split: OneSplit = None,
     step_limit: StepLimit = None,
-    parsing: Parsing = None,
     settings: Settings = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -47,8 +46,9 @@ def command(
         toolgym serve aflowgym/Compose-v0 --port 8001 --split train --max-sessions 16
         toolgym serve sqlgym/Explore-v0 --host 0.0.0.0 --allow-host box.example
     """
-    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, **env_options)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
     if host in ("0.0.0.0", "::") and not allow_host:
         raise ConfigurationError(
             f"--host {host} listens on every address: name with --allow-host the host by which"

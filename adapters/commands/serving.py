@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,10 +16,6 @@ from toolgym.errors import ConfigurationError
 if TYPE_CHECKING:
     from toolgym.records import EpisodeRecord
 
-Parsing = Annotated[
-    Literal["lenient", "strict"] | None,
-    typer.Option(help="Whether malformed calls are repaired (default: the environment's)."),
-]
 Out = Annotated[
     Path | None,
     typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),

@@ -110,7 +110,7 @@ def write_export(export: Export, out: Path, *, format: Format = "parquet") -> di
                 )
             if format == "parquet":
                 _to_parquet(lines, built / files[split], export.columns)
-        (built / "README.md").write_bytes(encode(_card(export, counts, files)))
+        (built / "README.md").write_bytes(encode(_card(export, files)))
     return counts
 
 
@@ -138,7 +138,7 @@ def _to_parquet(lines: Path, file: Path, columns: Iterable[Column]) -> None:
     lines.unlink()
 
 
-def _card(export: Export, counts: Mapping[str, int], files: Mapping[str, str]) -> str:
+def _card(export: Export, files: Mapping[str, str]) -> str:
     """The text of the card: a header for `datasets` and the Hub, then what a reader wants to know.
 
     The header names the types of the columns, which `datasets` would otherwise guess from the lines
@@ -162,7 +162,6 @@ def _card(export: Export, counts: Mapping[str, int], files: Mapping[str, str]) -
     left_out = Counter((each.split, each.code) for each in export.left_out)
     facts = {
         **export.facts,
-        **{f"rows of {split}": count for split, count in counts.items()},
         **{f"left out of {split} as {code}": count for (split, code), count in left_out.items()},
     }
     load = 'from datasets import load_dataset\n\ndataset = load_dataset("path/to/this/folder")'

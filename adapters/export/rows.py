@@ -25,7 +25,6 @@ _SOURCE: Final = Column("data_source", "string", "the environment's id, which gr
 _QUESTION: Final = Column(
     "prompt", [MESSAGE], "the bare question; the environment writes the real prompt"
 )
-_TITLES: Final = {"trl": "TRL", "verl": "verl", "skyrl": "SkyRL"}
 _COLUMNS: Final = {
     "trl": (
         Column("prompt", [MESSAGE], "system message, and a user message that `reset` fills"),
@@ -99,10 +98,9 @@ def task_export(
         for place, task in enumerate(part.tasks):
             yield row(part, task, place)
 
-    title = _TITLES[trainer]
     return Export(
-        title=f"Tasks of {env_id} for {title}",
-        about=f"One row for each task that can be played, in the row format of {title}.",
+        title=f"Tasks of {env_id} for {trainer}",
+        about=f"One row for each task that can be played, in the row format of {trainer}.",
         columns=_COLUMNS[trainer],
         splits={part.split: rows(part) for part in parts},
         facts=facts,

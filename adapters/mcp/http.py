@@ -61,7 +61,7 @@ def application(
         env_id: A registered environment.
         env_kwargs: Its arguments.
         most: Maximum number of open episodes.
-        idle: Seconds until an episode without calls is closed.
+        idle: Seconds until an episode without calls may be closed for one that begins.
         on_close: Called with the record of each closed episode.
     """
     sessions: dict[str, Session | None] = {}  # None while the episode begins
@@ -87,6 +87,10 @@ def application(
             wanted = Wanted.model_validate_json(await request.body())
         except ValidationError:
             return refusal(400, 'The body is JSON: {"task_id": "..."}, {"seed": 0}, or {}.')
+        for name, session in list(sessions.items()):
+            until = anyio.current_time() - idle
+            if session and session.last_used < until and not session.lock.locked():
+                await close(name)
         if len(sessions) >= most:
             return refusal(503, "Too many episodes are open: DELETE one of yours, or try later.")
         name = secrets.token_urlsafe(24)
@@ -120,26 +124,14 @@ def application(
             return refusal(404, _UNKNOWN)
         return JSONResponse(summary(record))
 
-    async def close_idle() -> None:
-        while True:
-            await anyio.sleep(min(idle, 60.0))
-            for name, session in list(sessions.items()):
-                if session is None or session.lock.locked():
-                    continue
-                if anyio.current_time() - session.last_used > idle:
-                    await close(name)
-
     @asynccontextmanager
     async def life(server: Any) -> AsyncIterator[None]:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(close_idle)
-            try:
-                yield
-            finally:
-                tasks.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    for name in list(sessions):
-                        await close(name)
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                for name in list(sessions):
+                    await close(name)
 
     env = registration.make(env_id, **env_kwargs)
     app = build_server(env, session_of, life).streamable_http_app(

@@ -27,7 +27,7 @@ from adapters.openenv.models import ToolgymAction, ToolgymObservation
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import TaskRefused
-from toolgym.messages import prompt_messages, turn_messages
+from toolgym.messages import prompt_messages, system_prompt, turn_messages
 from toolgym.records import EpisodeRecord
 
 FAULT: Final = (
@@ -209,10 +209,9 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Return name, description and version of the environment."""
-        doc = (type(self._catalogue.first).__doc__ or "").strip()
         return EnvironmentMetadata(
             name=self._catalogue.env_id,
-            description=" ".join(doc.partition("\n\n")[0].split()),
+            description=system_prompt(self._catalogue.first),
             version=version("toolgym"),
         )
 

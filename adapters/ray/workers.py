@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.workers import MOST_CHARS, Map, WorkerLost
@@ -35,13 +36,14 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
     `RETRIES` times. An exception of toolgym is raised here as itself.
 
     Raises:
+        ConfigurationError: A node has another version of toolgym.
         WorkerLost: A part lost its worker each time.
     """
     import ray
 
     task = ray.remote(num_cpus=1, max_retries=RETRIES)(_do)
-    sent, folder = ray.put(function), str(Path.cwd())
-    waiting = deque(task.remote(folder, sent, item) for item in items)
+    sent, here = ray.put(function), (str(Path.cwd()), version("toolgym"))
+    waiting = deque(task.remote(*here, sent, item) for item in items)
     try:
         for item in items:
             # The reference goes with the result, or all results would be held until the last one.
@@ -63,8 +65,13 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
             ray.cancel(ref, force=True)
 
 
-def _do(folder: str, function: Callable[[Any], Any], item: Any) -> Any:
+def _do(folder: str, ours: str, function: Callable[[Any], Any], item: Any) -> Any:
     """Do one part in a worker, in the working directory of the caller if the node has it."""
+    if (theirs := version("toolgym")) != ours:
+        raise ConfigurationError(
+            f"a node of the cluster has toolgym {theirs}, and here it is {ours}: install the same"
+            " version on all nodes, into the Python that runs Ray."
+        )
     if Path(folder).is_dir():
         os.chdir(folder)
     return function(item)
@@ -78,12 +85,12 @@ def ray_workers(address: str) -> Iterator[Map]:
         address: `local`, or HOST:PORT of a cluster that this machine is a node of.
 
     Raises:
-        ConfigurationError: Ray is not installed, this process is already connected, there is no
-            such cluster, or a node of it has another version of toolgym.
+        ConfigurationError: Ray is not installed, this process is already connected, or there is no
+            such cluster.
         EnvironmentFault: No cluster can be started here.
     """
     host, _, port = address.rpartition(":")
-    variables: dict[str, str | None] = {
+    variables = {  # which the processes of Ray inherit
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray prints events of workers on stdout, which is for results: skip every line.
         "RAY_DEDUP_LOGS": "1",
@@ -99,8 +106,8 @@ def ray_workers(address: str) -> Iterator[Map]:
                     prefix="toolgym-ray-", dir=place, ignore_cleanup_errors=True
                 )
             )
-            # Without a mode Ray demands a token, and would write one into the home folder.
-            variables |= {"RAY_AUTH_MODE": None, "RAY_AUTH_TOKEN": _token()}
+            # Without the token, Ray would write one into the home folder.
+            variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}
             options |= {
                 "include_dashboard": False,
                 "object_store_memory": 256 * 2**20,  # larger results go to files
@@ -114,7 +121,7 @@ def ray_workers(address: str) -> Iterator[Map]:
             )
         else:
             variables["RAY_gcs_server_port_wait_time_s"] = "2"  # or Ray tries for minutes
-        leaving.enter_context(_environ(variables))
+        leaving.enter_context(patch.dict(os.environ, variables))
         try:
             import ray
         except ImportError as problem:
@@ -147,9 +154,7 @@ def ray_workers(address: str) -> Iterator[Map]:
             raise ConfigurationError(
                 f"--ray {address}: there is no cluster to connect to: {reason}"
             ) from problem
-        if address != LOCAL:
-            _check_versions(ray, address)
-        elif (own := ray.util.get_node_ip_address()) != _LOOPBACK:
+        if address == LOCAL and (own := ray.util.get_node_ip_address()) != _LOOPBACK:
             raise EnvironmentFault(
                 f"Ray {ray.__version__} listens at {own}, and not on the loopback interface only.",
                 "Install the version that docs/ray.md names, or start a cluster and give its"
@@ -162,53 +167,3 @@ def ray_workers(address: str) -> Iterator[Map]:
 def _token() -> str:
     """The token for the clusters of this process, in which Ray reads it only once."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
-
-
-@contextmanager
-def _environ(values: dict[str, str | None]) -> Iterator[None]:
-    """Set environment variables, which the processes of Ray inherit; None unsets one."""
-
-    def put(values: dict[str, str | None]) -> None:
-        for name, value in values.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-
-    before = {name: os.environ.get(name) for name in values}
-    put(values)
-    try:
-        yield
-    finally:
-        put(before)
-
-
-def _check_versions(ray: Any, address: str) -> None:
-    """Check that every node has this version of toolgym.
-
-    Raises:
-        ConfigurationError: A node has another version, or none, or does not answer.
-    """
-
-    def found() -> str:  # a local function, because it is sent to nodes that may lack this module
-        from importlib import metadata
-
-        try:
-            return metadata.version("toolgym")
-        except metadata.PackageNotFoundError:
-            return "none"
-
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy as On
-
-    task, ours = ray.remote(num_cpus=0)(found), version("toolgym")
-    for node in filter(lambda node: node["Alive"], ray.nodes()):
-        ref = task.options(scheduling_strategy=On(node["NodeID"], soft=False)).remote()
-        try:
-            theirs = ray.get(ref, timeout=300)
-        except ray.exceptions.RayError as problem:
-            theirs = f"no answer ({type(problem).__name__})"
-        if theirs != ours:
-            raise ConfigurationError(
-                f"--ray {address}: the version of toolgym at the node {node['NodeManagerAddress']}"
-                f" is {theirs}, and here it is {ours}: install the same version on all nodes, into"
-                " the Python that runs Ray."
-            )

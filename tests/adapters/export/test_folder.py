@@ -132,7 +132,6 @@ def test_the_card_describes_the_data_and_names_what_was_left_out(tmp_path: Path)
         "- seed: 7",
         f"- toolgym: {version('toolgym')}",
         "- license: the data set names none",
-        "- rows of train: 4",
         "- left out of train as unfair: 1",
         "- `task_id`: the task, for `reset`",
     ):

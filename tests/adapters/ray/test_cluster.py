@@ -79,7 +79,7 @@ def test_another_version_on_a_node_is_refused(
     monkeypatch.setattr(ray_workers, "version", lambda name: "0.0.1")
 
     with pytest.raises(ConfigurationError, match=r"here it is 0\.0\.1: install the same version"):
-        ray_workers._check_versions(ray, "there:6379")
+        rollout.evaluate(EXPLORE, ByName("expert"), map=workers, **HOW)
 
 
 def listening(folder: str) -> set[str]:
