@@ -11,6 +11,7 @@ answer, and it is scored as such.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeVar
 
@@ -143,5 +144,5 @@ def _as_written(call: ToolCall) -> dict[str, Any]:
         [(name, value)] = arguments.items()
         inner = decoded(unquoted(value)) if isinstance(value, str) else None
         if isinstance(inner, dict) and name in inner:
-            arguments = value
+            arguments = json.dumps(value)
     return {"type": "function", "function": {"name": call.function, "arguments": arguments}}

@@ -106,8 +106,7 @@ def ray_workers(address: str) -> Iterator[Map]:
                     prefix="toolgym-ray-", dir=place, ignore_cleanup_errors=True
                 )
             )
-            # Without the token, Ray would write one into the home folder.
-            variables |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": _token()}
+            variables |= {"RAY_AUTH_TOKEN": _token()}
             options |= {
                 "include_dashboard": False,
                 "object_store_memory": 256 * 2**20,  # larger results go to files
@@ -122,6 +121,8 @@ def ray_workers(address: str) -> Iterator[Map]:
         else:
             variables["RAY_gcs_server_port_wait_time_s"] = "2"  # or Ray tries for minutes
         leaving.enter_context(patch.dict(os.environ, variables))
+        if address == LOCAL:  # without a mode Ray demands a token, and takes the one that is set
+            os.environ.pop("RAY_AUTH_MODE", None)
         try:
             import ray
         except ImportError as problem:
