@@ -125,7 +125,8 @@ def rows(
     if not split:
         given = arguments_for(env_id, settings, dataset=dataset)
         named = dataset_of(env_id, given)
-        if "split" not in given and isinstance(named, str | Path):
+        has_splits = "split" in parameters_of(env_id)[0] and "split" not in given
+        if has_splits and isinstance(named, str | Path):
             split = list(family_of(env_id).splits(named))
     parts, left_out, facts = _parts(env_id, dataset, split, n, seed, settings, quiet)
     _write(task_export(env_id, parts, facts, left_out, trainer=trainer), out, format, as_json)
