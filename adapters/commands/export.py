@@ -1,26 +1,19 @@
-"""`toolgym export`: data for other trainers, as a folder that `load_dataset` loads.
+"""`toolgym export`: data sets and environments for other frameworks, as folders.
 
-* `rows` writes tasks in the row format of a trainer: TRL, verl or SkyRL;
-* `demonstrations` writes the expert's transcripts, for supervised training;
-* `rollouts` writes what a run or an evaluation recorded, with rewards and outcomes;
-* `openenv` (`export_openenv`) writes an environment itself, for OpenEnv;
-* `verifiers` writes a package by which verifiers and its hub play one.
-
-Options and the folder are checked before any work. Progress goes to stderr, the
-summary to stdout: a few lines, or one JSON object.
+`rows`, `demonstrations` and `rollouts` write data sets, `openenv` and `verifiers` environments.
+Options and the folder are checked before any work. Progress goes to stderr, the summary to stdout.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from adapters.commands.export_openenv import Overwrite, openenv
+from adapters.commands.serving import Idle, MaxSessions
 from toolgym.commands import (
     AsJson,
     Dataset,
@@ -30,8 +23,10 @@ from toolgym.commands import (
     Quiet,
     RunsEnv,
     Settings,
+    StepLimit,
     arguments_for,
     check_folder,
+    environments,
     family_of,
     parameters_of,
     print_json,
@@ -40,55 +35,43 @@ from toolgym.commands import (
 )
 from toolgym.commands.evaluate import MOST_REFUSED
 from toolgym.commands.progress import progress_bar
-from toolgym.errors import ConfigurationError
+from toolgym.registration import dataset_of
 
 if TYPE_CHECKING:
-    from adapters.export.folder import Format
     from adapters.export.tables import Export, LeftOut
     from adapters.export.tasks import Part
 
-Out = Annotated[Path, typer.Option(help="Folder to write.")]
+Out = Annotated[Path, typer.Option(help="Folder to write; it must be absent or empty.")]
 FormatName = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help="File format: parquet (needs the extra train) or jsonl.",
-    ),
+    Literal["parquet", "jsonl"],
+    typer.Option("--format", help="File format; parquet needs the extra train."),
 ]
 Splits = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
-        help="Split of the data set; may be repeated (default: all splits).",
+        help="Split of the data set; may be repeated (default: all; for demonstrations, the"
+        " environment's).",
     ),
 ]
-TrainSplit = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--split",
-        help="Split of the data set; may be repeated (default: train).",
-    ),
-]
-Tasks = Annotated[
+Number = Annotated[
     int | None,
-    typer.Option("--n", "-n", min=1, help="Maximum number of tasks per split (default: all)."),
+    typer.Option(
+        "--n", "-n", min=1, help="Maximum number of rollouts, or of tasks per split (default: all)."
+    ),
 ]
 Seed = Annotated[
     int, typer.Option(min=0, help="Random seed that orders the tasks and selects those of --n.")
 ]
 Trainer = Annotated[
-    str,
-    typer.Option(
-        "--for",
-        help="Row format: trl, verl or skyrl.",
-    ),
+    Literal["trl", "verl", "skyrl"], typer.Option("--for", help="Trainer that reads the rows.")
 ]
 Final = Annotated[
     str,
     typer.Option(help="Text of a last turn without a call, for TRL's own tool loop; may be empty."),
 ]
 ArgumentsName = Annotated[
-    str,
+    Literal["text", "object"],
     typer.Option(
         "--arguments",
         help="Format of call arguments: text (exact JSON), or object for chat templates that would "
@@ -100,16 +83,16 @@ PackageName = Annotated[
 ]
 RunPath = Annotated[
     Path,
-    typer.Argument(
-        metavar="RUN",
-        help="Run folder, or a folder or file of `toolgym eval --out`.",
-    ),
+    typer.Argument(metavar="RUN", help="Run folder, or a folder or file of `toolgym eval --out`."),
 ]
-Rollouts = Annotated[
-    int | None,
-    typer.Option(
-        "--n", "-n", min=1, help="Maximum number of rollouts, from the first (default: all)."
-    ),
+
+
+Folder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Folder to write; it must be absent or empty.")
+]
+Served = Annotated[
+    str,
+    typer.Option("--env", help="Environment to serve.", autocompletion=environments),
 ]
 
 
@@ -119,11 +102,10 @@ def rows(
     trainer: Trainer = "trl",
     dataset: Dataset = None,
     split: Splits = None,
-    n: Tasks = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     format: FormatName = "parquet",
-    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -137,29 +119,30 @@ def rows(
         toolgym export rows sqlgym/Explore-v0 --for verl --n 20 --out rows-verl
         toolgym export rows aflowgym/Compose-v0 --split train --format jsonl --out rows-jsonl
     """
-    from adapters.export.rows import row_format, task_export
+    from adapters.export.rows import task_export
 
-    row_format(trainer)
-    checked = _checked(out, format, overwrite)
-    wanted = _wanted(env_id, dataset, split, settings, everything=True)
-    parts, left_out, facts = _parts(env_id, wanted, n, seed, quiet)
-    export = task_export(env_id, parts, facts, left_out, trainer=trainer)
-    counts = _write(export, out, checked, overwrite)
-    _tell(export, out, checked, counts, as_json, {"for": trainer})
+    _check(out, format)
+    if not split:
+        given = arguments_for(env_id, settings, dataset=dataset)
+        named = dataset_of(env_id, given)
+        has_splits = "split" in parameters_of(env_id)[0] and "split" not in given
+        if has_splits and isinstance(named, str | Path):
+            split = list(family_of(env_id).splits(named))
+    parts, left_out, facts = _parts(env_id, dataset, split, n, seed, settings, quiet)
+    _write(task_export(env_id, parts, facts, left_out, trainer=trainer), out, format, as_json)
 
 
 def demonstrations(
     env_id: EnvId,
     out: Out,
     dataset: Dataset = None,
-    split: TrainSplit = None,
-    n: Tasks = None,
+    split: Splits = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     final: Final = "done",
     arguments: ArgumentsName = "text",
     format: FormatName = "parquet",
-    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -171,37 +154,32 @@ def demonstrations(
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
-        toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations --overwrite
         toolgym export demonstrations aflowgym/Operate-v0 --n 20 --arguments object --out objects
     """
-    from adapters.export.demonstrations import checked_arguments, demonstration_export
+    from adapters.export.demonstrations import demonstration_export
 
-    how = checked_arguments(arguments)
-    checked = _checked(out, format, overwrite)
-    wanted = _wanted(env_id, dataset, split, settings, everything=False)
-    parts, left_out, facts = _parts(env_id, wanted, n, seed, quiet)
+    _check(out, format)
+    parts, left_out, facts = _parts(env_id, dataset, split, n, seed, settings, quiet)
     with progress_bar("expert plays", quiet=quiet) as progress:
         export = demonstration_export(
             *(env_id, parts, facts, left_out),
             seed=seed,
-            arguments=how,
+            arguments=arguments,
             final=final,
             progress=progress,
         )
-        counts = _write(export, out, checked, overwrite)
-    _tell(export, out, checked, counts, as_json, {"arguments": how})
+        _write(export, out, format, as_json)
 
 
 def rollouts(
     run: RunPath,
     out: Out,
     phase: Phase = None,
-    n: Rollouts = None,
+    n: Number = None,
     env: RunsEnv = None,
     settings: Settings = None,
     arguments: ArgumentsName = "text",
     format: FormatName = "parquet",
-    overwrite: Overwrite = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -214,20 +192,50 @@ def rollouts(
         toolgym export rollouts runs/explore-001 --phase grpo --out rollouts
         toolgym export rollouts runs/expert --format jsonl --out rollouts-jsonl
     """
-    from adapters.export.demonstrations import checked_arguments
     from adapters.export.rollouts import rollout_export
 
-    how = checked_arguments(arguments)
-    checked = _checked(out, format, overwrite)
+    _check(out, format)
     given = settings_of(settings)
     if env is not None:
         parameters_of(env)  # imports its module
     with progress_bar("rollouts read", quiet=quiet) as progress:
         export = rollout_export(
-            run, phases=phase, n=n, settings=given, arguments=how, progress=progress
+            run, phases=phase, n=n, settings=given, arguments=arguments, progress=progress
         )
-        counts = _write(export, out, checked, overwrite)
-    _tell(export, out, checked, counts, as_json, {"arguments": how})
+        _write(export, out, format, as_json)
+
+
+def openenv(
+    out: Folder,
+    env_id: Served = "sqlgym/Explore-v0",
+    dataset: Dataset = None,
+    split: OneSplit = None,
+    step_limit: StepLimit = None,
+    settings: Settings = None,
+    max_sessions: MaxSessions = 64,
+    idle: Idle = 900.0,
+    as_json: AsJson = False,
+) -> None:
+    """Write an environment as a folder for OpenEnv.
+
+    It holds a client for trainers and a server with its Dockerfile; the environment and its
+    arguments are fixed in server/app.py. The extra openenv is not needed to write it.
+
+    Example:
+        toolgym export openenv toolgym_env
+        toolgym export openenv compose_env --env aflowgym/Compose-v0 --split train
+    """
+    from adapters.export.openenv_folder import write_folder
+
+    _check(out)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
+    files = write_folder(out, env_id, env_kwargs, max_sessions=max_sessions, idle=idle)
+    if as_json:
+        print_json({"out": out, "env_id": env_id, "env_kwargs": env_kwargs, "files": files})
+    else:
+        say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")
 
 
 def verifiers(
@@ -236,11 +244,10 @@ def verifiers(
     name: PackageName = None,
     dataset: Dataset = None,
     split: OneSplit = None,
-    n: Tasks = None,
+    n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
     as_json: AsJson = False,
-    quiet: Quiet = False,
 ) -> None:
     """Write a package for verifiers, in the layout of its hub.
 
@@ -251,112 +258,70 @@ def verifiers(
         toolgym export verifiers sqlgym/Explore-v0 --split train --out explore
         toolgym export verifiers aflowgym/Compose-v0 --n 50 --name my-workflows --out workflows
     """
-    from adapters.verifiers.package import (
-        Package,
-        check_empty,
-        checked_name,
-        default_name,
-        write_package,
-    )
-    from toolgym import registration
+    from adapters.export.verifiers_package import write_package
 
-    named = checked_name(name or default_name(env_id))
-    check_empty(out)
-    check_folder(out)
+    _check(out)
     env_kwargs = arguments_for(env_id, settings, dataset=dataset, split=split)
-    tasks = registration.make(env_id, **env_kwargs).tasks
-    if not len(tasks.first_playable(1)):
-        raise ConfigurationError(tasks.nothing_playable())
-    write_package(Package(named, env_id, env_kwargs, n, seed), out)
+    name = write_package(out, env_id, env_kwargs, name=name, n=n, seed=seed)
     if as_json:
-        print_json({"out": out, "name": named, "env_id": env_id, "env_kwargs": env_kwargs})
-        return
-    say(f"{out}: {named}, {env_id} for verifiers; pip install -e {out}, vf-eval {named}")
+        print_json({"out": out, "name": name, "env_id": env_id, "env_kwargs": env_kwargs})
+    else:
+        say(f"{out}: {name}, {env_id} for verifiers; pip install -e {out}, vf-eval {name}")
 
 
-def _checked(out: Path, format: str, overwrite: bool) -> Format:
-    """Refuse a format or a place before any work."""
-    from adapters.export.folder import check_format, check_place
+def _check(out: Path, format: Literal["parquet", "jsonl"] = "jsonl") -> None:
+    from adapters.export.folder import check_place
 
-    checked = check_format(format)
-    check_place(out, overwrite)
+    check_place(out, format)
     check_folder(out)
-    return checked
-
-
-def _wanted(
-    env_id: str,
-    dataset: str | None,
-    splits: list[str] | None,
-    settings: list[str] | None,
-    *,
-    everything: bool,
-) -> list[dict[str, Any]]:
-    """The arguments of the environment for each split that is to be exported.
-
-    Args:
-        everything: Without `--split` all splits of the data set, else the environment's own.
-    """
-    from toolgym.registration import dataset_of
-
-    given = arguments_for(env_id, settings, dataset=dataset)
-    own = parameters_of(env_id)[0].get("split")
-    if not splits and everything and "split" not in given and own is not None:
-        named = dataset_of(env_id, given)
-        splits = list(family_of(env_id).splits(named)) if isinstance(named, str | Path) else []
-    names: list[str | None] = [*splits] if splits else [None if "split" in given else own]
-    return [arguments_for(env_id, settings, dataset=dataset, split=name) for name in names]
 
 
 def _parts(
-    env_id: str, wanted: list[dict[str, Any]], n: int | None, seed: int, quiet: bool
+    env_id: str,
+    dataset: str | None,
+    splits: list[str] | None,
+    n: int | None,
+    seed: int,
+    settings: list[str] | None,
+    quiet: bool,
 ) -> tuple[list[Part], list[LeftOut], dict[str, str]]:
-    """The tasks of each split, what is refused, and what the card tells of their origin."""
+    """Return the tasks of each split, those that are refused, and the facts for the card."""
     from adapters.export.tasks import facts_of, open_parts
 
+    given = arguments_for(env_id, settings, dataset=dataset)
+    own = None if "split" in given else parameters_of(env_id)[0].get("split")
+    wanted = [
+        arguments_for(env_id, settings, dataset=dataset, split=name) for name in splits or (own,)
+    ]
     with progress_bar("tasks checked", quiet=quiet) as progress:
         parts, left_out = open_parts(env_id, wanted, n=n, seed=seed, progress=progress)
     return parts, left_out, facts_of(env_id, parts, seed)
 
 
-def _write(export: Export, out: Path, format: Format, overwrite: bool) -> dict[str, int]:
-    """The rows of each split."""
+def _write(export: Export, out: Path, format: Literal["parquet", "jsonl"], as_json: bool) -> None:
+    """Write the folder, and print what was written and what was left out."""
     from adapters.export.folder import write_export
 
-    return write_export(export, out, format=format, overwrite=overwrite)
-
-
-def _tell(
-    export: Export,
-    out: Path,
-    format: Format,
-    counts: Mapping[str, int],
-    as_json: bool,
-    more: Mapping[str, Any],
-) -> None:
-    """The summary: what was written, and what was left out and why."""
+    counts = write_export(export, out, format=format)
     if as_json:
-        summary = {
-            "out": str(out),
+        summary: dict[str, Any] = {
+            "out": out,
             "format": format,
-            **more,
             "facts": dict(export.facts),
-            "rows": dict(counts),
+            "rows": counts,
             "columns": [each.name for each in export.columns],
             "left_out": [asdict(each) for each in export.left_out],
         }
         print_json(summary)
         return
-    told = ", ".join(f"{count:,} {split}" for split, count in counts.items())
-    say(f"{out}: {export.title}: {told} ({format})")
+    written = ", ".join(f"{count:,} {split}" for split, count in counts.items())
+    say(f"{out}: {export.title}: {written} ({format})")
     if export.left_out:
         counted = Counter(each.code for each in export.left_out)
         reasons = ", ".join(f"{count:,} {code}" for code, count in counted.most_common())
-        say(f"left out: {len(export.left_out):,} ({reasons})")
+        say(f"left out: {len(export.left_out):,} ({reasons}); --json lists all of them")
     for each in export.left_out[:MOST_REFUSED]:
         say(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
-    if (more_left := len(export.left_out) - MOST_REFUSED) > 0:
-        say(f"  ... and {more_left:,} more; --json lists all of them.")
 
 
 command = typer.Typer(

@@ -1,26 +1,17 @@
-"""`toolgym mcp`: serve episodes by the Model Context Protocol.
+"""`toolgym mcp`: serve episodes over the Model Context Protocol.
 
-Over stdin and stdout one process is one episode: the host starts it, the model plays, and the
-episode is closed when the host leaves. Over HTTP one process serves many episodes at once, and a
-client chooses the task of each. With stdin and stdout, nothing but the protocol goes to stdout.
+Over stdin and stdout one process is one episode, and nothing but the protocol goes to stdout. Over
+HTTP one process serves many episodes at once, and a client chooses the task of each.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from adapters.commands.serving import Out, Parsing, keeping, server_module
-from toolgym.commands import (
-    Dataset,
-    EnvId,
-    OneSplit,
-    Settings,
-    StepLimit,
-    arguments_for,
-    say,
-)
+from adapters.commands.serving import Idle, Out, adapter_module, keeping
+from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, arguments_for, say
 from toolgym.errors import ConfigurationError
 
 TaskId = Annotated[str | None, typer.Option(help="Id of the episode's task.")]
@@ -40,9 +31,6 @@ Most = Annotated[
     int,
     typer.Option("--max-episodes", min=1, help="With --http, maximum number of open episodes."),
 ]
-Idle = Annotated[
-    float, typer.Option(min=1, help="With --http, seconds until an idle episode is closed.")
-]
 
 
 def command(
@@ -52,7 +40,6 @@ def command(
     dataset: Dataset = None,
     split: OneSplit = None,
     step_limit: StepLimit = None,
-    parsing: Parsing = None,
     settings: Settings = None,
     http: Http = None,
     most: Most = 64,
@@ -72,32 +59,27 @@ def command(
     """
     from toolgym import registration
 
-    if task_id is not None and seed is not None:
-        raise ConfigurationError("--task-id and --seed both choose the task; give one of them.")
-    if http is not None and (task_id is not None or seed is not None):
+    if (task_id is not None) + (seed is not None) + (http is not None) > 1:
         raise ConfigurationError(
-            "with --http a client chooses the task of each episode: leave --task-id and --seed out."
+            "--task-id and --seed both choose the task, and with --http a client does: give one of"
+            " the three."
         )
-    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, **env_options)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
     env = registration.make(env_id, **env_kwargs)
-    if http is None:
-        env.reset(seed=seed, options=None if task_id is None else {"task_id": task_id})
-    server = server_module("toolgym mcp", "mcp", "mcp 2.3 or newer")
-    import anyio
-
     keep = keeping(out)
     if http is None:
+        env.reset(seed=seed, options=None if task_id is None else {"task_id": task_id})
+        server = adapter_module("mcp", "server")
+        import anyio
+
         keep(anyio.run(server.serve_stdio, env, env_id))
         return
-    from adapters.mcp.http import Episodes, application
+    episodes = adapter_module("mcp", "http")
     from adapters.serving.guard import open_socket, serve
 
-    def make() -> Any:
-        return registration.make(env_id, **env_kwargs)
-
     listening = open_socket(http)
-    port = listening.getsockname()[1]
-    say(f"{env_id} is served at http://127.0.0.1:{port}/episodes")
-    episodes = Episodes(make, env_id, most=most, idle=idle, on_close=keep)
-    anyio.run(serve, application(env, episodes, port), listening)
+    app = episodes.application(env_id, env_kwargs, most=most, idle=idle, on_close=keep)
+    say(f"{env_id} is served at http://127.0.0.1:{listening.getsockname()[1]}/episodes")
+    serve(app, listening)

@@ -1,9 +1,4 @@
-"""`toolgym serve`: serve episodes by OpenEnv, to any trainer that has its client.
-
-One process serves many sessions at once, each a WebSocket that plays one episode after the other; a
-client chooses the task of each. It listens on the loopback interface; whoever binds it elsewhere
-says under which names it is reached.
-"""
+"""`toolgym serve`: serve episodes over OpenEnv to any trainer that has its client."""
 
 from __future__ import annotations
 
@@ -11,28 +6,18 @@ from typing import Annotated
 
 import typer
 
-from adapters.commands.serving import Out, Parsing, keeping, server_module
-from toolgym.commands import (
-    Dataset,
-    EnvId,
-    OneSplit,
-    Settings,
-    StepLimit,
-    arguments_for,
-    say,
-)
+from adapters.commands.serving import Idle, MaxSessions, Out, adapter_module, keeping
+from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, arguments_for, say
 from toolgym.errors import ConfigurationError
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
 Port = Annotated[
     int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free port.")
 ]
-MaxSessions = Annotated[int, typer.Option(min=1, help="Maximum number of open sessions.")]
-Idle = Annotated[float, typer.Option(min=1, help="Seconds until a silent session is closed.")]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME[:PORT]",
+        metavar="NAME",
         help="Host name by which clients reach the server, besides its address; may be repeated.",
     ),
 ]
@@ -43,7 +28,6 @@ def command(
     dataset: Dataset = None,
     split: OneSplit = None,
     step_limit: StepLimit = None,
-    parsing: Parsing = None,
     settings: Settings = None,
     host: Host = "127.0.0.1",
     port: Port = 8000,
@@ -60,30 +44,25 @@ def command(
     Example:
         toolgym serve sqlgym/Explore-v0
         toolgym serve aflowgym/Compose-v0 --port 8001 --split train --max-sessions 16
-        toolgym serve sqlgym/Explore-v0 --host 0.0.0.0 --allow-host box.example:8000
+        toolgym serve sqlgym/Explore-v0 --host 0.0.0.0 --allow-host box.example
     """
-    env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
-    env_kwargs = arguments_for(env_id, settings, **env_options)
+    env_kwargs = arguments_for(
+        env_id, settings, dataset=dataset, split=split, step_limit=step_limit
+    )
     if host in ("0.0.0.0", "::") and not allow_host:
         raise ConfigurationError(
-            f"--host {host} listens on every address: say with --allow-host NAME:PORT by which name"
+            f"--host {host} listens on every address: name with --allow-host the host by which"
             " clients reach it, since requests for any other are refused."
         )
-    server = server_module("toolgym serve", "openenv", "openenv 0.10")
-    import anyio
-
+    server = adapter_module("openenv", "server")
     from adapters.openenv.catalogue import Catalogue
-    from adapters.serving.guard import Names, open_socket, serve
+    from adapters.serving.guard import open_socket, serve
 
     keep = keeping(out)
     catalogue = Catalogue(env_id, env_kwargs)
     listening = open_socket(port, host)
-    port = listening.getsockname()[1]
-    names = Names.at(port, host, allow_host or ())
-    app = server.application(catalogue, names, max_sessions=max_sessions, idle=idle, on_close=keep)
-    say(f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at http://{host}:{port}")
-
-    async def serving() -> None:
-        await serve(app, listening, sockets=True)
-
-    anyio.run(serving)
+    hosts = [host, *(allow_host or ())]
+    app = server.application(catalogue, hosts, max_sessions=max_sessions, idle=idle, on_close=keep)
+    url = f"http://{host}:{listening.getsockname()[1]}"
+    say(f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at {url}")
+    serve(app, listening)

@@ -1,8 +1,4 @@
-"""What the commands that serve episodes share: options, the server's module, and kept records.
-
-A server needs packages that the base install does not have, so its module is imported by its
-command when that is run, and never before.
-"""
+"""Options and functions that the commands share that serve episodes."""
 
 from __future__ import annotations
 
@@ -20,40 +16,31 @@ from toolgym.errors import ConfigurationError
 if TYPE_CHECKING:
     from toolgym.records import EpisodeRecord
 
-Parsing = Annotated[
-    str | None,
-    typer.Option(
-        help="lenient (repairs malformed calls) or strict.",
-    ),
-]
 Out = Annotated[
     Path | None,
     typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),
 ]
+MaxSessions = Annotated[int, typer.Option(min=1, help="Maximum number of open sessions.")]
+Idle = Annotated[float, typer.Option(min=1, help="Seconds until a silent session is closed.")]
 
 
-def server_module(command: str, extra: str, package: str) -> Any:
-    """The module `server` of the adapter that is called as its extra is.
-
-    Args:
-        command: Who needs it, such as `toolgym mcp`.
-        extra: What to install.
-        package: What that brings, with its version.
+def adapter_module(extra: str, name: str) -> Any:
+    """Import a module of the adapter that is named like its extra.
 
     Raises:
         ConfigurationError: The extra is not installed, or another version.
     """
     try:
-        return importlib.import_module(f"adapters.{extra}.server")
+        return importlib.import_module(f"adapters.{extra}.{name}")
     except ImportError as problem:
         raise ConfigurationError(
-            f"{command} needs the package {package} ({problem}); run:"
+            f"a package is missing or has another version ({problem}); run:"
             f" pip install 'toolgym[{extra}]'"
         ) from problem
 
 
 def keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
-    """A function that keeps the record of an episode.
+    """Return a function that appends the record of an episode to a file.
 
     Raises:
         ConfigurationError: The file cannot be written to.
@@ -64,11 +51,10 @@ def keeping(out: Path | None) -> Callable[[EpisodeRecord], None]:
         out.open("a", encoding="utf-8").close()
     except OSError as problem:
         raise ConfigurationError(f"--out {out} cannot be written: {problem.strerror}.") from problem
-
-    alone = threading.Lock()  # several episodes may be closed at once, and a line must stay one
+    lock = threading.Lock()  # episodes may be closed in several threads at once
 
     def keep(record: EpisodeRecord) -> None:
-        with alone, out.open("a", encoding="utf-8") as file:
+        with lock, out.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record.to_json()) + "\n")
 
     return keep

@@ -1,9 +1,8 @@
-"""Data sets made of environments and runs, in the layout of Hugging Face, for trainers elsewhere.
+"""Data sets and environments as folders for other frameworks.
 
-Read `folder` first: a folder with one file for each split and a card, which
-`datasets.load_dataset` loads. `tables` says what may stand in a row so that it comes back as it
-was written, `card` writes the card. What is exported: `rows` (tasks, in the row formats of
-trainers), `demonstrations` (the expert's transcripts) and `rollouts` (of a run). None of them needs
-an extra for lines of JSON; parquet needs `train`. `openenv_folder` is another kind of folder: an
-environment, as OpenEnv packs one.
+Read `folder` first: a folder with one file per split and a card, which `datasets.load_dataset`
+loads. `tables` defines columns and rows. Data sets are `rows` (tasks, in the row formats of
+trainers), `demonstrations` (transcripts of the expert) and `rollouts` (of a run). Lines of JSON
+need the base install only; parquet needs the extra `train`. `openenv_folder` and
+`verifiers_package` write an environment.
 """

@@ -1,170 +1,180 @@
-"""The folder of an exported data set: one file for each split, and a card.
+"""The folder of an exported data set, which `datasets.load_dataset` loads.
 
-    README.md                          the card: what it is, and its types for `datasets`
-    data/train-00000-of-00001.parquet  or .jsonl; one for each split
+    README.md                          the card, with the files and the types for `datasets`
+    data/train-00000-of-00001.parquet  or .jsonl; one file for each split
 
-It is written beside its place, under a name that begins with a dot, and moved there by one rename,
-so nobody ever sees half of it. The same order gives the same bytes: no clock is read, and rows come
-in the order of the seed.
+The same export gives the same bytes: no clock is read, and rows come in the order of the seed.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import itertools
+import re
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Any, Final, Literal
 
-from adapters.export.card import MARK, card_text
-from adapters.export.tables import Column, Export, Row, arrow_features, encodable, stored
+from adapters.export.tables import Column, Export, Kind, json_text
 from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.runs.files import line_text, replace_folder
+from toolgym.runs.files import encode
 
 Format = Literal["parquet", "jsonl"]
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-CARD, DATA = "README.md", "data"
-_ROWS: Final = 1000  # of one row group, so that memory does not grow with the data set
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-def check_format(name: str) -> Format:
-    """The format of that name.
+def check_place(out: Path, format: Format = "jsonl") -> None:
+    """Check that an export can be written.
 
     Raises:
-        ConfigurationError: There is none, or what it needs is not installed.
+        ConfigurationError: `out` is a file, or a folder with something in it, or the format needs a
+            package that is not installed.
     """
-    for known in FORMATS:
-        if name != known:
-            continue
-        if name == "parquet" and importlib.util.find_spec("datasets") is None:
-            raise ConfigurationError(
-                "--format parquet needs the package datasets, not installed here; run: pip install"
-                " 'toolgym[train]', or take --format jsonl, which needs nothing more."
-            )
-        return known
-    raise ConfigurationError(f"--format must be {' or '.join(FORMATS)}, got {name!r}.")
-
-
-def check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken.
-
-    Raises:
-        ConfigurationError: It is no folder, or one with something in it, and `overwrite` is not set
-            or it holds other things than an export.
-    """
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ConfigurationError(f"--out {out} is not a folder: name another place.")
-    names = {each.name for each in out.iterdir()} if out.is_dir() else set()
-    if not names:
-        return
-    if not overwrite:
+    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+        raise ConfigurationError(f"{out} is not an empty folder: name another one.")
+    if format == "parquet" and importlib.util.find_spec("datasets") is None:
         raise ConfigurationError(
-            f"--out {out} is not empty: name another folder, or add --overwrite to replace what an"
-            " earlier export wrote there."
+            "--format parquet needs the package datasets; run: pip install 'toolgym[train]', or"
+            " use --format jsonl, which needs no other package."
         )
-    card = out / CARD
-    is_ours = card.is_file() and MARK in card.read_text("utf-8", "replace")[: 2 * len(MARK)]
-    if not is_ours or names > {CARD, DATA}:
-        other = min(names - {CARD, DATA}, default=CARD)
-        raise ConfigurationError(
-            f"--out {out} holds {other}, which no export wrote, so --overwrite does not remove it:"
-            " name another folder."
-        )
-
-
-def write_export(
-    export: Export, out: Path, *, format: Format = "parquet", overwrite: bool = False
-) -> dict[str, int]:
-    """Write the folder.
-
-    Args:
-        export: Its rows are gone through here.
-        out: The folder; it may be there if it is empty.
-        format: `parquet` needs the package datasets.
-        overwrite: Replace a folder that an earlier export wrote.
-
-    Returns:
-        How many rows each split has.
-
-    Raises:
-        ConfigurationError: The place is taken, or a split would have no rows.
-        EnvironmentFault: It cannot be written.
-    """
-    check_place(out, overwrite)
-    with put_in_place(out) as built:
-        return _write(export, built, format)
 
 
 @contextmanager
 def put_in_place(out: Path) -> Iterator[Path]:
-    """A folder to be made beside its place, and moved there when it is whole.
+    """Yield an empty folder that becomes `out` when the block ends without an exception.
 
     Raises:
-        EnvironmentFault: It cannot be written.
+        ConfigurationError: `out` is a file, or a folder with something in it.
+        EnvironmentFault: A file cannot be written.
     """
+    check_place(out)
     place = out.absolute()
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(
-            prefix=f".{place.name}-", dir=place.parent, ignore_cleanup_errors=True
-        ) as name:
-            built = Path(name) / "built"
+        with tempfile.TemporaryDirectory(prefix=f".{place.name}-", dir=place.parent) as name:
+            built = Path(name, "built")
+            built.mkdir()
             yield built
-            replace_folder(built, place, Path(name) / "old")
+            built.rename(place)  # replaces an empty folder
     except OSError as problem:
         raise EnvironmentFault(
             f"{out} cannot be written: {problem.strerror or problem}.",
-            "Make room there, or name another folder with --out.",
+            "Free some disk space, or name another folder.",
         ) from problem
 
 
-def _write(export: Export, built: Path, format: Format) -> dict[str, int]:
-    (built / DATA).mkdir(parents=True)
-    write = _write_parquet if format == "parquet" else _write_lines
-    files = {split: f"{DATA}/{split}-00000-of-00001.{format}" for split in export.splits}
-    counts = {}
-    for split, rows in export.splits.items():
-        ready = (encodable(row) for row in rows)
-        counts[split] = write(built / files[split], export.columns, ready)
-        if not counts[split]:
-            why = sorted({each.code for each in export.left_out if each.split == split})
-            raise ConfigurationError(
-                f"there are no rows for the split {split}"
-                + (f": all were left out ({', '.join(why)})." if why else ".")
-            )
-    text = card_text(export, counts, files)
-    (built / CARD).write_text(text, encoding="utf-8")
+def write_texts(texts: Mapping[str, str], folder: Path) -> None:
+    """Write text files, given by their paths in the folder."""
+    for name, text in texts.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(encode(text))
+
+
+def write_export(export: Export, out: Path, *, format: Format = "parquet") -> dict[str, int]:
+    """Write a data set; the folder appears complete or not at all.
+
+    Args:
+        export: Its rows are consumed.
+        out: The folder; it must be absent or empty.
+        format: `parquet` needs the package datasets.
+
+    Returns:
+        The number of rows by split.
+
+    Raises:
+        ConfigurationError: The folder or the format cannot be used, or a split has no rows.
+        EnvironmentFault: A file cannot be written.
+    """
+    check_place(out, format)
+    counts: dict[str, int] = {}
+    files = {split: f"data/{split}-00000-of-00001.{format}" for split in export.splits}
+    with put_in_place(out) as built:
+        (built / "data").mkdir()
+        for split, rows in export.splits.items():
+            counts[split] = 0
+            lines = (built / files[split]).with_suffix(".jsonl")
+            with lines.open("w", encoding="utf-8") as stream:
+                for row in rows:
+                    line = json_text({each.name: row[each.name] for each in export.columns})
+                    # UTF-8 has no lone surrogates: a text gets the six letters of the escape.
+                    line = _SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):x}", line)
+                    stream.write(f"{line}\n")
+                    counts[split] += 1
+            if not counts[split]:
+                why = sorted({each.code for each in export.left_out if each.split == split})
+                raise ConfigurationError(
+                    f"there are no rows for the split {split}"
+                    + (f": all were left out ({', '.join(why)})." if why else ".")
+                )
+            if format == "parquet":
+                _to_parquet(lines, built / files[split], export.columns)
+        (built / "README.md").write_bytes(encode(_card(export, files)))
     return counts
 
 
-def _write_lines(file: Path, columns: Sequence[Column], rows: Iterable[Row]) -> int:
-    count = 0
-    with file.open("wb") as stream:
-        for row in rows:
-            stream.write(line_text({each.name: row[each.name] for each in columns}))
-            count += 1
-    return count
+def _to_parquet(lines: Path, file: Path, columns: Iterable[Column]) -> None:
+    """Convert lines of JSON to Parquet and remove them."""
+    import datasets
+
+    def feature(kind: Kind) -> Any:
+        if isinstance(kind, list):
+            return datasets.List(feature(kind[0]))
+        if isinstance(kind, dict):
+            return {key: feature(each) for key, each in kind.items()}
+        return datasets.Json() if kind == "json" else datasets.Value(kind)
+
+    features = datasets.Features({each.name: feature(each.kind) for each in columns})
+    with tempfile.TemporaryDirectory(dir=lines.parent) as cache:
+        datasets.disable_progress_bars()
+        try:
+            data = datasets.Dataset.from_json(str(lines), features=features, cache_dir=cache)
+            data.to_parquet(file)
+        except datasets.exceptions.DatasetGenerationError as problem:
+            raise OSError(f"{problem.__cause__ or problem}") from problem
+        finally:
+            datasets.enable_progress_bars()
+    lines.unlink()
 
 
-def _write_parquet(file: Path, columns: Sequence[Column], rows: Iterable[Row]) -> int:
-    from datasets import Dataset
-    from pyarrow import parquet
+def _card(export: Export, files: Mapping[str, str]) -> str:
+    """The text of the card: a header for `datasets` and the Hub, then what a reader wants to know.
 
-    features = arrow_features(columns)
-    count = 0
-    with parquet.ParquetWriter(file, features.arrow_schema) as writer:
-        for batch in _batches(rows):
-            held = {
-                each.name: [stored(row[each.name], each.kind) for row in batch] for each in columns
-            }
-            writer.write_table(Dataset.from_dict(held, features=features).data.table)
-            count += len(batch)
-    return count
+    The header names the types of the columns, which `datasets` would otherwise guess from the lines
+    of JSON, wrongly where rows differ. JSON is valid YAML.
+    """
 
+    def entry(name: str, kind: Kind) -> dict[str, Any]:
+        if isinstance(kind, str):
+            return {"name": name, "dtype": kind}
+        inner = kind[0] if isinstance(kind, list) else kind
+        inside = [entry(*each) for each in inner.items()] if isinstance(inner, dict) else inner
+        return {"name": name, "list" if isinstance(kind, list) else "struct": inside}
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    stream = iter(rows)
-    while batch := list(itertools.islice(stream, _ROWS)):
-        yield batch
+    data_files = [{"split": split, "path": file} for split, file in files.items()]
+    header = {
+        "pretty_name": export.title,
+        "tags": ["toolgym"],
+        "configs": [{"config_name": "default", "data_files": data_files}],
+        "dataset_info": {"features": [entry(each.name, each.kind) for each in export.columns]},
+    }
+    left_out = Counter((each.split, each.code) for each in export.left_out)
+    facts = {
+        **export.facts,
+        **{f"left out of {split} as {code}": count for (split, code), count in left_out.items()},
+    }
+    load = 'from datasets import load_dataset\n\ndataset = load_dataset("path/to/this/folder")'
+    return "\n".join(
+        [
+            "---",
+            *(f"{key}: {json_text(value)}" for key, value in header.items()),
+            "---",
+            f"\n# {export.title}\n\n{export.about}\n",
+            *(f"- {name}: {value}" for name, value in facts.items()),
+            "\n## Columns\n",
+            *(f"- `{each.name}`: {each.meaning}" for each in export.columns),
+            f"\n## Use\n\n```python\n{load}\n```\n",
+            *(f"{note}\n" for note in export.notes),
+        ]
+    )

@@ -1,39 +1,31 @@
-"""The folder of an environment as OpenEnv packs one, for `openenv validate`, `build`, `push`.
+"""The folder of an environment for `openenv validate`, `build` and `push`.
 
-    openenv.yaml           what it is, and what its rewards are
-    README.md              with the header that a Space of Hugging Face reads
-    pyproject.toml         the distribution openenv-toolgym, with the script `server`
-    client.py  models.py   for trainers; they need the package openenv and nothing of ours
-    server/app.py          the server: environment and arguments are fixed here
-    server/Dockerfile
-    wheels/                packages that no index has, if any were given
-
-The client and its models are the files of `adapters.openenv`, so both sides agree.
+openenv.yaml           the manifest, with the range of the score
+README.md              with the header that a Space of Hugging Face reads
+pyproject.toml         the distribution openenv-toolgym, with the script `server`
+client.py  models.py   for trainers: copies of files of `adapters.openenv`
+server/app.py          the server, with the environment and its arguments
+server/Dockerfile
 """
 
 from __future__ import annotations
 
 import json
 import pprint
-import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 import adapters.openenv
-from adapters.export.folder import put_in_place
+from adapters.export.folder import put_in_place, write_texts
 from toolgym import registration
 from toolgym.errors import ConfigurationError
-from toolgym.registration import dataset_of
 
 PACKAGE: Final = "toolgym_env"
 PORT: Final = 8000
-MARK: Final = "# Written by `toolgym export openenv`.\n"
-"""The beginning of `openenv.yaml`, by which such a folder is known."""
-_OURS: Final = "from adapters.openenv.models import"
-_MANIFEST: Final = f"""{MARK}spec_version: 1
+_MANIFEST: Final = f"""# Written by `toolgym export openenv`.
+spec_version: 1
 name: {PACKAGE}
 version: {{version}}
 type: space
@@ -76,22 +68,23 @@ server = "{PACKAGE}.server.app:main"
 packages = ["{PACKAGE}", "{PACKAGE}.server"]
 package-dir = {{{{ "{PACKAGE}" = ".", "{PACKAGE}.server" = "server" }}}}
 """
-_INIT: Final = '''"""{env_id} as an OpenEnv environment: its client, and what goes over the wire."""
+_INIT: Final = '''"""{env_id} as an OpenEnv environment: its client and its messages."""
 
 from .client import ToolgymEnv
-from .models import ToolgymAction, ToolgymObservation, ToolgymState
+from .models import ToolgymAction, ToolgymObservation
 
-__all__ = ["ToolgymAction", "ToolgymEnv", "ToolgymObservation", "ToolgymState"]
+__all__ = ["ToolgymAction", "ToolgymEnv", "ToolgymObservation"]
 '''
 _APP: Final = '''"""The server of {env_id}: `server --host 0.0.0.0 --port {port}`.
 
-A client chooses a task; everything else is fixed below. Requests are refused whose Host is neither
-localhost, nor that of a Space of Hugging Face, nor listed in TOOLGYM_HOSTS (with commas).
+A client selects a task; everything else is fixed below. The Host of a request must be localhost,
+the name of the Space of Hugging Face, or one that TOOLGYM_HOSTS lists with commas.
 """
 
 import argparse
 
-from adapters.openenv.server import exported_application, run
+from adapters.openenv.server import exported_application
+from adapters.serving.guard import open_socket, serve
 
 app = exported_application(
     {env_id!r},
@@ -107,20 +100,21 @@ def main() -> None:
     options.add_argument("--host", default="127.0.0.1")
     options.add_argument("--port", type=int, default={port})
     given = options.parse_args()
-    run(app, given.host, given.port)
+    serve(app, open_socket(given.port, given.host))
 
 
 if __name__ == "__main__":
     main()
 '''
 _DOCKERFILE: Final = f"""# In the folder above: docker build -f server/Dockerfile -t toolgym-env .
+# Wheels of packages that no index has go into the folder wheels.
 FROM python:3.11-slim
 
 # A Space runs as this user.
 RUN useradd --create-home --uid 1000 user
 WORKDIR /app/env
 COPY . /app/env
-RUN pip install --no-cache-dir {{wheels}}/app/env
+RUN pip install --no-cache-dir --find-links /app/env/wheels /app/env
 USER user
 
 EXPOSE {PORT}
@@ -140,7 +134,7 @@ tags:
 
 # {{env_id}} for OpenEnv
 
-{{purpose}} The model answers by calls of {{tools}}.
+{{purpose}} Tools: {{tools}}.
 
     from {PACKAGE} import ToolgymAction, ToolgymEnv
 
@@ -151,123 +145,75 @@ tags:
         print(result.observation.text, result.reward, result.done)
 
 An action is the whole message of the model. Rewards add up to the score;
-`ToolgymAction(finish=True)` closes an episode and pays what is left of it. After a fault of the
-machine `scored` is false and there is no reward: leave the episode out.
+`ToolgymAction(finish=True)` closes an episode; its reward is the rest of the score. After a fault
+of the machine `scored` is false and there is no reward: leave the episode out.
 
 Run it: `docker build -f server/Dockerfile -t toolgym-env .`, then
 `docker run -p {PORT}:{PORT} toolgym-env`; or without a container, `pip install .` and `server`.
-Requests must name localhost, or the address of the Space, as Host; `TOOLGYM_HOSTS=name,name` adds
-others.
+Requests must name localhost or the Space as Host; the variable `TOOLGYM_HOSTS=name,name` adds other
+names.
 """
 
 
-@dataclass(frozen=True)
-class Packed:
-    """What an exported folder serves.
+def write_folder(
+    out: Path,
+    env_id: str,
+    env_kwargs: Mapping[str, Any],
+    *,
+    max_sessions: int = 64,
+    idle: float = 900.0,
+) -> list[str]:
+    """Write the folder, which appears complete or not at all.
 
-    Attributes:
-        env_id: The environment.
+    Args:
+        out: The folder; it must be absent or empty.
+        env_id: A registered environment.
         env_kwargs: Its arguments, as JSON can hold them.
-        max_sessions: Sessions that may be open at once.
-        idle: Seconds after which a silent session is closed.
-        wheels: Files to install from, for what no index has.
-    """
+        max_sessions: Maximum number of open sessions.
+        idle: Seconds until a silent session is closed.
 
-    env_id: str
-    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    max_sessions: int = 64
-    idle: float = 900.0
-    wheels: tuple[Path, ...] = ()
-
-    def check(self) -> None:
-        """Refuse what would not work elsewhere.
-
-        Raises:
-            ConfigurationError: The data set or a wheel is not there, or lies on this machine only.
-        """
-        dataset = dataset_of(self.env_id, self.env_kwargs)
-        if isinstance(dataset, str | Path) and Path(dataset).expanduser().exists():
-            raise ConfigurationError(
-                f"the data set {dataset} lies on this machine, and a container has those that come"
-                " with toolgym only: name one of them, or write a Dockerfile that copies it."
-            )
-        for wheel in self.wheels:
-            if wheel.suffix != ".whl" or not wheel.is_file():
-                raise ConfigurationError(f"--wheel {wheel} is no file of that kind.")
-
-
-def check_place(out: Path, overwrite: bool) -> None:
-    """Refuse a place that is taken.
+    Returns:
+        The names of the files.
 
     Raises:
-        ConfigurationError: It is no folder, or one with something in it, and `overwrite` is not set
-            or no such export wrote it.
+        ConfigurationError: The folder cannot be used, the environment cannot be made, or its data
+            set is on this machine only.
+        EnvironmentFault: A file cannot be written.
     """
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise ConfigurationError(f"{out} is not a folder: name another place.")
-    if not out.is_dir() or not any(out.iterdir()):
-        return
-    manifest = out / "openenv.yaml"
-    if not (manifest.is_file() and manifest.read_text("utf-8", "replace").startswith(MARK)):
-        raise ConfigurationError(f"{out} holds what no such export wrote: name another folder.")
-    if not overwrite:
+    dataset = registration.dataset_of(env_id, env_kwargs)
+    if isinstance(dataset, str | Path) and Path(dataset).expanduser().exists():
         raise ConfigurationError(
-            f"{out} is not empty: name another folder, or add --overwrite to replace what an"
-            " earlier export wrote there."
+            f"the data set {dataset} is on this machine, and a container has those that come with"
+            " toolgym only: name one of them, or write a Dockerfile that copies it."
         )
-
-
-def write_folder(packed: Packed, out: Path, *, overwrite: bool = False) -> list[str]:
-    """Write the folder; the names of its files, in order.
-
-    Raises:
-        ConfigurationError: The place is taken, or what is packed would not work elsewhere.
-        EnvironmentFault: It cannot be written.
-    """
-    check_place(out, overwrite)
-    packed.check()
-    texts = folder_texts(packed)
-    with put_in_place(out) as built:
-        for name, text in texts.items():
-            (built / name).parent.mkdir(parents=True, exist_ok=True)
-            (built / name).write_text(text, encoding="utf-8")
-        for wheel in packed.wheels:
-            (built / "wheels").mkdir(exist_ok=True)
-            shutil.copyfile(wheel, built / "wheels" / wheel.name)
-    return [*texts, *(f"wheels/{wheel.name}" for wheel in packed.wheels)]
-
-
-def folder_texts(packed: Packed) -> dict[str, str]:
-    """The text of each file."""
-    env = registration.make(packed.env_id, **packed.env_kwargs)
+    env = registration.make(env_id, **env_kwargs)
     lowest, highest = env.reward_config.bounds
-    facts = {
-        "env_id": packed.env_id,
+    values = {
+        "env_id": env_id,
         "version": version("toolgym"),
         "lowest": round(lowest, 6),
         "highest": highest,
         "tools": json.dumps(list(env.tools)),
         "port": PORT,
+        "purpose": " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split()),
+        "split": env_kwargs.get("split", "train"),
+        "env_kwargs": pprint.pformat(dict(env_kwargs), width=90),
+        "max_sessions": max_sessions,
+        "idle": idle,
     }
-    app = {
-        "env_kwargs": pprint.pformat(dict(packed.env_kwargs), width=90),
-        "max_sessions": packed.max_sessions,
-        "idle": packed.idle,
+    sources = Path(adapters.openenv.__file__).parent
+    client = (sources / "client.py").read_text("utf-8")
+    texts = {
+        "openenv.yaml": _MANIFEST.format(**values),
+        "README.md": _README.format(**values),
+        "pyproject.toml": _PROJECT.format(**values),
+        "__init__.py": _INIT.format(**values),
+        "models.py": (sources / "models.py").read_text("utf-8"),
+        "client.py": client.replace("from adapters.openenv.models", "from .models"),
+        "server/__init__.py": f'"""The server of {env_id}."""\n',
+        "server/app.py": _APP.format(**values),
+        "server/Dockerfile": _DOCKERFILE,
     }
-    purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
-    told = {"purpose": purpose, "split": packed.env_kwargs.get("split", "train")}
-    names = ", ".join(f"`{name}`" for name in env.tools)
-    ours = Path(adapters.openenv.__file__).parent
-    client = (ours / "client.py").read_text("utf-8").replace(_OURS, "from .models import")
-    install = "--find-links /app/env/wheels " if packed.wheels else ""
-    return {
-        "openenv.yaml": _MANIFEST.format(**facts),
-        "README.md": _README.format(**{**facts, **told, "tools": names}),
-        "pyproject.toml": _PROJECT.format(**facts),
-        "__init__.py": _INIT.format(**facts),
-        "models.py": (ours / "models.py").read_text("utf-8"),
-        "client.py": client,
-        "server/__init__.py": f'"""The server of {packed.env_id}."""\n',
-        "server/app.py": _APP.format(**facts, **app),
-        "server/Dockerfile": _DOCKERFILE.format(wheels=install),
-    }
+    with put_in_place(out) as built:
+        write_texts(texts, built)
+    return list(texts)

@@ -1,8 +1,4 @@
-"""The tasks that are exported: those of a data set's splits that can be played, with the reasons.
-
-Rows of tasks and demonstrations begin with the same question: which tasks of which splits. The
-environment that plays them loads them, so what is exported is what is played.
-"""
+"""The tasks of a data set that can be played, for exports of rows and demonstrations."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from adapters.export.card import LICENCE
 from adapters.export.tables import LeftOut, json_text
 from adapters.training.models.demonstrations import playable_tasks
 from toolgym import registration
@@ -23,18 +18,18 @@ from toolgym.tasks import Task, TaskSet
 
 Progress = Callable[[int, int], None]
 WHOLE = "train"
-"""What the one split of an environment without splits is called: the usual name of a first one."""
+"""The name of the only split of an environment without splits."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """The tasks of one split that become rows.
+    """The tasks of one split.
 
     Attributes:
-        split: Its name in the folder.
-        env: That plays them.
-        env_kwargs: By which it was made.
-        tasks: Playable ones, in the order of the seed.
+        split: The name of the split in the folder.
+        env: The environment that plays the tasks.
+        env_kwargs: The arguments of the environment.
+        tasks: The playable tasks, in the order of the seed.
     """
 
     split: str
@@ -51,64 +46,54 @@ def open_parts(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[list[Part], list[LeftOut]]:
-    """The tasks of each split, and those that are refused.
+    """Return the tasks of each split, and those that are refused.
 
     Args:
         env_id: A registered environment.
-        wanted: For each split the arguments of the environment, `split` included if it has one.
-        n: Tasks of each split at most; None takes all, and verifies every one of them first.
-        seed: Their order, and which `n` are taken.
-        progress: Called while tasks are verified.
+        wanted: For each split the arguments of the environment, with `split` if it has one.
+        n: Maximum number of tasks per split; None takes all, and verifies each of them.
+        seed: Random seed that orders the tasks and selects the `n`.
+        progress: Called with the number of verified tasks and the total.
 
     Raises:
-        ConfigurationError: The environment cannot be made, or a split has no playable task, or two
-            would have one name.
+        ConfigurationError: The environment cannot be made, a split has no playable task, or two
+            splits have the same name.
     """
-    parts: list[Part] = []
+    parts: dict[str, Part] = {}
     left_out: list[LeftOut] = []
     for env_kwargs in wanted:
-        name = split_name(env_kwargs.get("split"))
-        if name in (part.split for part in parts):
+        # `datasets` admits letters, digits and underscores in the name of a split.
+        split = str(env_kwargs.get("split") or WHOLE)
+        name = "".join(letter if letter.isalnum() else "_" for letter in split)
+        if name in parts:
             raise ConfigurationError(f"two splits would be called {name}: leave one out.")
         env = registration.make(env_id, **env_kwargs)
         if n is None:
             env.tasks.check(progress)
-        parts.append(Part(name, env, env_kwargs, playable_tasks(env.tasks, n, seed)))
+        parts[name] = Part(name, env, env_kwargs, playable_tasks(env.tasks, n, seed))
         refusals = env.tasks.refused.values()
         left_out += [LeftOut(name, each.task_id, each.code, each.reason) for each in refusals]
-    return parts, left_out
-
-
-def split_name(split: Any) -> str:
-    """The name of a split in the folder: `datasets` takes letters, digits and underscores.
-
-    >>> split_name("train-2"), split_name(None)
-    ('train_2', 'train')
-    """
-    if split is None:
-        return WHOLE
-    return "".join(letter if letter.isalnum() else "_" for letter in str(split))
+    return list(parts.values()), left_out
 
 
 def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
-    """What a card tells of a data set: its name, its licence and its sources."""
+    """Return name, license and sources of a data set, for the card."""
     origin = registration.family_of(env_id).origin(dataset)
     return {
         "data set": str(dataset) if isinstance(dataset, str | Path) else "the environment's own",
-        LICENCE: origin.license or "the data set names none",
-        "sources": origin.sources or "the data set names none",
+        "license": origin.license or "the data set names none",
+        **({"sources": origin.sources} if origin.sources else {}),
     }
 
 
 def facts_of(env_id: str, parts: Sequence[Part], seed: int) -> dict[str, str]:
-    """What a card tells of where the rows come from."""
+    """Return the environment, its data and its settings, for the card."""
     first = parts[0].env_kwargs
     settings = {k: v for k, v in first.items() if k not in ("dataset", "split")}
     return {
         "environment": f"`{env_id}`",
         **origin_facts(env_id, dataset_of(env_id, first)),
         "arguments of the environment": f"`{json_text(settings)}`" if settings else "its own",
-        "splits": ", ".join(part.split for part in parts),
         "seed": str(seed),
         "toolgym": version("toolgym"),
     }

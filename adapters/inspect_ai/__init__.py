@@ -3,6 +3,6 @@
 `inspect eval toolgym/env -T env_id=sqlgym/Explore-v0 --model ...` plays episodes with any model
 that Inspect knows. Inspect finds the task by the entry point `toolgym` of the group `inspect_ai`.
 
-Read `play` (one episode: the solver's own loop), then `task` (samples, scores and metrics). Both
-need the extra `inspect-ai`; importing this package does not.
+Read `play` (one episode), then `task` (samples, scores and metrics). Both need the extra
+`inspect-ai`; importing this package does not.
 """

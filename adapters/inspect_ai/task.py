@@ -1,13 +1,13 @@
 """The task `toolgym/env`: its samples, the score of an episode, and the metrics.
 
 A sample is a task of the environment, under its id. The score of an episode is a dict of numbers,
-and Inspect averages each of them over what was scored. An episode that a fault ended has `scored`
-0 and no other number, so that a mean over it is never a zero that the agent did not earn.
+and Inspect averages each of them over the scored samples. An episode that a fault ended has
+`scored` 0 and nan for the other numbers, so it counts in no other mean.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from inspect_ai import Task, task
 from inspect_ai._util.error import PrerequisiteError
@@ -15,7 +15,7 @@ from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from adapters.inspect_ai.play import EPISODE, checked_tools, named_after_toolgym, play
+from adapters.inspect_ai.play import EPISODE, Tools, named_after_toolgym, play
 from toolgym import registration
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord, no_figures
@@ -24,7 +24,7 @@ from toolgym.records import EpisodeRecord, no_figures
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator, unused-ignore]
 @named_after_toolgym
 def episode() -> Scorer:
-    """What the episode of a sample was worth: `EpisodeRecord.figures`, the record beside it."""
+    """Return `EpisodeRecord.figures` of the episode of a sample, with the record as metadata."""
 
     async def score(state: TaskState, target: Target) -> Score:
         kept = state.store.get(EPISODE)
@@ -44,19 +44,19 @@ def env(
     dataset: str | None = None,
     n: int | None = None,
     seed: int = 0,
-    tools: str = "native",
+    tools: Tools = "native",
     env_kwargs: dict[str, Any] | None = None,
 ) -> Task:
     """An environment as a task of Inspect.
 
     Args:
         env_id: A registered environment, such as sqlgym/Explore-v0.
-        split: A part of the data set.
+        split: Split of the data set.
         dataset: A folder, or the name of a data set of the environment.
-        n: Tasks to play; without it all that can be played, each of which is verified first.
-        seed: Chooses the `n` tasks, the same ones as `toolgym eval` takes.
-        tools: `native` offers the tools by the provider's interface, `text` tells them in the
-            system prompt and reads calls out of what the model writes.
+        n: Number of tasks; None takes all that can be played, and verifies each of them.
+        seed: Random seed that selects the `n` tasks, the same ones as in `toolgym eval`.
+        tools: `native` offers the tools by the provider's interface; `text` describes them in the
+            system prompt and reads calls out of the model's text.
         env_kwargs: Other arguments of the environment.
 
     Raises:
@@ -66,31 +66,22 @@ def env(
     given = {"split": split, "dataset": dataset}
     arguments = {**(env_kwargs or {}), **{k: v for k, v in given.items() if v is not None}}
     try:
-        checked_tools(tools)
-        samples = dataset_of(env_id, arguments, n, seed)
+        if tools not in get_args(Tools):
+            raise ConfigurationError(f'tools is "native" or "text", not {tools!r}.')
+        tasks = registration.make(env_id, **arguments).tasks
+        chosen = tasks.playable() if n is None else tasks.shuffle(seed).first_playable(n)
+        if not len(chosen):
+            raise ConfigurationError(tasks.nothing_playable())
     except ConfigurationError as mistake:
         raise PrerequisiteError(str(mistake)) from mistake
+    samples = [
+        Sample(id=each.id, input=each.question, metadata={"item": each.item}) for each in chosen
+    ]
     return Task(
-        dataset=samples,
+        dataset=MemoryDataset(samples, name=tasks.name),
         solver=play(env_id, tools, arguments),
         scorer=episode(),
         score_on_error=True,  # a fault ends its own sample, and not the evaluation
         display_name=env_id,
         metadata={"env_id": env_id, "env_kwargs": arguments},
     )
-
-
-def dataset_of(env_id: str, arguments: dict[str, Any], n: int | None, seed: int) -> MemoryDataset:
-    """The tasks of an environment as samples.
-
-    Raises:
-        ConfigurationError: It cannot be made, or none of its tasks can be played.
-    """
-    tasks = registration.make(env_id, **arguments).tasks
-    chosen = tasks.playable() if n is None else tasks.shuffle(seed).first_playable(n)
-    if not len(chosen):
-        raise ConfigurationError(f"no task of {tasks.name} can be played; n must be at least 1.")
-    samples = [
-        Sample(id=each.id, input=each.question, metadata={"item": each.item}) for each in chosen
-    ]
-    return MemoryDataset(samples, name=tasks.name)

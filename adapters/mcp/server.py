@@ -1,15 +1,14 @@
 """One episode as the handlers of an MCP server.
 
-A call goes to `ToolEnv.step` as the client sent it, name and arguments untouched: the low-level
-server of the library checks neither, so an alias, a misspelt key or a null is repaired here as
-everywhere, and an error is the environment's own text. What the agent gets wrong is a result with
-`isError`; a fault of the machine is an error of the protocol, which says what to do next, and the
-episode stays unscored.
+A call goes to `ToolEnv.step` as the client sent it: the low-level server of the library checks
+neither name nor arguments, so they are repaired here as everywhere. A mistake of the agent is a
+result with `isError`; a fault of the machine is an error of the protocol, and the episode stays
+unscored.
 
-The agent is shown nothing that tells how near the gold it is. Repairs, error codes and what is left
-of the budget stand in `_meta` of each result, which hosts do not show to a model; rewards and score
-stand in the resource `toolgym://episode/result`, and only when the episode is over. To read it
-changes nothing; `toolgym://episode/result?close=true` closes the episode first.
+Nothing tells the agent how near it is. Repairs, error codes and the number of calls left are in
+`_meta` of each result, which hosts do not show to a model. Rewards and score are in the resource
+`toolgym://episode/result` when the episode is over; `toolgym://episode/result?close=true` closes it
+first.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ FAULT: Final = (
 )
 CLOSED: Final = "This episode was closed. Begin another one."
 MOST_AFTER_END: Final = 50
-"""Calls behind the end that the environment answers; each of them is kept in the transcript."""
+"""Number of calls after the end that are answered; each is kept in the transcript."""
 _logger = logging.getLogger(__name__)
 
 
@@ -51,8 +50,8 @@ class Session:
     """One episode; its calls run one after the other, each in a worker thread.
 
     Args:
-        env: After `reset`, and used by nobody else.
-        env_id: The environment, for the record.
+        env: The environment after `reset`; nothing else may use it.
+        env_id: Its id, for the record.
     """
 
     def __init__(self, env: ToolEnv[Any], env_id: str) -> None:
@@ -77,7 +76,7 @@ class Session:
                         self.env.step, {"name": name, "arguments": arguments}
                     )
                 except EnvironmentFault as fault:
-                    # The text may name files of this machine, which are no business of a client.
+                    # The text may name files of this machine, which a client must not see.
                     _logger.error("an episode of %s is not scored: %s", self.env_id, fault)
             self.last_used = anyio.current_time()
             if self.env.episode.fault:
@@ -85,51 +84,33 @@ class Session:
             return self.env.episode.turns[-1]
 
     async def close(self) -> EpisodeRecord:
-        """Close the episode, once for all, and return its record."""
+        """Close the episode and return its record."""
         async with self.lock:
             self.is_closed = True
             return EpisodeRecord.of(self.env.episode, self.env_id)
 
-    async def result(self, finish: bool) -> dict[str, Any]:
-        """How the episode stands; its score only when it is over.
-
-        Args:
-            finish: End it first, if it is open.
-        """
-        async with self.lock:
-            if finish:
-                self.env.finish()
-            episode = self.env.episode
-            told = {"task_id": episode.task.id, "steps_left": episode.steps_left}
-            if not episode.over:
-                return {"over": False, **told}
-            return {"over": True, **told, **summary(EpisodeRecord.of(episode, self.env_id))}
-
 
 def summary(record: EpisodeRecord) -> dict[str, Any]:
-    """The score of a closed episode and what it is made of; null where a fault left it unscored."""
+    """Return the score of a closed episode and its parts; null where a fault left it unscored."""
     plain = record.to_json()
-    names = ("score", "correct", "scored", "answered", "reward_parts")
+    names = ("task_id", "score", "correct", "scored", "answered", "reward_parts")
     turns = [
         {name: turn[name] for name in ("reward", "repairs", "errors")} for turn in plain["turns"]
     ]
     return {**{name: plain[name] for name in names}, "turns": turns}
 
 
-SessionOf = Callable[[Any], Session]
-"""The session that a request is about, from the context of the request."""
-Life = Callable[[Any], AbstractAsyncContextManager[Any]]
-
-
 def build_server(
-    env: ToolEnv[Any], session_of: SessionOf, life: Life = lambda server: nullcontext()
+    env: ToolEnv[Any],
+    session_of: Callable[[Any], Session],
+    life: Callable[[Any], AbstractAsyncContextManager[Any]] = lambda server: nullcontext(),
 ) -> Server[Any]:
-    """A server of the tools of an environment.
+    """Return a server of the tools of an environment.
 
     Args:
         env: Any instance of it, for tools and instructions.
-        session_of: Finds the episode of a request; an `MCPError` of it is the answer.
-        life: Is entered as long as the server runs.
+        session_of: Returns the episode of a request from its context, or raises `MCPError`.
+        life: A context that is open while the server runs.
     """
     tools = [
         types.Tool(name=spec.name, description=spec.description, input_schema=spec.parameters)
@@ -142,7 +123,16 @@ def build_server(
 
     async def call_tool(context: Any, params: Any) -> Any:
         session = session_of(context)
-        return tool_result(session, await session.play(params.name, params.arguments or {}))
+        turn, episode = await session.play(params.name, params.arguments or {}), session.env.episode
+        errors = [error.code for error in turn.errors if error is not None]
+        meta = {
+            "toolgym/over": episode.over,
+            "toolgym/steps_left": episode.steps_left,
+            "toolgym/repairs": [code for call in turn.calls for code in call.repairs],
+            "toolgym/errors": errors,
+        }
+        content = types.TextContent(type="text", text=turn.observation)
+        return types.CallToolResult(content=[content], is_error=bool(errors), _meta=meta)
 
     async def list_prompts(context: Any, params: Any) -> Any:
         prompt = types.Prompt(name=TASK, description="The question and the budget of this episode.")
@@ -155,22 +145,23 @@ def build_server(
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
     async def list_resources(context: Any, params: Any) -> Any:
+        # CLOSE is not listed, because some hosts read every listed resource.
         listed = types.Resource(uri=RESULT, name="result", mime_type="application/json")
         return types.ListResourcesResult(resources=[listed])
-
-    async def list_templates(context: Any, params: Any) -> Any:
-        # Only a template, since some hosts read every resource that is listed.
-        closing = types.ResourceTemplate(
-            uri_template=f"{RESULT}{{?close}}", name="close", mime_type="application/json"
-        )
-        return types.ListResourceTemplatesResult(resource_templates=[closing])
 
     async def read_resource(context: Any, params: Any) -> Any:
         if params.uri not in (RESULT, CLOSE):
             raise MCPError(types.INVALID_PARAMS, f"There is one resource, {RESULT}.")
-        text = json.dumps(await session_of(context).result(finish=params.uri == CLOSE))
+        session = session_of(context)
+        async with session.lock:
+            if params.uri == CLOSE:
+                session.env.finish()
+            episode = session.env.episode
+            result = {"over": episode.over, "steps_left": episode.steps_left}
+            if episode.over:
+                result |= summary(EpisodeRecord.of(episode, session.env_id))
         content = types.TextResourceContents(
-            uri=params.uri, mime_type="application/json", text=text
+            uri=params.uri, mime_type="application/json", text=json.dumps(result)
         )
         return types.ReadResourceResult(contents=[content])
 
@@ -183,24 +174,9 @@ def build_server(
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_list_resources=list_resources,
-        on_list_resource_templates=list_templates,
         on_read_resource=read_resource,
         lifespan=life,
     )
-
-
-def tool_result(session: Session, turn: Turn) -> Any:
-    """What one call is answered with."""
-    episode = session.env.episode
-    errors = [error.code for error in turn.errors if error is not None]
-    meta = {
-        "toolgym/over": episode.over,
-        "toolgym/steps_left": episode.steps_left,
-        "toolgym/repairs": [code for call in turn.calls for code in call.repairs],
-        "toolgym/errors": errors,
-    }
-    content = types.TextContent(type="text", text=turn.observation)
-    return types.CallToolResult(content=[content], is_error=bool(errors), _meta=meta)
 
 
 async def serve_stdio(env: ToolEnv[Any], env_id: str) -> EpisodeRecord:

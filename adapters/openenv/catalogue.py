@@ -1,134 +1,109 @@
-"""The tasks of a server: its splits, and what a client may ask of them.
+"""The splits and tasks that a server offers.
 
-A server plays one environment with arguments that its command line gave. A client sees the splits
-of the data set (or the one that the server was told to serve), counts and lists their tasks, and
-names one of them; it never names a data set, a backend or a way of parsing.
-
-The sets are loaded when the server starts, so that a mistake is told there and then.
+A server plays one environment with the arguments of its command line. A client sees the splits of
+the data set (or only the one that the server was given), and selects one of their tasks.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from fastapi import HTTPException
+
 from toolgym import registration
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError, ToolgymError
-from toolgym.registration import dataset_of
+from toolgym.errors import ConfigurationError
 from toolgym.tasks import Task, TaskSet
 
 WHOLE: Final = "train"
-"""What the one split of an environment without splits is called."""
-MOST_LISTED: Final = 10_000
-"""Tasks that a list shows; any other is there by its number."""
+"""The name of the only split of an environment without splits."""
 
 
-class NoSuchTask(ToolgymError, LookupError):
-    """A client named a split or a task that there is not; the text is for it."""
+class Mistake(HTTPException):
+    """A client asked for something impossible; OpenEnv sends it the text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(404, text)
+
+    def __str__(self) -> str:
+        return str(self.detail)
 
 
 class Catalogue:
-    """The splits of an environment and their tasks.
+    """The splits of an environment and their tasks, which are loaded here.
 
     Args:
         env_id: A registered environment.
-        env_kwargs: Its arguments; with `split` that split alone is served.
+        env_kwargs: Its arguments; with `split`, only that split is offered.
+
+    Attributes:
+        first: An environment in which no session plays.
+        split: The split of an episode whose client names none.
 
     Raises:
         ConfigurationError: The environment cannot be made with these arguments.
     """
 
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]) -> None:
-        self.env_id, self.env_kwargs = env_id, dict(env_kwargs)
-        taken = inspect.signature(registration.environment_creator(env_id)).parameters
-        self._has_splits = "split" in taken
-        self.first = self._made(None)
-        """An environment to look at; no session plays in it."""
-        own = str(
-            self.env_kwargs.get("split", taken["split"].default if self._has_splits else WHOLE)
-        )
-        self.split = own
-        """The split of an episode whose client names none."""
-        names = [own] if "split" in self.env_kwargs else self._splits() or [own]
-        self._tasks: dict[str, TaskSet[Task]] = {
-            name: self.first.tasks if name == own else self._made(name).tasks for name in names
+        self.env_id = env_id
+        taken, _ = registration.parameters_of(registration.environment_creator(env_id))
+        self.first = registration.make(env_id, **env_kwargs)
+        self.split = str(env_kwargs.get("split", taken.get("split", WHOLE)))
+        names: list[str] = [self.split]
+        dataset = registration.dataset_of(env_id, env_kwargs)
+        if "split" in taken and "split" not in env_kwargs and isinstance(dataset, str | Path):
+            names = list(registration.family_of(env_id).splits(dataset)) or names
+        self._kwargs = {
+            name: {**env_kwargs, **({"split": name} if "split" in taken else {})} for name in names
         }
-
-    def _splits(self) -> list[str]:
-        dataset = dataset_of(self.env_id, self.env_kwargs)
-        if not self._has_splits or not isinstance(dataset, str | Path):
-            return []
-        return list(registration.family_of(self.env_id).splits(dataset))
-
-    def _made(self, split: str | None) -> ToolEnv[Any]:
-        named = {} if split is None or not self._has_splits else {"split": split}
-        return registration.make(self.env_id, **{**self.env_kwargs, **named})
+        self._tasks: dict[str, TaskSet[Task]] = {
+            name: self.first.tasks if name == self.split else self.environment(name).tasks
+            for name in names
+        }
 
     @property
     def splits(self) -> list[str]:
-        """Names of the splits that are served."""
-        return list(self._tasks)
+        """The names of the splits."""
+        return list(self._kwargs)
 
     def environment(self, split: str) -> ToolEnv[Any]:
-        """A new environment that plays a split.
-
-        Raises:
-            NoSuchTask: There is no such split.
-        """
-        self.tasks(split)
-        return self._made(split)
+        """Make an environment that plays a split."""
+        return registration.make(self.env_id, **self._kwargs[split])
 
     def tasks(self, split: str) -> TaskSet[Task]:
-        """The tasks of a split.
+        """Return the tasks of a split.
 
         Raises:
-            NoSuchTask: There is no such split.
+            Mistake: There is no such split.
         """
         if split not in self._tasks:
-            raise NoSuchTask(f"There is no split {split!r} here: take {' or '.join(self._tasks)}.")
+            raise Mistake(f"There is no split {split!r} here: use {' or '.join(self._tasks)}.")
         return self._tasks[split]
 
-    def chosen(
-        self, split: str | None, index: int | None, task_id: str | None
-    ) -> tuple[str, str | None]:
-        """The split and the task of an episode, from what a client named; the id may be left open.
-
-        Raises:
-            NoSuchTask: There is no such split, or no such task in it.
-        """
-        if task_id is not None:
-            names = self.splits if split is None else [split]
-            found = [name for name in names if self._has(name, task_id)]
-            if not found:
-                raise NoSuchTask(f"There is no task {task_id!r} in {' or '.join(names)}.")
-            return (self.split if self.split in found else found[0]), task_id
-        split = self.split if split is None else split
-        self.tasks(split)
-        return split, None if index is None else self.task_id(split, index)
-
-    def _has(self, split: str, task_id: str) -> bool:
-        try:
-            self.tasks(split).get(task_id)
-        except ConfigurationError:
-            return False
-        return True
-
     def task_id(self, split: str, index: int) -> str:
-        """The id of a task, by its place in a split.
+        """Return the id of the task at an index of a split.
 
         Raises:
-            NoSuchTask: There is no such split, or it has fewer tasks.
+            Mistake: There is no such split, or it has fewer tasks.
         """
         tasks = self.tasks(split)
         if not 0 <= index < len(tasks):
-            raise NoSuchTask(f"There is no task {index} in {split}: it has {len(tasks)}.")
+            raise Mistake(f"There is no task {index} in {split}: it has {len(tasks)}.")
         return tasks[index].id
 
-    def listed(self, split: str, start: int | None, stop: int | None) -> Sequence[dict[str, Any]]:
-        """The tasks from one place to another, as slices of Python count."""
-        tasks = self.tasks(split)
-        places = range(len(tasks))[start:stop][:MOST_LISTED]
-        return [{"id": tasks[place].id, "index": place} for place in places]
+    def split_of(self, task_id: str, split: str | None) -> str:
+        """Return the split that has a task: the given one, the default one, or the first.
+
+        Raises:
+            Mistake: There is no such split, or no such task in it.
+        """
+        names = [self.split, *self.splits] if split is None else [split]
+        for name in names:
+            try:
+                self.tasks(name).get(task_id)
+            except ConfigurationError:
+                continue
+            return name
+        raise Mistake(f"There is no task {task_id!r} in {' or '.join(dict.fromkeys(names))}.")

@@ -1,22 +1,23 @@
-"""The client: one object is one session of a server, and plays one episode after the other.
+"""The client: one object is one session, which plays one episode after the other.
 
     with ToolgymEnv(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="mountain_huts-039")
         result = client.step(ToolgymAction(text="..."))
         result.reward, result.done, result.observation.text
 
-This module needs OpenEnv only, so it goes into an exported folder as it is.
+This module needs OpenEnv only; it is copied into an exported folder.
 """
 
 from typing import Any
 
 from openenv.core import EnvClient
 from openenv.core.client_types import StepResult
+from openenv.core.env_server.types import State
 
-from adapters.openenv.models import ToolgymAction, ToolgymObservation, ToolgymState
+from adapters.openenv.models import ToolgymAction, ToolgymObservation
 
 
-class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, ToolgymState]):  # type: ignore[misc, unused-ignore]
+class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, State]):  # type: ignore[misc, unused-ignore]
     """A session of `toolgym serve`, or of a container of an exported folder.
 
     `reset` takes `task_id`, or `split` and `index`, or `seed`, and nothing else.
@@ -31,5 +32,5 @@ class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, ToolgymState]):  #
         observation = ToolgymObservation(**{**payload.get("observation", {}), **outcome})
         return StepResult(observation=observation, **outcome)
 
-    def _parse_state(self, payload: dict[str, Any]) -> ToolgymState:
-        return ToolgymState(**payload)
+    def _parse_state(self, payload: dict[str, Any]) -> State:
+        return State(**payload)

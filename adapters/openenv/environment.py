@@ -1,12 +1,12 @@
 """One session: the episodes that one WebSocket plays, one after the other.
 
-A message goes to `ToolEnv.step` as the client sent it. What the agent got wrong is in the
-observation. A mistake of the client (no such task, a step before a reset) is an error of OpenEnv,
-whose text is ours. A fault of the machine ends the episode: `done`, no reward, `scored` false and a
-neutral sentence, for its own text may name files, and goes to the log.
+A message goes to `ToolEnv.step` as the client sent it, and mistakes of the agent are in the
+observation. A mistake of the client (no such task, a step before a reset) is an error of OpenEnv. A
+fault of the machine ends the episode with `done`, no reward, and `scored` false; its own text goes
+to the log only, because it may name files.
 
-OpenEnv makes one such object for each session, and for each question about tasks, so it is cheap
-until the first reset.
+OpenEnv makes one such object per session, and one per question about tasks, so it is cheap until
+the first reset.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ from importlib.metadata import version
 from typing import Any, Final
 from uuid import uuid4
 
-from fastapi import HTTPException
 from openenv.core.env_server.interfaces import Environment
-from openenv.core.env_server.types import EnvironmentMetadata
+from openenv.core.env_server.types import EnvironmentMetadata, State
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adapters.openenv.catalogue import Catalogue, NoSuchTask
-from adapters.openenv.models import ToolgymAction, ToolgymObservation, ToolgymState
+from adapters.openenv.catalogue import Catalogue, Mistake
+from adapters.openenv.models import ToolgymAction, ToolgymObservation
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
-from toolgym.errors import EnvironmentFault, TaskRefused, ToolgymError
-from toolgym.messages import prompt_messages, turn_messages
+from toolgym.errors import TaskRefused
+from toolgym.messages import prompt_messages, system_prompt, turn_messages
 from toolgym.records import EpisodeRecord
 
 FAULT: Final = (
@@ -39,19 +38,18 @@ WANTED: Final = (
     "reset takes task_id (a text), or split (a text) and index (a number), or seed (a number),"
     " and episode_id (a text)."
 )
-RESET_FIRST: Final = "There is no episode yet: reset first."
-CLOSED: Final = "This episode is over: reset begins another one."
+RESET_FIRST: Final = "There is no episode: reset first."
+CLOSED: Final = "This session was closed: connect again."
+OVER: Final = "This episode is over: reset begins another one."
 MOST_AFTER_END: Final = 50
-"""Messages behind the end that are answered; each of them is kept in the transcript."""
+"""Number of messages after the end that are answered; each is kept in the transcript."""
+MOST_LISTED: Final = 10_000
+"""Number of tasks that a list shows; the others are found by their index."""
 _logger = logging.getLogger(__name__)
 
 
-class Mistake(ToolgymError):
-    """A client asked for something that cannot be; OpenEnv sends it the text."""
-
-
 class Wanted(BaseModel):
-    """What a client may say when it begins an episode."""
+    """What a client may choose when it begins an episode."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,27 +60,22 @@ class Wanted(BaseModel):
     episode_id: str | None = Field(None, max_length=255)
 
 
-class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymState]):  # type: ignore[misc, unused-ignore]
-    """A tool environment as OpenEnv knows environments.
+class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):  # type: ignore[misc, unused-ignore]
+    """A tool environment behind OpenEnv's interface.
 
     Args:
-        catalogue: The tasks, and what plays them.
-        on_close: Is given the record of each episode that is left behind.
+        catalogue: The tasks and the environments that play them.
+        on_close: Called with the record of each episode that is left.
     """
 
-    SUPPORTS_CONCURRENT_SESSIONS = True  # or the second rollout of a group would be refused
+    SUPPORTS_CONCURRENT_SESSIONS = True  # or OpenEnv would admit one session only
 
-    def __init__(
-        self, catalogue: Catalogue, on_close: Callable[[EpisodeRecord], None] | None = None
-    ) -> None:
+    def __init__(self, catalogue: Catalogue, on_close: Callable[[EpisodeRecord], None]) -> None:
         super().__init__()
         self._catalogue, self._on_close = catalogue, on_close
         self._env: ToolEnv[Any] | None = None
-        self._split = ""
-        self._episode_id = ""
-        self._is_open = False
-
-    # An episode -----------------------------------------------------------------------------------
+        self._split = self._episode_id = ""
+        self._is_open = self._is_closed = False
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **kwargs: Any
@@ -90,24 +83,34 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
         """Begin an episode; the one before is closed.
 
         Raises:
-            Mistake: The client asked for something that is not to be chosen, or a refused task.
-            NoSuchTask: There is no such task.
+            Mistake: There is no such task, it is refused, or the client asked for something else.
         """
+        if self._is_closed:  # OpenEnv no longer counts this session
+            raise Mistake(CLOSED)
         try:
             wanted = Wanted(seed=seed, episode_id=episode_id, **kwargs)
         except ValidationError:
             raise Mistake(WANTED) from None
-        split, task_id = self._catalogue.chosen(wanted.split, wanted.index, wanted.task_id)
+        catalogue, task_id = self._catalogue, wanted.task_id
+        split = wanted.split or catalogue.split
+        if task_id is not None:
+            split = catalogue.split_of(task_id, wanted.split)
+        elif wanted.index is not None:
+            task_id = catalogue.task_id(split, wanted.index)
+        catalogue.tasks(split)
         self._leave()
         self._episode_id = wanted.episode_id or str(uuid4())
         try:
-            env = self._begin(split, task_id, wanted.seed)
+            if self._env is None or split != self._split:
+                self._env, self._split = catalogue.environment(split), split
+            env = self._env
+            options = None if task_id is None else {"task_id": task_id}
+            env.reset(seed=wanted.seed, options=options)
         except TaskRefused as refused:
             why = f"The task {refused.task_id!r} cannot be played fairly [{refused.code}]."
             raise Mistake(why) from None
-        except Exception as fault:  # noqa: BLE001 - the boundary: OpenEnv would send the text on
-            self._log(fault)
-            return self._unscored("")
+        except Exception as fault:  # noqa: BLE001 - OpenEnv would send its text to the client
+            return self._unscored("", fault)
         self._is_open = True
         chat = prompt_messages(env)
         return ToolgymObservation(
@@ -119,21 +122,17 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
             reward=0.0,
         )
 
-    def _begin(self, split: str, task_id: str | None, seed: int | None) -> ToolEnv[Any]:
-        if self._env is None or split != self._split:
-            self._env, self._split = self._catalogue.environment(split), split
-        self._env.reset(seed=seed, options=None if task_id is None else {"task_id": task_id})
-        return self._env
-
     def step(
         self, action: ToolgymAction, timeout_s: float | None = None, **kwargs: Any
     ) -> ToolgymObservation:
         """Play one message of the model.
 
         Raises:
-            Mistake: There is no episode, or it has been over for long.
+            Mistake: There is no episode, or it ended many messages ago.
         """
-        env = self._playing()
+        env = self._env
+        if env is None or not self._is_open:
+            raise Mistake(CLOSED if self._is_closed else RESET_FIRST)
         episode = env.episode
         if episode.fault:
             return self._unscored(episode.task.id)
@@ -141,28 +140,22 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
             before = episode.ledger.score()
             return self._seen(env, None, env.finish() - before)
         if len(episode.turns) >= env.step_limit + MOST_AFTER_END:
-            raise Mistake(CLOSED)
+            raise Mistake(OVER)
         message: Any = action.text
         if action.tool_calls:
             message = {"content": action.text, "tool_calls": action.tool_calls}
         try:
             env.step(message)
-        except Exception as fault:  # noqa: BLE001 - the boundary: OpenEnv would send the text on
-            self._log(fault)
+        except Exception as fault:  # noqa: BLE001 - OpenEnv would send its text to the client
             if not episode.fault:
                 episode.fail(f"{type(fault).__name__}: {fault}")
-            return self._unscored(episode.task.id)
+            return self._unscored(episode.task.id, fault)
         turn = episode.turns[-1]
         return self._seen(env, turn, turn.reward)
 
-    def _playing(self) -> ToolEnv[Any]:
-        if self._env is None or not self._is_open:
-            raise Mistake(RESET_FIRST)
-        return self._env
-
     def _seen(self, env: ToolEnv[Any], turn: Turn | None, reward: float) -> ToolgymObservation:
-        """What a message is answered with; the score only when the episode is over."""
-        episode = env.episode
+        """The observation after a message; it has the score only when the episode is over."""
+        episode, ledger = env.episode, env.episode.ledger
         seen = ToolgymObservation(
             done=episode.over,
             reward=reward,
@@ -174,91 +167,75 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, ToolgymS
             seen.repairs = [code for call in turn.calls for code in call.repairs]
             seen.errors = [error.code for error in turn.errors if error is not None]
         if episode.over:
-            ledger = episode.ledger
             seen.truncated = not ledger.answered
             seen.score, seen.correct = episode.finish(), ledger.correct
             parts = ledger.parts().items()
             seen.reward_parts = {name: value for name, value in parts if math.isfinite(value)}
         return seen
 
-    def _log(self, fault: Exception) -> None:
-        """Say what failed where the operator reads it; it may name files of this machine."""
-        kind = "" if isinstance(fault, EnvironmentFault) else f"{type(fault).__name__}: "
-        _logger.error("an episode of %s is not scored: %s%s", self._catalogue.env_id, kind, fault)
-
-    def _unscored(self, task_id: str) -> ToolgymObservation:
+    def _unscored(self, task_id: str, fault: Exception | None = None) -> ToolgymObservation:
+        """The observation after a fault, which is logged."""
+        if fault is not None:
+            env_id = self._catalogue.env_id
+            _logger.error("an episode of %s is not scored: %s", env_id, fault, exc_info=fault)
         return ToolgymObservation(text=FAULT, task_id=task_id, done=True, reward=None, scored=False)
 
     def _leave(self) -> None:
-        """Close the episode that is played, if there is one, and hand on its record."""
-        if self._is_open and self._env is not None and self._on_close is not None:
+        """Close the episode, and pass on its record."""
+        if self._is_open and self._env is not None:
+            self._is_open = False
             self._on_close(EpisodeRecord.of(self._env.episode, self._catalogue.env_id))
-        self._is_open = False
 
     def close(self) -> None:
-        """Close the episode; the session is over."""
+        """Close the episode and the session."""
         self._leave()
+        self._is_closed = True
         if self._env is not None:
             self._env.close()
             self._env = None
 
     @property
-    def state(self) -> ToolgymState:
-        """Where the session is."""
-        state = ToolgymState(
-            episode_id=self._episode_id or None, step_count=0, env_id=self._catalogue.env_id
+    def state(self) -> State:
+        """The episode: its id and task, the number of messages, and whether it is over."""
+        if not self._is_open or self._env is None:
+            return State(step_count=0)
+        episode = self._env.episode
+        return State(
+            episode_id=self._episode_id,
+            step_count=len(episode.turns),
+            task_id=episode.task.id,
+            over=episode.over,
         )
-        if self._is_open and self._env is not None:
-            episode = self._env.episode
-            state.step_count, state.task_id = len(episode.turns), episode.task.id
-            state.steps_left, state.over = episode.steps_left, episode.over
-        return state
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """What the environment is."""
-        doc = (type(self._catalogue.first).__doc__ or "").strip()
+        """Return name, description and version of the environment."""
         return EnvironmentMetadata(
             name=self._catalogue.env_id,
-            description=" ".join(doc.partition("\n\n")[0].split()),
+            description=system_prompt(self._catalogue.first),
             version=version("toolgym"),
         )
 
-    # The tasks: what OpenEnv calls a TaskProvider -------------------------------------------------
+    # The tasks, in OpenEnv's interface `TaskProvider`.
 
     def list_splits(self) -> list[str]:
-        """Names of the splits."""
+        """Return the names of the splits."""
         return self._catalogue.splits
 
     def num_tasks(self, split: str) -> int:
-        """The number of tasks of a split."""
-        return len(self._asked(split))
-
-    def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """The first tasks of a split, each as its id and its index."""
-        return self.get_task_range(split)
+        """Return the number of tasks of a split."""
+        return len(self._catalogue.tasks(split))
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """One task, as its id and its index.
+        """Return one task as its id and its index."""
+        return {"id": self._catalogue.task_id(split, index), "index": index}
 
-        Raises:
-            IndexError: The split has fewer tasks.
-        """
-        self._asked(split)
-        try:
-            return {"id": self._catalogue.task_id(split, index), "index": index}
-        except NoSuchTask as problem:
-            raise IndexError(str(problem)) from None
+    def list_tasks(self, split: str) -> list[dict[str, Any]]:
+        """Return the first tasks of a split."""
+        return self.get_task_range(split)
 
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        """The tasks from one index to another."""
-        self._asked(split)
-        return list(self._catalogue.listed(split, start, stop))
-
-    def _asked(self, split: str) -> Any:
-        """The tasks of a split, or the answer 404."""
-        try:
-            return self._catalogue.tasks(split)
-        except NoSuchTask as problem:
-            raise HTTPException(404, str(problem)) from None
+        """Return the tasks from one index to another, as slices count."""
+        places = range(self.num_tasks(split))[start:stop][:MOST_LISTED]
+        return [self.get_task(split, place) for place in places]

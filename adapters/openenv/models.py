@@ -1,20 +1,19 @@
-"""What goes over the wire: the message of a model, and what came back for it.
+"""The messages between client and server.
 
-An action is a whole message, text with calls in it or calls that a server of models has parsed, so
-that the environment reads it by itself: an alias, a misspelt argument or broken JSON is repaired
-there, and an error is the environment's own text with a call that works.
+An action is the whole message of a model, as text with calls or with calls that a model server has
+parsed, so the environment reads and repairs them.
 
-This module needs OpenEnv only, so it goes into an exported folder as it is.
+This module needs OpenEnv only; it is copied into an exported folder.
 """
 
 from typing import Annotated, Any
 
-from openenv.core.env_server.types import Action, Observation, State
+from openenv.core.env_server.types import Action, Observation
 from pydantic import BeforeValidator, Field
 
 
 def _whole(text: Any) -> Any:
-    """A text with half characters, as JSON can hold them, replaced: no socket takes them."""
+    """Replace lone surrogates, which JSON can hold and no socket can send."""
     if not isinstance(text, str):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -24,7 +23,7 @@ Text = Annotated[str, BeforeValidator(_whole)]
 
 
 class ToolgymAction(Action):  # type: ignore[misc, unused-ignore]
-    """One message of the model, or the end of the episode."""
+    """A message of the model, or the end of the episode."""
 
     text: Text = Field("", description="What the model wrote, calls included.")
     tool_calls: list[dict[str, Any]] = Field(
@@ -34,14 +33,14 @@ class ToolgymAction(Action):  # type: ignore[misc, unused-ignore]
     )
     finish: bool = Field(
         False,
-        description="Play nothing and close the episode: the reward is what is left of the score.",
+        description="Play nothing and close the episode: the reward is the rest of the score.",
     )
 
 
 class ToolgymObservation(Observation):  # type: ignore[misc, unused-ignore]
-    """What came back; `reward` is what the message changed of the score, `done` that it is over."""
+    """The result of a message; `reward` is its change of the score."""
 
-    text: str = Field("", description="What the model is shown: the question, or the results.")
+    text: str = Field("", description="Text for the model: the question, or the results.")
     messages: list[dict[str, Any]] = Field(
         default_factory=list,
         description="For a chat template: after a reset the chat before the model's first message,"
@@ -51,22 +50,13 @@ class ToolgymObservation(Observation):  # type: ignore[misc, unused-ignore]
         default_factory=list, description="After a reset: the tools, as chat templates take them."
     )
     task_id: str = Field("", description="The task of the episode.")
-    steps_left: int = Field(0, description="Calls that are left.")
-    repairs: list[str] = Field(default_factory=list, description="What was repaired in the calls.")
-    errors: list[str] = Field(default_factory=list, description="What was wrong with the calls.")
-    truncated: bool = Field(False, description="The budget was spent without an answer.")
+    steps_left: int = Field(0, description="Number of calls left.")
+    repairs: list[str] = Field(default_factory=list, description="Codes of the repairs.")
+    errors: list[str] = Field(default_factory=list, description="Codes of the errors.")
+    truncated: bool = Field(False, description="The episode ended without an answer.")
     scored: bool = Field(True, description="False after a fault of the machine: leave it out.")
-    score: float | None = Field(None, description="Of the episode, when it is over and scored.")
+    score: float | None = Field(None, description="Score of the episode, when it is over.")
     correct: bool | None = Field(None, description="The answer was right; when it is over.")
     reward_parts: dict[str, float] = Field(
-        default_factory=dict, description="What the score is made of, when it is over."
+        default_factory=dict, description="Parts of the score, when the episode is over."
     )
-
-
-class ToolgymState(State):  # type: ignore[misc, unused-ignore]
-    """Where a session is; `step_count` counts messages."""
-
-    env_id: str = Field("", description="The environment.")
-    task_id: str = Field("", description="The task of the episode; empty before the first reset.")
-    steps_left: int = Field(0, description="Calls that are left.")
-    over: bool = Field(False, description="The episode is over.")

@@ -1,12 +1,12 @@
 """Tasks of an environment as a taskset of verifiers, and one episode as its `Env.run`.
 
-The environment plays the user: what the model wrote goes to `ToolEnv.step` as it is, and the
-observation is the next message. The tools are told in the system prompt and calls are read out of
-the text, because the tools of verifiers lie behind MCP, where a name that is misspelt or JSON that
-does not load never arrives.
+The environment plays the user: each message of the model goes to `ToolEnv.step` unchanged, and the
+observation is the next message. The system prompt describes the tools and calls are read out of the
+text, because the tools of verifiers are behind MCP, where a misspelled name or invalid JSON never
+arrives.
 
-The score is the one reward of a trace, and the figures of the episode are its metrics. A fault of
-the machine is raised: the trace and the episode are marked as failed and have no reward. A limit of
+The score is the only reward of a trace, and the figures of the episode are its metrics. A fault of
+the machine is raised: trace and episode are marked as failed and have no reward. A limit of
 verifiers (turns, tokens, time) ends the episode without an answer, and it is scored as such.
 """
 
@@ -28,26 +28,25 @@ from toolgym.messages import system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
-REWARD: Final = "score"
 FAULT: Final = "The environment failed, and this episode is not scored; the log says what failed."
 _logger = logging.getLogger(__name__)
 
 
 class EpisodeConfig(vf.TasksetConfig):  # type: ignore[misc, unused-ignore]
-    """Which environment, and how it is made."""
+    """The environment and its tasks."""
 
     env_id: str = "sqlgym/Explore-v0"
     """A registered environment."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the environment, such as dataset, split and step_limit."""
     n: int | None = Field(None, ge=1)
-    """Tasks to load; without it all that can be played, each of which is verified first."""
+    """Number of tasks; None takes all that can be played, and verifies each of them."""
     seed: int = 0
-    """Chooses the `n` tasks, the same ones as `toolgym eval` takes."""
+    """Random seed that selects the `n` tasks, the same ones as in `toolgym eval`."""
 
 
 class EpisodeData(vf.TaskData):  # type: ignore[misc, unused-ignore]
-    """A task on the wire: nothing that tells the gold."""
+    """A task as it is sent; it does not hold the gold."""
 
     env_id: str
     env_kwargs: dict[str, Any]
@@ -59,41 +58,37 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignor
 
     @property
     def key(self) -> str:
-        """The id of the task, which never changes."""
+        """The stable id of the task."""
         return f"{self.data.env_id}/{self.data.task_id}"
 
     async def validate(self, runtime: Any) -> bool | None:
-        """Whether the environment's expert solves it."""
-        return await asyncio.to_thread(expert_solves, self.data)
-
-
-def expert_solves(data: EpisodeData) -> bool:
-    """Whether the expert, who only sees what an agent is shown, answers rightly."""
-    task_id, given = data.task_id, data.env_kwargs
-    return rollout.play(data.env_id, policies.ExpertPolicy(), task_id=task_id, **given).correct
+        """Return whether the environment's expert solves it."""
+        data, expert = self.data, policies.ExpertPolicy()
+        played = await asyncio.to_thread(
+            rollout.play, data.env_id, expert, task_id=data.task_id, **data.env_kwargs
+        )
+        return played.correct
 
 
 class Episodes:
     """The tasks of an environment that can be played, each with its prompt.
 
-    A taskset is this and `vf.Taskset[EpisodeTask, Config]`, where `Config` is an `EpisodeConfig`
-    with the defaults of a package: verifiers reads its options off that very base.
+    A taskset derives from this and from `vf.Taskset[EpisodeTask, Config]`, where `Config` is an
+    `EpisodeConfig` with the defaults of a package; verifiers reads the options from that base.
     """
 
     config: EpisodeConfig
 
     def load(self) -> Iterator[EpisodeTask]:
-        """The tasks, in the order of `toolgym eval`."""
+        """Yield the tasks, in the order of `toolgym eval`."""
         config = self.config
         env = registration.make(config.env_id, **config.env_kwargs)
-        tasks = env.tasks
-        chosen = (
-            tasks.playable()
-            if config.n is None
-            else tasks.shuffle(config.seed).first_playable(config.n)
-        )
+        if config.n is None:
+            chosen = env.tasks.playable()
+        else:
+            chosen = env.tasks.shuffle(config.seed).first_playable(config.n)
         for task in chosen:
-            opened(env, task.id)
+            _reset(env, task.id)
             data = EpisodeData(
                 id=task.id,
                 name=task.id,
@@ -106,23 +101,21 @@ class Episodes:
             yield EpisodeTask(data, config.task)
 
 
-def opened(env: ToolEnv[Any], task_id: str) -> ToolEnv[Any]:
-    """The environment, at the beginning of an episode of this task."""
+def _reset(env: ToolEnv[Any], task_id: str) -> None:
     env.reset(seed=seed_of(task_id), options={"task_id": task_id})
-    return env
 
 
 class EpisodeEnvConfig(vf.EnvConfig):  # type: ignore[misc, unused-ignore]
-    """One agent, on this machine: all that it does is to write messages."""
+    """One agent on this machine, which only writes messages."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
-    """Plays the user of one agent: the environment answers what the model wrote."""
+    """Plays the user of one agent: the environment answers the model's messages."""
 
     async def run(self, task: Any, agents: Any) -> None:
-        """Play one episode, and record what it was worth.
+        """Play one episode, and record its reward and metrics.
 
         Raises:
             EnvError: The machine failed.
@@ -132,44 +125,31 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
         async with agents.agent.interaction(task) as talk:
             try:
                 env = await asyncio.to_thread(registration.make, data.env_id, **data.env_kwargs)
-                await asyncio.to_thread(opened, env, data.task_id)
-                await converse(env, talk)
+                await asyncio.to_thread(_reset, env, data.task_id)
+                said = await talk.turn()
+                while not said.terminated:
+                    texts = [each.content for each in said.messages if each.role == "assistant"]
+                    text = next((each for each in reversed(texts) if isinstance(each, str)), "")
+                    await asyncio.to_thread(env.step, text)
+                    if env.episode.over:
+                        break
+                    said = await talk.turn(env.episode.turns[-1].observation)
             except EnvironmentFault as fault:
                 # The text may name files of this machine, and traces may be sent to a hub.
                 _logger.error("an episode of %s is not scored: %s", data.env_id, fault)
                 if env is not None:
-                    note(talk.trace, EpisodeRecord.of(env.episode, data.env_id))
+                    _note(talk.trace, EpisodeRecord.of(env.episode, data.env_id))
                 raise vf.EnvError(FAULT) from None
         if talk.trace.ok:
-            note(talk.trace, EpisodeRecord.of(env.episode, data.env_id))
+            _note(talk.trace, EpisodeRecord.of(env.episode, data.env_id))
         else:
             talk.trace.record_metric("scored", 0.0)  # the model or the harness failed
 
 
-async def converse(env: ToolEnv[Any], talk: Any) -> None:
-    """Let the model and the environment talk until the episode is over, or a limit is reached.
-
-    Raises:
-        EnvironmentFault: The machine failed.
-    """
-    said = await talk.turn()
-    while not said.terminated:
-        await asyncio.to_thread(env.step, written(said))
-        if env.episode.over:
-            return
-        said = await talk.turn(env.episode.turns[-1].observation)
-
-
-def written(said: Any) -> str:
-    """What the model wrote, to the last blank."""
-    texts = [message.content for message in said.messages if message.role == "assistant"]
-    return next((text for text in reversed(texts) if isinstance(text, str)), "")
-
-
-def note(trace: Any, record: EpisodeRecord) -> None:
+def _note(trace: Any, record: EpisodeRecord) -> None:
     """Record an episode on its trace: the reward, the figures, and the whole of it."""
     if record.scored:
-        trace.record_reward(REWARD, record.score)
+        trace.record_reward("score", record.score)
         trace.record_metrics(record.figures())
         trace.record_metrics({f"part/{name}": v for name, v in record.reward_parts.items()})
     else:

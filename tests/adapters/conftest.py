@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import gymnasium as gym
 import pytest
 
-from tests.adapters.scripted_contract import Play, check_episode, contract_table
+from tests.adapters.scripted_contract import Play, check_episode
 from tests.adapters.scripted_episodes import ScriptedEpisode
 from toolgym import Code, EnvironmentFault, Task, TaskRefused, TaskSet, ToolEnv, tool
 
@@ -99,26 +99,13 @@ Hold = Callable[[str, Play, ScriptedEpisode, Mapping[str, str]], None]
 
 
 @pytest.fixture
-def hold(record_property: Callable[[str, object], None]) -> Hold:
-    """Holds an adapter to its contract on one episode, for the table at the end of the run."""
+def hold() -> Hold:
+    """Holds an adapter to its contract on one episode."""
 
     def check(adapter: str, play: Play, script: ScriptedEpisode, exempt: Mapping[str, str]) -> None:
-        record_property("contract", (adapter, script.name, check_episode(play, script, exempt)))
+        check_episode(play, script, exempt)
 
     return check
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what each adapter carries of the scripted episodes, and why not the rest."""
-    verdicts: dict[str, dict[str, str]] = {}
-    for report in terminalreporter.getreports("passed"):
-        for name, value in report.user_properties:
-            if name == "contract":
-                adapter, episode, verdict = map(str, value)  # type: ignore[arg-type]
-                verdicts.setdefault(adapter, {})[episode] = verdict
-    if verdicts:
-        terminalreporter.section("what each adapter carries of the scripted episodes")
-        terminalreporter.write_line(contract_table(verdicts))
 
 
 @pytest.fixture

@@ -165,31 +165,6 @@ def check_episode(play: Play, script: ScriptedEpisode, exempt: Mapping[str, str]
     return reason or SAME
 
 
-def contract_table(verdicts: Mapping[str, Mapping[str, str]]) -> str:
-    """The verdicts of several adapters, as a table with the reasons below it.
-
-    Args:
-        verdicts: By adapter and by episode, what `check_episode` returned.
-    """
-    names = list(dict.fromkeys(name for each in verdicts.values() for name in each))
-    rows = [["episode", *verdicts]]
-    for name in names:
-        cells = [each.get(name, "not played") for each in verdicts.values()]
-        rows.append([name, *(cell if cell in (SAME, "not played") else "-" for cell in cells)])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    reasons = [
-        f"{adapter}: {reason} ({', '.join(n for n, r in each.items() if r == reason)})"
-        for adapter, each in verdicts.items()
-        for reason in dict.fromkeys(each.values())
-        if reason != SAME
-    ]
-    return "\n".join([*lines, "", "-: cannot be carried", *reasons] if reasons else lines)
-
-
 def _difference(plain: Played, played: Played, exempt: Mapping[str, str]) -> str:
     """The first difference in words; empty where there is none."""
     pairs: list[tuple[str, str, Any, Any]] = [("prompt", "", plain.prompt, played.prompt)]

@@ -11,7 +11,6 @@ from tests.adapters.scripted_contract import (
     NotCarried,
     Played,
     check_episode,
-    contract_table,
     play_plainly,
 )
 from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
@@ -57,16 +56,3 @@ def test_what_is_not_carried_needs_a_reason_and_then_is_told_with_it() -> None:
         check_episode(refuses, BY_NAME["cut_off"], {})
 
     assert check_episode(refuses, BY_NAME["cut_off"], {"cut_off": "so it is"}) == "so it is"
-
-
-def test_the_table_names_what_cannot_be_carried_and_why() -> None:
-    verdicts = {"mcp": {"clean": SAME, "cut_off": "whole calls only"}}
-
-    assert contract_table(verdicts).splitlines() == [
-        "episode  mcp",
-        "clean    same",
-        "cut_off  -",
-        "",
-        "-: cannot be carried",
-        "mcp: whole calls only (cut_off)",
-    ]

@@ -50,6 +50,7 @@ Specs = Mapping[str, ToolSpec]
 WRAPPERS = ("arguments", "parameters", "args", "input", "kwargs", "params", "tool_input")
 MAX_WRAPPED = 4  # an object in an object in an object ...
 MAX_OPENED = 3  # as in a list with one entry, which is JSON text, which is a number
+MAX_ENCODED = 4  # JSON text in JSON text in JSON text ...
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
 MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
@@ -228,6 +229,24 @@ def decoded(text: str) -> Any:
         return text
 
 
+def unquoted(text: str) -> str:
+    r"""Decode a text that is a JSON string, again and again, as long as the result is one.
+
+    Clients and servers that encode arguments more than once produce such texts. At most
+    `MAX_ENCODED` layers are decoded, each in linear time.
+
+    >>> unquoted(r'"\"{}\""'), unquoted("{}"), unquoted('"a" || "b"')
+    ('{}', '{}', '"a" || "b"')
+    """
+    for _ in range(MAX_ENCODED):
+        if text.lstrip()[:1] != '"' or not isinstance(inner := decoded(text), str):
+            break
+        if inner is text:
+            break
+        text = inner
+    return text
+
+
 _WITH_JSON_FORM = (
     *(datetime.date, datetime.time, datetime.timedelta, decimal.Decimal),
     *(uuid.UUID, enum.Enum, BaseModel),
@@ -363,15 +382,20 @@ def _fit(
 
 
 def _decoded(written: Any, specs: Specs) -> Any:
-    """Decode a text that is a JSON object or list; other values are returned unchanged.
+    """Decode a text that is a JSON object or list, encoded once or several times.
+
+    Other values are returned unchanged.
 
     Raises:
         ToolError: The text begins like a JSON object or list but is not valid.
     """
-    if not isinstance(written, str) or written.lstrip()[:1] not in ("{", "["):
+    if not isinstance(written, str):
         return written
-    value = decoded(written)
-    if value is written:
+    text = unquoted(written)
+    if text.lstrip()[:1] not in ("{", "["):
+        return written
+    value = decoded(text)
+    if value is text:
         reason = "its arguments are a text that is not valid JSON"
         raise call_errors.malformed_call(reason, specs)
     return value
@@ -442,8 +466,9 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
         return inner if fold(key) == fold(name) or not plan.spec.terminal else value
     if isinstance(value, (bool, int, float)) and name in plan.texts:
         return json.dumps(value)
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        return decoded(value)
+    if isinstance(value, str):
+        text = unquoted(value)
+        return decoded(text) if text.lstrip()[:1] in ("{", "[") else text
     return value
 
 

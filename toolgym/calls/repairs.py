@@ -89,7 +89,7 @@ FLAT_ARGUMENTS = _repair(
 )
 DECODED_ARGUMENTS = _repair(
     "decoded_arguments",
-    "Decodes arguments that are JSON inside a string.",
+    "Decodes arguments that are JSON inside a string, encoded once or several times.",
     '<tool_call>\n{"name": "describe", "arguments": "{\\"table_name\\": \\"singer\\"}"}\n'
     "</tool_call>",
     _SINGER,

@@ -19,16 +19,10 @@ ROOT = Path(__file__).resolve().parents[3]
 ENV = "mygym/Locks-v0"
 PAGE = (ROOT / "docs" / "own-environment.md").read_text("utf-8")
 ANY_ARGUMENT = "def __init__(self, **options):"
-SIGNATURES = {
-    "hands all arguments on": ANY_ARGUMENT,
-    "names its arguments": "def __init__(self, step_limit=15, **kwargs):\n"
-    "        options = {'step_limit': step_limit}\n"
-    "        if kwargs.keys() - {'rewards', 'parsing'}:\n"
-    "            raise TypeError(f'unexpected keyword argument {min(kwargs)!r}')",
-    "has a signature of its own": "def __init__(self, step_limit: int = 15, rewards=None):\n"
-    "        options = {'step_limit': step_limit, 'rewards': rewards}",
-}
-OTHERS = [name for name in SIGNATURES if name != "names its arguments"]
+OWN_ARGUMENTS = """def __init__(self, step_limit=15, **kwargs):
+        options = {'step_limit': step_limit}
+        if kwargs.keys() - {'rewards', 'parsing'}:
+            raise TypeError(f'unexpected keyword argument {min(kwargs)!r}')"""
 PROJECT = PAGE.split("```toml\n")[1].partition("```")[0]
 COMMANDS = next(
     part.partition("```")[0] for part in PAGE.split("```python\n") if "import typer" in part
@@ -41,14 +35,14 @@ Toolgym = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def toolgym(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Toolgym:
+def toolgym(tmp_path_factory: pytest.TempPathFactory) -> Toolgym:
     """The program in a virtual environment with the package; what it prints on stdout."""
     folder = tmp_path_factory.mktemp("own")
     source = folder / "source"
     source.mkdir()
     (code,) = (part.partition("```")[0] for part in PAGE.split("```python\n")[1:2])
     assert code.count(ANY_ARGUMENT) == 1
-    (source / "mygym.py").write_text(code.replace(ANY_ARGUMENT, SIGNATURES[request.param]))
+    (source / "mygym.py").write_text(code.replace(ANY_ARGUMENT, OWN_ARGUMENTS))
     (source / "mygym_commands.py").write_text(COMMANDS)
     (source / "pyproject.toml").write_text(PROJECT)
     python = _environment(folder / "venv")
@@ -76,16 +70,7 @@ def _environment(folder: Path) -> str:
     return python
 
 
-def signatures(
-    *names: str, mark: pytest.MarkDecorator = pytest.mark.nightly
-) -> pytest.MarkDecorator:
-    """Packages for a test: the first one with a mark, the others nightly."""
-    marks = [mark, *[pytest.mark.nightly] * len(names)]
-    cases = [pytest.param(name, marks=each) for name, each in zip(names, marks, strict=False)]
-    return pytest.mark.parametrize("toolgym", cases, indirect=True)
-
-
-@signatures("names its arguments", *OTHERS, mark=pytest.mark.integration)
+@pytest.mark.integration
 def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert ENV in toolgym("envs")
     assert json.loads(toolgym("eval", ENV, "--json"))["accuracy"] == 1.0
@@ -94,7 +79,7 @@ def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert "Number of safes." in help_text
 
 
-@signatures("names its arguments")
+@pytest.mark.nightly
 @pytest.mark.parametrize("trainer", ["trl", "reference"])
 def test_it_is_trained(toolgym: Toolgym, trainer: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
@@ -118,7 +103,7 @@ def _what_comes_out_can_be_read(toolgym: Toolgym, run: Path, tmp_path: Path) -> 
         toolgym("audit", folder, "--quiet", status=2)
 
 
-@signatures("names its arguments")
+@pytest.mark.nightly
 def test_preflight_looks_at_it(toolgym: Toolgym) -> None:
     small = ("--demos", "20", "--sft-steps", "4", "--tasks", "2", "--tries", "2")
     length = ("--max-completion-length", "96", "--step-limit", "4")

@@ -1,8 +1,7 @@
-"""The folder of an export: whole or not there, the same bytes each time, with a true card."""
+"""The folder of an export appears complete or not at all, and its card describes it."""
 
 import resource
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,16 @@ import pytest
 
 from adapters.export import folder
 from adapters.export.demonstrations import demonstration_export
-from adapters.export.folder import check_format, check_place, write_export
-from adapters.export.rows import row_format, task_export
-from adapters.export.tables import MESSAGE, Column, Export, encodable, kind_text, rounded
-from adapters.export.tasks import facts_of, open_parts, split_name
+from adapters.export.folder import write_export
+from adapters.export.rows import task_export
+from adapters.export.tables import MESSAGE, Column, Export
+from adapters.export.tasks import facts_of, open_parts
 from tests.adapters.conftest import NOTES
 from toolgym import ConfigurationError, EnvironmentFault
 from toolgym.family import Origin, TaskFamily
 from toolgym.registration import family_of
 
-COLUMNS = (Column("task_id", "string", "the task"), Column("prompt", [MESSAGE], "a | b"))
+COLUMNS = (Column("task_id", "string", "the task"), Column("prompt", [MESSAGE], "the question"))
 
 
 def export(n: int = 3, **splits: Any) -> Export:
@@ -35,19 +34,6 @@ def files_in(place: Path) -> dict[str, bytes]:
         for file in sorted(place.rglob("*"))
         if file.is_file()
     }
-
-
-def test_each_split_is_a_file_in_the_layout_of_hugging_face(tmp_path: Path) -> None:
-    rows = export().splits["train"]
-    counts = write_export(export(train=rows, dev=list(rows)[:1]), tmp_path / "a", format="jsonl")
-
-    assert counts == {"train": 3, "dev": 1}
-    assert list(files_in(tmp_path / "a")) == [
-        "README.md",
-        "data/dev-00000-of-00001.jsonl",
-        "data/train-00000-of-00001.jsonl",
-    ]
-    assert [place.name for place in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.integration
@@ -71,14 +57,13 @@ def test_lines_of_json_need_no_library_of_the_extra(tmp_path: Path) -> None:
     assert done.stdout == "{'train': 2}\n", done.stderr
 
 
-def test_parquet_without_its_library_is_refused_with_the_cure(monkeypatch: Any) -> None:
+def test_parquet_without_its_library_is_refused_with_the_cure(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(folder.importlib.util, "find_spec", lambda name: None)
 
-    assert check_format("jsonl") == "jsonl"
-    with pytest.raises(ConfigurationError, match=r"'toolgym\[train\]', or take --format jsonl"):
-        check_format("parquet")
-    with pytest.raises(ConfigurationError, match="must be parquet or jsonl, got 'csv'"):
-        check_format("csv")
+    with pytest.raises(ConfigurationError, match=r"'toolgym\[train\]', or use --format jsonl"):
+        write_export(export(), tmp_path / "a", format="parquet")
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
@@ -94,55 +79,32 @@ def test_one_order_gives_the_same_bytes(format: Any, tmp_path: Path) -> None:
         written.append(files_in(tmp_path / name))
 
     assert written[0] == written[1] != written[2]
+    assert list(written[0]) == ["README.md", f"data/train-00000-of-00001.{format}"]
 
 
-def test_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
+def test_a_file_or_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     write_export(export(), tmp_path / "a", format="jsonl")  # an empty one is taken
-    first = files_in(tmp_path / "a")
-
-    with pytest.raises(ConfigurationError, match=r"is not empty.*--overwrite"):
-        write_export(export(2), tmp_path / "a", format="jsonl")
-    assert files_in(tmp_path / "a") == first
-
-    assert write_export(export(2), tmp_path / "a", format="jsonl", overwrite=True) == {"train": 2}
-
-
-@pytest.mark.parametrize("name", [".git", "README.md"])
-def test_what_no_export_wrote_is_never_overwritten(name: str, tmp_path: Path) -> None:
-    write_export(export(), tmp_path / "a", format="jsonl")
-    (tmp_path / "a" / name).write_text("mine")
-
-    with pytest.raises(ConfigurationError, match=f"holds {name}, which no export wrote"):
-        check_place(tmp_path / "a", overwrite=True)
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="is not a folder"):
-        check_place(tmp_path / "file", overwrite=True)
 
-
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """No file can grow beyond a few hundred bytes, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    for name in ("a", "file"):
+        with pytest.raises(ConfigurationError, match="is not an empty folder: name another one"):
+            write_export(export(2), tmp_path / name, format="jsonl")
 
 
 @pytest.mark.parametrize("format", ["jsonl", "parquet"])
-def test_a_full_disk_is_a_fault_and_leaves_what_was_there(format: Any, tmp_path: Path) -> None:
+def test_a_full_disk_is_a_fault_and_leaves_nothing(format: Any, tmp_path: Path) -> None:
     if format == "parquet":
         pytest.importorskip("datasets", reason="needs the extra `train`")
-    write_export(export(), tmp_path / "a", format=format)
-    before = files_in(tmp_path / "a")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))  # bytes, of any file
+    try:
+        with pytest.raises(EnvironmentFault, match=r"cannot be written.*Free some disk space"):
+            write_export(export(3 if format == "parquet" else 900), tmp_path / "a", format=format)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
-    with pytest.raises(EnvironmentFault, match=r"cannot be written.*Make room"), full_disk():
-        write_export(export(900), tmp_path / "a", format=format, overwrite=True)
-
-    assert files_in(tmp_path / "a") == before
-    assert [place.name for place in tmp_path.iterdir()] == ["a"]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_goes_wrong_on_the_way_leaves_nothing(tmp_path: Path) -> None:
@@ -157,32 +119,29 @@ def test_what_goes_wrong_on_the_way_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_card_tells_what_it_is_and_what_was_left_out(tmp_path: Path) -> None:
+def test_the_card_describes_the_data_and_names_what_was_left_out(tmp_path: Path) -> None:
     parts, left_out = open_parts(NOTES, [{"size": 4}], seed=7)
     made = task_export(NOTES, parts, facts_of(NOTES, parts, 7), left_out)
     write_export(made, tmp_path / "a", format="jsonl")
     card = (tmp_path / "a" / "README.md").read_text()
 
     for line in (
-        f"| environment | `{NOTES}` |",
-        "| data set | the environment's own |",
-        '| arguments of the environment | `{"size": 4}` |',
-        "| splits | train |",
-        "| seed | 7 |",
-        f"| toolgym | {version('toolgym')} |",
-        "| licence | the data set names none |",
-        "| train | `data/train-00000-of-00001.jsonl` | 4 |",
-        "| train | `unfair` | 1 |",
-        "| `task_id` | string | the task, for `reset` |",
+        f"- environment: `{NOTES}`",
+        "- data set: the environment's own",
+        '- arguments of the environment: `{"size": 4}`',
+        "- seed: 7",
+        f"- toolgym: {version('toolgym')}",
+        "- license: the data set names none",
+        "- left out of train as unfair: 1",
+        "- `task_id`: the task, for `reset`",
     ):
         assert line in card.splitlines(), line
     assert str(tmp_path) not in card
-    assert [(each.task_id, each.reason) for each in left_out] == [
-        ("unfair", "this note is unfair.")
-    ]
 
 
-def test_an_experts_wrong_answer_is_left_out_with_the_reason(monkeypatch: Any) -> None:
+def test_an_experts_wrong_answer_is_left_out_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     parts, left_out = open_parts(NOTES, [{"size": 2}])
     env = parts[0].env
     monkeypatch.setattr(env, "submit", lambda right: type(env).submit(env, False))
@@ -192,7 +151,7 @@ def test_an_experts_wrong_answer_is_left_out_with_the_reason(monkeypatch: Any) -
     assert [each.code for each in made.left_out] == ["unfair", "expert_failed", "expert_failed"]
 
 
-def test_the_data_set_says_its_licence_and_its_sources(tmp_path: Path) -> None:
+def test_the_data_set_names_its_license_and_its_sources(tmp_path: Path) -> None:
     sql, flows = family_of("sqlgym/Explore-v0"), family_of("aflowgym/Compose-v0")
     assert "facts of the world in bridges, countries" in sql.origin("bundled").sources
     assert sql.origin("tiny") == Origin("Apache-2.0", "written and generated for toolgym")
@@ -203,15 +162,6 @@ def test_the_data_set_says_its_licence_and_its_sources(tmp_path: Path) -> None:
     assert sql.origin(tmp_path).license == "MIT License (LICENSE in the folder of the data set)"
 
 
-def test_values_that_no_file_can_hold_are_written_in_words() -> None:
-    assert encodable({"a": ["\ud800", 1]}) == {"a": ["\\ud800", 1]}
-    assert (rounded(float("nan")), rounded(None), rounded(1 / 3)) == (None, None, 0.333333333)
-    assert kind_text({"a": ["string"], "b": "json"}) == "{a: list of string, b: object}"
-
-
-def test_splits_and_trainers_have_names_that_are_taken() -> None:
-    assert split_name("spider.dev") == "spider_dev"
+def test_two_splits_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="two splits would be called train"):
         open_parts(NOTES, [{}, {}], n=1)
-    with pytest.raises(ConfigurationError, match="one of trl, verl, skyrl, got 'ray'"):
-        row_format("ray")

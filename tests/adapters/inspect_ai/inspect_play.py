@@ -13,7 +13,6 @@ from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, jso
 from tests.adapters.scripted_episodes import SCRIPTS, ScriptedEpisode
 from tests.chat_server import Body, ScriptedServer
 
-ROOT = Path(__file__).resolve().parents[3]
 SCORES = "episode"
 
 

@@ -14,12 +14,12 @@ import pytest
 
 pytest.importorskip("inspect_ai", reason="needs its extra: make test-adapters NAME=inspect_ai")
 
-import inspect_ai
 from inspect_ai import eval as inspect_eval
 from inspect_ai.log import EvalLog, read_eval_log
 
 from adapters.inspect_ai.task import env
-from tests.adapters.inspect_ai.inspect_play import ROOT, SCORES, native, next_message, on
+from tests.adapters.inspect_ai.inspect_play import SCORES, native, next_message, on
+from tests.adapters.local_server import ROOT
 from tests.adapters.scripted_episodes import EXPLORE, GOLD, HUTS, OPERATE, TRACE
 from tests.chat_server import Body, ScriptedServer
 from toolgym import EpisodeRecord, registration
@@ -57,10 +57,6 @@ def figures(log: EvalLog) -> dict[str, dict[str, float]]:
 def samples(log: EvalLog) -> list[Any]:
     assert log.samples is not None
     return list(log.samples)
-
-
-def test_the_library_is_found_and_not_our_folder_of_its_name() -> None:
-    assert ROOT / "adapters" not in Path(inspect_ai.__file__).resolve().parents
 
 
 def test_the_command_plays_to_the_end_and_keeps_everything(
@@ -133,44 +129,27 @@ def test_a_fault_is_the_error_of_its_sample_and_counts_in_no_mean(
     assert told["score"]["mean"] == scored.scores[SCORES].value["score"]
 
 
-def test_a_server_that_fails_leaves_the_sample_unscored(
-    tmp_path: Path, server: ScriptedServer
+@pytest.mark.parametrize("how", ["message limit", "full context", "failed server"])
+def test_a_limit_is_scored_and_a_failed_server_is_not(
+    how: str, tmp_path: Path, server: ScriptedServer
 ) -> None:
-    server.faults = lambda number, asked: "401" if number else None
+    limit = 5 if how == "message limit" else None
+    fault = {"full context": "too long", "failed server": "401"}.get(how)
+    server.faults = lambda number, asked: fault if number else None
 
-    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **on(server))
-
-    (sample,) = samples(log)
-    assert "Incorrect API key" in sample.error.message
-    assert sample.scores[SCORES].value["scored"] == 0
-    assert math.isnan(figures(log)["score"]["mean"])
-
-
-def test_a_limit_ends_an_episode_without_an_answer_and_it_is_scored(
-    tmp_path: Path, server: ScriptedServer
-) -> None:
     (log,) = inspect_eval(
-        env(EXPLORE), sample_id=HUTS, message_limit=5, log_dir=str(tmp_path), **on(server)
+        env(EXPLORE), sample_id=HUTS, message_limit=limit, log_dir=str(tmp_path), **on(server)
     )
 
     (sample,) = samples(log)
-    assert (sample.limit.type, sample.error) == ("message", None)
-    told = sample.scores[SCORES]
-    assert (told.value["answered"], told.value["scored"]) == (0, 1)
-    assert told.metadata["episode"]["reward_parts"]["unanswered"] < 0
-
-
-def test_a_context_that_is_full_ends_an_episode_without_an_answer(
-    tmp_path: Path, server: ScriptedServer
-) -> None:
-    server.faults = lambda number, asked: "too long" if number else None
-
-    (log,) = inspect_eval(env(EXPLORE), sample_id=HUTS, log_dir=str(tmp_path), **on(server))
-
-    (sample,) = samples(log)
-    assert sample.error is None
     value = sample.scores[SCORES].value
-    assert (value["answered"], value["turns"], value["scored"]) == (0, 1, 1)
+    if how == "failed server":
+        assert "Incorrect API key" in sample.error.message
+        assert value["scored"] == 0
+        assert math.isnan(figures(log)["score"]["mean"])
+    else:
+        assert sample.error is None
+        assert (value["answered"], value["scored"]) == (0, 1)
 
 
 def test_a_model_is_told_the_tools_natively_or_in_words(
@@ -207,12 +186,15 @@ def calls(*functions: dict[str, Any]) -> Callable[[Body], Body]:
     return answer
 
 
-def test_native_arguments_that_are_no_json_reach_the_environment_as_they_were(
+def test_native_arguments_reach_the_environment_as_they_were_written(
     tmp_path: Path, server: ScriptedServer
 ) -> None:
     broken = "{'sql': \"SELECT count(*) FROM huts\""
+    twice = json.dumps(json.dumps({"sql": GOLD}))
     server.answer = calls(
         {"name": "query", "arguments": broken},
+        {"name": "query", "arguments": twice},
+        {"name": "query", "arguments": json.dumps(twice)},
         {"name": "query", "arguments": json.dumps({"sql": GOLD, "table_name": None})},
         {"name": "submit", "arguments": "{'value': 1539}"},
     )
@@ -221,14 +203,11 @@ def test_native_arguments_that_are_no_json_reach_the_environment_as_they_were(
 
     (sample,) = samples(log)
     turns = sample.scores[SCORES].metadata["episode"]["turns"]
-    plain = registration.make(EXPLORE)
-    plain.reset(options={"task_id": HUTS})
-    plain.step({"tool_calls": native([{"name": "query", "arguments": broken}])})
-    assert turns[0]["repairs"] == list(plain.episode.turns[0].calls[0].repairs)
-    assert turns[0]["repairs"]
     assert turns[0]["observation"].splitlines() == ["count(*)", "18"]
-    assert turns[1]["repairs"] == ["dropped_null"]
-    assert "renamed_tool" in turns[2]["repairs"]
+    assert [turn["repairs"] for turn in turns] == [
+        ["repaired_json"], ["decoded_arguments"], ["decoded_arguments"], ["dropped_null"],
+        ["repaired_json", "renamed_tool"],
+    ]  # fmt: skip
     assert sample.scores[SCORES].value["correct"] == 1
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,25 +11,17 @@ from typing import Any
 
 from mcp import Client, MCPError, StdioServerParameters
 
-from adapters.mcp.server import CLOSE
-from tests.adapters.local_server import LocalServer
+from adapters.mcp.server import CLOSE, RESULT
+from tests.adapters.local_server import ROOT, LocalServer, running, toolgym
 from tests.adapters.scripted_contract import NotCarried, Played, PlayedTurn, json_calls
 from tests.adapters.scripted_episodes import ScriptedEpisode
-
-ROOT = Path(__file__).resolve().parents[3]
-
-
-def command_for(env_id: str, *options: str, **env_kwargs: Any) -> list[str]:
-    """`toolgym mcp` without the name of the interpreter."""
-    told = [word for k, v in env_kwargs.items() for word in ("--set", f"{k}={json.dumps(v)}")]
-    return ["-m", "toolgym", "mcp", env_id, *told, *options]
 
 
 def stdio(env_id: str, *options: str, **env_kwargs: Any) -> StdioServerParameters:
     """How a host starts the server of one episode."""
     return StdioServerParameters(
         command=sys.executable,
-        args=command_for(env_id, *options, **env_kwargs),
+        args=toolgym("mcp", env_id, *options, **env_kwargs),
         env={name: os.environ[name] for name in ("TOOLGYM_CACHE",) if name in os.environ},
         cwd=ROOT,
     )
@@ -40,13 +31,13 @@ class HttpServer(LocalServer):
     """A server of many episodes."""
 
     def begin(self, **wanted: Any) -> str:
-        """Begin an episode: the URL for a client."""
+        """Begin an episode, and return its URL for a client."""
         answer = self.ask("POST", "/episodes", wanted)
         assert answer.status == 201, answer
         return f"{self.url}{answer.json['mcp']}"
 
     def close(self, url: str) -> Any:
-        """Close the episode of a URL: its result."""
+        """Close the episode of a URL, and return its result."""
         answer = self.ask("DELETE", url.removeprefix(self.url).removesuffix("/mcp"))
         assert answer.status == 200, answer
         return answer.json
@@ -54,19 +45,14 @@ class HttpServer(LocalServer):
 
 @contextmanager
 def http_server(env_id: str, *options: str, **env_kwargs: Any) -> Iterator[HttpServer]:
-    """A server on a free port; it is stopped in the end."""
-    command = [sys.executable, *command_for(env_id, "--http", "0", *options, **env_kwargs)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    try:
-        assert process.stdout is not None
-        said = process.stdout.readline()
-        yield HttpServer(process, int(said.rpartition(":")[2].partition("/")[0]))
-    finally:
-        process.terminate()
-        process.wait(20)
-        process.stdout.close()
+    """A server on a free port."""
+    words = ("mcp", env_id, "--http", "0", *options)
+    with running(Path(os.devnull), *words, **env_kwargs) as started:
+        yield HttpServer(started.process, started.port, started.log)
+
+
+async def result(client: Client, uri: str = RESULT) -> Any:
+    return json.loads((await client.read_resource(uri)).contents[0].text)
 
 
 async def play_with(client: Client, script: ScriptedEpisode) -> Played:
@@ -78,32 +64,27 @@ async def play_with(client: Client, script: ScriptedEpisode) -> Played:
             turns.append([await played_call(client, **each) for each in json_calls(message)])
     except MCPError:
         pass  # a fault: no turn, and no score
-    result = json.loads((await client.read_resource(CLOSE)).contents[0].text)
-    rewards = iter([turn["reward"] for turn in result["turns"]])
-    joined = [
-        PlayedTurn.joined([with_reward(part, next(rewards)) for part in parts]) for parts in turns
-    ]
-    score = math.nan if result["score"] is None else result["score"]
-    return Played(prompt, tuple(joined), score, result["correct"])
+    end = await result(client, CLOSE)
+    rewards = iter([turn["reward"] for turn in end["turns"]])
+    joined = []
+    for parts in turns:
+        rewarded = [
+            PlayedTurn(each.observation, next(rewards), each.repairs, each.errors, each.over)
+            for each in parts
+        ]
+        joined.append(PlayedTurn.joined(rewarded))
+    score = math.nan if end["score"] is None else end["score"]
+    return Played(prompt, tuple(joined), score, end["correct"])
 
 
 async def played_call(client: Client, name: str, arguments: dict[str, Any]) -> PlayedTurn:
-    """One call, as the client reports it."""
+    """Play one call."""
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise NotCarried("half a character") from None
-    result = await client.call_tool(name, arguments)
-    about = {key.removeprefix("toolgym/"): value for key, value in (result.meta or {}).items()}
-    assert result.is_error == bool(about["errors"])
-    return PlayedTurn(
-        result.content[0].text,
-        None,
-        tuple(about["repairs"]),
-        tuple(about["errors"]),
-        about["over"],
-    )
-
-
-def with_reward(turn: PlayedTurn, reward: float) -> PlayedTurn:
-    return PlayedTurn(turn.observation, reward, turn.repairs, turn.errors, turn.over)
+        raise NotCarried("a lone surrogate") from None
+    called = await client.call_tool(name, arguments)
+    about = {key.removeprefix("toolgym/"): value for key, value in (called.meta or {}).items()}
+    assert called.is_error == bool(about["errors"])
+    codes = (tuple(about["repairs"]), tuple(about["errors"]))
+    return PlayedTurn(called.content[0].text, None, *codes, about["over"])

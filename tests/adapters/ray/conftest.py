@@ -10,7 +10,7 @@ import pytest
 from tests.toolgym.commands.command_line import install
 
 DEADLY = """
-    import os, signal, time
+    import os, signal
     from pathlib import Path
     from toolgym.errors import ConfigurationError
     from toolgym.policies import ExpertPolicy
@@ -28,16 +28,8 @@ DEADLY = """
                     os.kill(os.getpid(), signal.SIGKILL)
             return super().act(situations)
 
-    class Slow(ExpertPolicy):
-        def act(self, situations):
-            time.sleep(1)
-            return super().act(situations)
-
     def load(name, seed=0, **options):
         return Deadly(**options)
-
-    def slow(name, **options):
-        return Slow()
 
     def refuse(name, **options):
         raise ConfigurationError("this policy is out of order; take another one.")
@@ -49,7 +41,7 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The `map` of a cluster of its own."""
     from adapters.ray.workers import ray_workers
 
-    points = {"deadly": "load", "slow": "slow", "refuse": "refuse"}
+    points = {"deadly": "load", "refuse": "refuse"}
     group = {f"toolgym.policies: {name}": f"deadly:{value}" for name, value in points.items()}
     folder = install(tmp_path_factory.mktemp("package"), "deadly", DEADLY, group)
     with pytest.MonkeyPatch.context() as patch:

@@ -1,74 +1,67 @@
-"""What `toolgym export verifiers` writes, wherever toolgym is installed; no verifiers is needed."""
+"""The package that `toolgym export verifiers` writes; verifiers is not needed to write it."""
 
 import ast
-import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters.commands.export import verifiers
-from adapters.verifiers.package import Package, checked_name, write_package
-from toolgym import ConfigurationError
+from adapters.export.verifiers_package import write_package
+from toolgym import ConfigurationError, registration
+
+EXPLORE = "sqlgym/Explore-v0"
 
 
-def test_the_folder_says_which_environment_and_how_it_is_made(
+def arguments_in(folder: Path) -> Any:
+    """The arguments of the environment that the module of a package holds."""
+    (file,) = folder.glob("*/__init__.py")
+    code = ast.parse(file.read_text("utf-8"))
+    (given,) = [node.value for node in code.body if isinstance(node, ast.AnnAssign)]
+    assert given is not None
+    return ast.literal_eval(given)
+
+
+def test_the_package_holds_the_environment_and_its_arguments(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    out = tmp_path / "hub"
-    verifiers(
-        *("sqlgym/Explore-v0", out), split="train", n=5, seed=3, settings=["step_limit=9"]
-    )  # fmt: skip
+    out, name = tmp_path / "hub", "toolgym-explore-v0"
+    verifiers(EXPLORE, out, split="train", n=5, seed=3, settings=["step_limit=9"])
 
-    name = "toolgym-explore-v0"
-    told = f"{out}: {name}, sqlgym/Explore-v0 for verifiers; pip install -e {out}, vf-eval {name}"
-    assert capsys.readouterr().out.strip() == told
+    printed = f"{out}: {name}, {EXPLORE} for verifiers; pip install -e {out}, vf-eval {name}"
+    assert capsys.readouterr().out.strip() == printed
     files = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
     assert files == {"pyproject.toml", "README.md", "toolgym_explore_v0/__init__.py"}
     project = tomllib.loads((out / "pyproject.toml").read_text("utf-8"))
     assert project["project"]["name"] == name
-    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
-        "toolgym_explore_v0"
-    ]
-    code = ast.parse((out / "toolgym_explore_v0" / "__init__.py").read_text("utf-8"))
-    (given,) = [node.value for node in code.body if isinstance(node, ast.AnnAssign)]
-    assert given is not None
-    assert ast.literal_eval(given) == {"split": "train", "step_limit": 9}
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["toolgym_explore_v0"]
+    assert arguments_in(out) == {"split": "train", "step_limit": 9}
 
 
-def test_any_text_in_an_argument_stays_a_text() -> None:
+def test_any_text_in_an_argument_stays_a_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nasty = {"dataset": '"""\\\n{x}\'; import os #', "match": "é\U0001f3d4"}
-    texts = Package("a", "sqlgym/Explore-v0", nasty).files()
+    env = registration.make(EXPLORE)
+    monkeypatch.setattr(registration, "make", lambda env_id, **env_kwargs: env)
 
-    code = ast.parse(texts["a/__init__.py"])
-    (given,) = [node.value for node in code.body if isinstance(node, ast.AnnAssign)]
-    assert given is not None
-    assert ast.literal_eval(given) == nasty
-    assert json.dumps(nasty, ensure_ascii=False) in texts["README.md"]
-    assert tomllib.loads(texts["pyproject.toml"])["project"]["name"] == "a"
+    write_package(tmp_path / "a", EXPLORE, nasty, name="a")
+
+    assert arguments_in(tmp_path / "a") == nasty
 
 
 @pytest.mark.parametrize("name", ["", "Big", "a b", "../x", "1a", "class", "a/b", "a\n"])
-def test_a_name_that_no_module_can_have_is_refused(name: str) -> None:
+def test_a_name_that_no_module_can_have_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is no name for a package"):
-        checked_name(name)
+        write_package(tmp_path / "a", EXPLORE, {}, name=name)
 
 
-def test_nothing_that_is_there_is_written_over(tmp_path: Path) -> None:
-    package = Package("a", "sqlgym/Explore-v0", {})
+def test_existing_files_are_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
 
     with pytest.raises(ConfigurationError, match="is not an empty folder"):
-        write_package(package, tmp_path)
+        write_package(tmp_path, EXPLORE, {})
 
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
-
-
-def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
-    write_package(Package("a", "sqlgym/Explore-v0", {}), tmp_path / "empty")
-    (tmp_path / "other").mkdir()
-    write_package(Package("a", "sqlgym/Explore-v0", {}), tmp_path / "other")
-
-    assert (tmp_path / "empty" / "README.md").read_text() == (
-        tmp_path / "other" / "README.md"
-    ).read_text()

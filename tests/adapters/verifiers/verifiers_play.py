@@ -12,20 +12,19 @@ from typing import Any
 import verifiers.v1 as vf
 from verifiers.v1.utils.loaders import load_environment
 
+from adapters.export.verifiers_package import write_package
 from adapters.verifiers.environment import EpisodeEnvConfig
-from adapters.verifiers.package import Package, write_package
 from tests.adapters.scripted_contract import Played, PlayedTurn
 from tests.adapters.scripted_episodes import EXPLORE, SCRIPTS, ScriptedEpisode
 from tests.chat_server import Body, ScriptedServer
 
-ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = "toolgym-explore-v0"
 
 
 @contextmanager
 def importable(folder: Path) -> Iterator[None]:
     """A package that `toolgym export verifiers` would write, where this process imports from."""
-    write_package(Package(PACKAGE, EXPLORE, {"split": "train"}), folder)
+    write_package(folder, EXPLORE, {"split": "train"})
     sys.path.insert(0, str(folder))
     try:
         yield

@@ -1,6 +1,7 @@
 """From a name and arguments to a call that fits, or to an error: nothing is guessed twice."""
 
 import datetime
+import json
 from typing import Annotated, Literal
 
 import pytest
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ConfigDict, Field, create_model
 
-from tests.toolgym.calls.toy_sql_tools import TOOLS, TYPED
-from toolgym.calls import ToolCall, bind_call
+from tests.toolgym.calls.toy_sql_tools import PLAIN, TOOLS, TYPED
+from toolgym.calls import ToolCall, bind_call, parse_calls
 from toolgym.tools import ToolSpec, specs_from
 
 X = {"table_name": "x"}
@@ -194,3 +195,45 @@ def test_a_schema_may_call_its_arguments_anything(name):
         call = bind_call("find", {name: "a", "limit": 5}, tools, parsing)
         assert call == ToolCall("find", {name: "a", "limit": 5})
     assert f"'{name}'" in bind_call("find", {}, tools).error.message
+
+
+def encoded(value, times):
+    """A value as JSON text, encoded so many times."""
+    for _ in range(times):
+        value = json.dumps(value)
+    return value
+
+
+@given(
+    st.dictionaries(st.text(min_size=1, max_size=8), st.integers() | st.text(max_size=8)),
+    st.integers(1, 4),
+)
+def test_arguments_encoded_several_times_bind_as_if_encoded_once(options, times):
+    arguments = {"steps": [options], "ratio": 0.25}
+    clean = bind_call("plan", arguments, PLAIN)
+    wanted = ToolCall("plan", clean.arguments, ("decoded_arguments",))
+    text = encoded(arguments, times)
+    assert bind_call("plan", text, PLAIN) == wanted
+
+    call = {"name": "plan", "arguments": text}
+    assert parse_calls(f"<tool_call>{json.dumps(call)}</tool_call>", PLAIN) == [wanted]
+    # One layer is the form of OpenAI's API, and no repair.
+    parsed = {"tool_calls": [{"type": "function", "function": call}]}
+    assert parse_calls(parsed, PLAIN) == [clean if times == 1 else wanted]
+
+    values = {"steps": encoded([options], times), "ratio": encoded(0.25, times)}
+    assert bind_call("plan", values, PLAIN) == ToolCall("plan", clean.arguments, ("coerced_value",))
+
+
+@given(st.text(max_size=8) | st.integers(), st.integers(1, 4))
+def test_a_text_that_looks_like_json_is_kept_where_the_schema_says_text(value, times):
+    text = encoded({"value": value}, times)
+    assert bind_call("answer", {"value": text}, TOOLS) == ToolCall("answer", {"value": text})
+
+
+@pytest.mark.parametrize(
+    "text", ['"' + "\\" * 1_000_000, '\\"' * 500_000, encoded('"\\' * 60_000, 4), '["' * 500_000]
+)
+def test_a_megabyte_of_nested_escapes_is_an_error_and_no_crash(text):
+    for arguments in (text, {"dial": text}):
+        assert bind_call("turn", arguments, TYPED).error is not None
