@@ -44,13 +44,6 @@ Text = str | None
 Number = int | None
 
 
-_SETTINGS: Final = (
-    *("split", "group_size", "max_completion_length", "temperature", "sft_steps"),
-    *("demonstrations", "trainer", "seed", "chat_template"),
-)
-"""Options that are fields of `TrainSettings`."""
-
-
 def _option(help_text: str, **more: Any) -> Any:
     return typer.Option(help=help_text, **more)
 
@@ -106,21 +99,17 @@ def command(
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """
-    from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.places import check_model, loading_pytorch
+    from adapters.training.models.places import loading_pytorch
+    from adapters.training.runs.settings import TrainSettings
     from toolgym import registration
     from toolgym.commands.progress import Bars
 
     check_installed()
     refuse_unknown("--trainer", trainer, TRAINERS)
-    given = {name: context.params[name] for name in _SETTINGS}
     own = {"dataset": dataset, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, **own, rewards=weights_of(rewards))
-    chosen = training_settings(env_id, model, given, env_kwargs)
-    if model is not None:
-        check_model(model)
-    if chat_template is not None:
-        ChatTemplate.named(chat_template)
+    fields = TrainSettings.model_fields.keys() & context.params
+    chosen = training_settings({name: context.params[name] for name in fields}, env_kwargs)
     registration.make(env_id, **chosen.training_kwargs)
     with loading_pytorch():
         from adapters.reference.preflight import preflight
@@ -144,16 +133,12 @@ def command(
         raise typer.Exit(_NO_GO)
 
 
-def training_settings(
-    env_id: str, model: str | None, given: Mapping[str, Any], env_kwargs: Mapping[str, Any]
-) -> TrainSettings:
+def training_settings(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> TrainSettings:
     """The settings of the training to come.
 
     Args:
-        env_id: Id of the environment.
-        model: A path or hub id; None: the tiny model. A checkpoint in a run folder of this
-            environment brings the settings of its run.
-        given: Other settings; they override those of the run.
+        given: Settings, of which `env_id` is needed; None: not given. If `model` is a checkpoint in
+            a run folder of this environment, the others are those of the run.
         env_kwargs: Arguments of the environment; they override those of the run.
 
     Raises:
@@ -162,28 +147,24 @@ def training_settings(
     from adapters.training.runs.settings import resolve
     from toolgym.runs.run import Run
 
-    inherited: dict[str, Any] = {}
-    folder = Path(model).expanduser().resolve().parent if model is not None else Path()
-    if folder.name == "checkpoints" and (folder.parent / "config.json").is_file():
+    env_id, model, inherited = given["env_id"], given.get("model"), dict[str, Any]()
+    folder = Path(model or "").expanduser().resolve().parent
+    if model and folder.name == "checkpoints" and (folder.parent / "config.json").is_file():
         saved = Run.open(folder.parent).config.get("settings") or {}
-        if saved.get("env_id") == env_id:  # its supervised steps are in the checkpoint
-            others = ("env_id", "model", "chat_template", "steps", "eval_every")
-            inherited = {
-                name: value
-                for name, value in saved.items()
-                if name not in others and not name.startswith("sft_")
-            }
+        if saved.get("env_id") == env_id:
+            own = ("model", "chat_template", "steps", "eval_every")  # of the finished training
+            inherited = {k: v for k, v in saved.items() if k not in own and k[:4] != "sft_"}
     accepted, _ = parameters_of(env_id)
-    arguments_for(env_id, split=given.get("split"))  # refuses a split that it does not take
     kwargs = {**inherited.pop("env_kwargs", {}), **env_kwargs}
     if "dataset" in accepted:
         kwargs.setdefault("dataset", default_data_set(env_id, model))
-    steps = {} if model is None else {"sft_steps": 0}
-    given = {name: value for name, value in given.items() if value is not None}
-    resolved = resolve(env_id, model=model, **{**inherited, **steps, **given}, env_kwargs=kwargs)
-    if "split" in accepted or "split" in given:
-        return resolved
-    return resolved.model_copy(update={"split": None, "evaluation_split": None})
+    if model:
+        inherited["sft_steps"] = 0
+    given = {**inherited, **{name: value for name, value in given.items() if value is not None}}
+    settings = resolve(**given, env_kwargs=kwargs)
+    if "split" in accepted or given.get("split"):
+        return settings
+    return settings.model_copy(update={"split": None, "evaluation_split": None})
 
 
 _ROWS: Final = {
@@ -192,7 +173,6 @@ _ROWS: Final = {
     "tool failures": "{tool_failures:.1%} of the calls",
     "null arguments": "{null_arguments:.1%} of the calls",
     "repairs": "{repairs_per_call:.2f} per call",
-    "call format": "{template_format} in the template; turns of the model: {call_formats}",
     "unfinished": "{unfinished:.1%}",
     "answered": "{answered:.1%}",
     "accuracy": "{accuracy:.1%}",

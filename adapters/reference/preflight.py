@@ -9,8 +9,8 @@ A finding says what is wrong and what to change. A no-go makes training pointles
 it worse. The limits are wide: they are for models that cannot learn, and not for those that learn
 slowly. docs/preflight.md has them in one table.
 
-The model and PyTorch's random state are left as they were, so a run has the same numbers with and
-without a preflight.
+PyTorch's random state and the model are left as they were, except for the gradient checkpointing
+that training enables, too. So a run has the same numbers with and without a preflight.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import itertools
 import json
 import math
 import re
-import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,14 +39,15 @@ from adapters.training.models.demonstrations import demonstrate, playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.precision import multiplies_bfloat16
+from adapters.training.models.ready import make_ready
 from adapters.training.models.released_memory import release_memory
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.runs.preparation import adapter_config, has_checkpointing
-from adapters.training.runs.progress import NoProgress, ProgressListener, peak_memory
+from adapters.training.runs.progress import ProgressListener, peak_memory
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
-from toolgym.calls import formats_in, parse_calls
+from toolgym.calls import parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.generation import context_length, stop_ids
@@ -64,14 +64,12 @@ _TRANSCRIPTS: Final = 8  # of the expert
 _ENOUGH: Final = 64  # scored rollouts of which one should be right
 _SMALL: Final = 10**7  # parameters; a smaller model was trained from nothing
 _EXCERPT: Final = 400  # characters of a rendered text in a finding
-_TYPED: Final = {"type", "anyOf", "oneOf", "allOf", "enum", "const", "$ref"}
 _NULL: Final = re.compile(r"\b(?:null|None)\b")
 _NULL_ARGUMENT: Final = re.compile(r"[:=]\s*(?:null|None)\b")
 _OTHER_TEMPLATE: Final = (
     "Pass --chat-template hermes, which shows the tools to any model, or take a tokenizer with the"
     " chat template of a tool-calling model."
 )
-_REFUSALS: Final = (TemplateError, TypeError, ValueError, KeyError)  # of chat templates
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ class Finding:
     """Something that is wrong.
 
     Attributes:
-        check: Name of the check: `schemas`, `template`, `tool_turn`, `round_trip`, `room`, `dtype`,
+        check: Name of the check: `template`, `tool_turn`, `round_trip`, `room`, `dtype`,
             `memory`, or the figure that is out of its limits.
         level: `no-go` if training is pointless with it, `warn` if it is worse.
         reason: What was seen.
@@ -117,9 +115,7 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data; numbers that are not finite are None."""
-        findings = [asdict(finding) for finding in self.findings]
-        figures = plain(self.figures, "figures")
-        return {"verdict": self.verdict, "findings": findings, "figures": figures}
+        return {"verdict": self.verdict, **plain(asdict(self), "preflight")}
 
 
 class NoGo(ConfigurationError):
@@ -166,7 +162,7 @@ def preflight(
     settings: TrainSettings,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    watch: ProgressListener | None = None,
+    watch: ProgressListener,
     *,
     tasks: int = 16,
     tries: int = 8,
@@ -189,25 +185,21 @@ def preflight(
         raise ConfigurationError(f"tries must be at least 2, to compare them; got {tries}.")
     env = registration.make(settings.env_id, **settings.training_kwargs)
     task_ids = playable_tasks(env.tasks, tasks, settings.seed).ids
-    env.reset(options={"task_id": task_ids[0]})
-    if findings := [*_template_findings(env, tokenizer)]:
-        return Report(tuple(findings), {})
-    try:
-        player = Player(model, tokenizer, settings.env_id, settings.training_kwargs)
-        player.check(task_ids[0], with_model=settings.trainer == "reference")
-    except ConfigurationError as problem:
-        reason = f"The trainers refuse this model: {problem}"
-        return Report((Finding("tool_turn", "no-go", reason, _OTHER_TEMPLATE),), {})
+    findings = list[Finding]()
     if model.dtype == torch.bfloat16 and not multiplies_bfloat16():
         reason = "This machine has no instructions for bfloat16, in which the model computes:"
         reason += " products of matrices can take fifty times as long as in float32."
         advice = "Use --set dtype=auto, or --set dtype=float32."
         findings.append(Finding("dtype", "warn", reason, advice))
-    room = min(
-        settings.max_completion_length, context_length(model) - player.prompt_length(task_ids[0])
-    )
-    written = Counter[str]()
-    findings += _expert_findings(settings, env, model, tokenizer, room, written)
+    try:
+        player = Player(model, tokenizer, settings.env_id, settings.training_kwargs)
+        player.check(task_ids[0], with_model=settings.trainer == "reference")
+    except ConfigurationError as problem:
+        reason = f"The trainers refuse this model: {problem}"
+        return Report((*findings, Finding("tool_turn", "no-go", reason, _OTHER_TEMPLATE)), {})
+    findings += _template_findings(player.env, tokenizer)
+    room = context_length(model) - player.prompt_length(task_ids[0])
+    findings += _expert_findings(settings, player.env, model, tokenizer, room)
     if not (report := Report(tuple(findings), {})).go:
         return report
 
@@ -217,17 +209,13 @@ def preflight(
         for group, task_id in enumerate(task_ids)
         for number in range(tries)
     ]
-    seconds = []
-    with watch.phase("preflight", len(rollouts)) if watch else NoProgress().phase("", 0) as advance:
+    length, temperature, began = settings.max_completion_length, settings.temperature, time.time()
+    with watch.phase("preflight", len(rollouts)) as advance:
         for start in range(0, len(rollouts), batch):
-            chunk, began = rollouts[start : start + batch], time.monotonic()
-            player.play(
-                chunk,
-                max_tokens=settings.max_completion_length,
-                temperature=settings.temperature,
-            )
-            seconds.append(batch / len(chunk) * (time.monotonic() - began))
+            chunk = rollouts[start : start + batch]
+            player.play(chunk, max_tokens=length, temperature=temperature)
             advance(start + len(chunk), "")
+    playing = (time.time() - began) * batch / len(rollouts)
     player.engine.release()
     with torch.random.fork_rng():
         update_seconds = _update_seconds(settings, model, rollouts, batch)
@@ -242,12 +230,11 @@ def preflight(
     turns = [turn for each in episodes if each is not None for turn in each.turns]
     calls = [turn["action"] for turn in turns if turn["calls"]]
     sampled = [
-        -log_prob
+        log_prob
         for each in rollouts
         for log_prob, is_sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
         if is_sampled
     ]
-    playing = statistics.median(seconds)
     figures = {
         "tasks": len(task_ids),
         "tries": tries,
@@ -256,18 +243,12 @@ def preflight(
         "signal": mixed_share(by_group(outcomes, groups).values(), settings.group_size),
         "live_groups": mixed_share(correct, settings.group_size),
         "group_size_advice": group_size_advice(correct),
-        "null_arguments": statistics.fmean(bool(_NULL_ARGUMENT.search(each)) for each in calls)
-        if calls
-        else 0.0,
-        "entropy": statistics.fmean(sampled) if sampled else math.nan,
-        "errors": dict(Counter(code for turn in turns for code in turn["errors"]).most_common()),
-        "repairs": dict(Counter(code for turn in turns for code in turn["repairs"]).most_common()),
-        "template_format": next(iter(written), None),
-        "call_formats": dict(
-            Counter(
-                found[0] for text in calls if (found := formats_in(text, env.tools))
-            ).most_common()
-        ),
+        "null_arguments": sum(map(bool, map(_NULL_ARGUMENT.search, calls))) / max(1, len(calls)),
+        "entropy": -math.fsum(sampled) / len(sampled) if sampled else math.nan,
+        **{
+            kind: dict(Counter(code for turn in turns for code in turn[kind]).most_common())
+            for kind in ("errors", "repairs")
+        },
         "rollout_seconds": playing,
         "update_seconds": update_seconds,
         "seconds_per_step": playing + update_seconds,
@@ -287,27 +268,13 @@ def _template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) ->
         env: The environment, after `reset`.
     """
     prompt, schemas = prompt_messages(env), env.tool_schemas()
-    for function in (schema["function"] for schema in schemas):
-        arguments = function.get("parameters", {}).get("properties", {})
-        untyped = [name for name, each in arguments.items() if not _TYPED & each.keys()]
-        if untyped or not function.get("description"):
-            lacking = f"the type of {', '.join(untyped)}" if untyped else "its description"
-            reason = f"The schema of the tool {function['name']} lacks {lacking}."
-            advice = "Give the method marked `@tool` a docstring, and each argument a type."
-            yield Finding("schemas", "no-go", reason, advice)
     options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
-    try:
-        source = json.dumps([prompt, schemas])
-        bare = str(tokenizer.apply_chat_template(prompt, **options))
-        shown = str(tokenizer.apply_chat_template(prompt, tools=schemas, **options))
-    except _REFUSALS as problem:
-        reason = f"The chat template refuses a chat with tools: {problem}."
-        yield Finding("template", "no-go", reason, _OTHER_TEMPLATE)
-        return
+    bare = str(tokenizer.apply_chat_template(prompt, **options))
+    shown = str(tokenizer.apply_chat_template(prompt, tools=schemas, **options))
     hidden = [name for name in env.tools if shown.count(name) <= bare.count(name)]
     if hidden:
         reason = f"The chat template does not show the tools {', '.join(hidden)}."
-    elif _NULL.search(shown) and not _NULL.search(source):
+    elif _NULL.search(shown) and not _NULL.search(json.dumps([prompt, schemas])):
         reason = "The chat template writes null where there is none."
     else:
         return
@@ -321,13 +288,11 @@ def _expert_findings(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     room: int,
-    written: Counter[str],
 ) -> Iterator[Finding]:
     """Check that transcripts of the expert come back from their tokens, and fit.
 
     Args:
-        room: Maximum tokens of a rollout after its prompt.
-        written: Gets the formats in which the chat template writes calls.
+        room: Tokens that the model's context has for a rollout after its prompt.
     """
     if type(env).expert is ToolEnv.expert:
         reason = "The environment has no expert, whose transcripts would test the chat template."
@@ -342,7 +307,7 @@ def _expert_findings(
         spoken = iter([message for message in chat if message["role"] == "assistant"])
         try:
             examples = list(examples_of(chat, env.tool_schemas(), tokenizer))
-        except (ConfigurationError, *_REFUSALS) as problem:
+        except (ConfigurationError, TemplateError, TypeError, ValueError) as problem:
             reason = f"Demonstrations cannot be imitated in this chat format: {problem}"
             advice = "Train by reinforcement alone: pass --sft-steps 0."
             yield Finding("round_trip", "warn", reason, advice)
@@ -354,30 +319,29 @@ def _expert_findings(
             for turn in turns:
                 tokens, message = [example.ids[place] for place in turn], next(spoken)
                 text = str(tokenizer.decode(tokens[:-1] if tokens[-1] in stop else tokens))
-                written.update(formats_in(text, env.tools))
                 meant, read = (
                     parse_calls(each, env.tools, parsing=env.parsing) for each in (message, text)
                 )
                 if meant != read:
-                    fault = f"is read as {read}"
+                    fault = f"is read as {read} and not as {meant}"
                 elif _NULL.search(text) and not _NULL.search(json.dumps(message, default=str)):
                     fault = "has a null that the expert did not write"
                 else:
                     continue
-                calls = ", ".join(f"{call.name}({call.arguments})" for call in meant)
-                reason = f"The expert's call {calls} {fault} in the text that the chat template"
-                reason += f" makes of it: {text[-_EXCERPT:]!r}."
+                reason = f"A turn of the expert {fault} in the text that the chat template makes of"
+                reason += f" it: {text[-_EXCERPT:]!r}."
                 advice = _OTHER_TEMPLATE
                 if env.parsing == "strict":
                     advice = 'Take parsing="lenient": strict reads one format only.'
                 yield Finding("round_trip", "no-go", reason, advice)
                 return
-    if longer := sum(length > room for length in lengths):
-        reason = f"{longer} of {len(lengths)} rollouts of the expert do not fit into {room} tokens:"
-        reason += f" they take up to {max(lengths)}."
+    length = min(room, settings.max_completion_length)
+    if longer := sum(each > length for each in lengths):
+        reason = f"{longer} of {len(lengths)} rollouts of the expert do not fit into {length}"
+        reason += f" tokens: they take up to {max(lengths)}."
         advice = "Raise --max-completion-length."
-        if room < settings.max_completion_length:
-            advice = "The model has no room for more: take one with a longer context."
+        if length == room:
+            advice = "The model's context has no more: take a model with a longer one."
         level: Level = "no-go" if 2 * longer > len(lengths) else "warn"
         yield Finding("room", level, reason, advice)
 
@@ -387,63 +351,47 @@ def _update_seconds(
 ) -> float:
     """Seconds of the update of a step, with the memory that training takes for it.
 
-    The passes are those over the longest rollouts; the learning rate is 0.
+    The learning rate is 0. The KL reference is in memory, too.
 
     Returns:
         The seconds; nan if there is no rollout to learn from, or too little memory.
     """
     texts = [
-        Example(
-            (*tokens.prompt, *tokens.tokens),
-            (*[False] * len(tokens.prompt), *map(bool, tokens.mask)),
-        )
-        for tokens in (rollout.tokens for rollout in rollouts if rollout.tokens.turns)
-    ]
-    longest = sorted(texts, key=lambda text: -len(text.ids))[:batch]
+        Example((*each.prompt, *each.tokens), (*[False] * len(each.prompt), *map(bool, each.mask)))
+        for each in (rollout.tokens for rollout in rollouts if rollout.tokens.turns)
+    ][:batch]
     if not texts:
         return math.nan
-    config, was_training = adapter_config(settings), model.training
+    was_training = model.training
+    model.train(False)
+    config = adapter_config(settings)
     adapter = None if config is None else Adapter(model, config)
-    has_less_activations = has_checkpointing(settings)
     try:
-        reference = copy.deepcopy(model) if adapter is None else None  # for the KL penalty
-        _checkpoint(model, has_less_activations)
-        model.train(has_less_activations)
+        reference = copy.deepcopy(model) if adapter is None else None
+        if has_checkpointing(settings):
+            make_ready(model, settings.dtype, gradient_checkpointing=True)
         trained = (parameter for parameter in model.parameters() if parameter.requires_grad)
+        tokens, began = settings.trainer_options.get("tokens_per_pass", 8192), time.time()
         with closing(MasterAdamW(trained)) as optimizer:
-            began = time.monotonic()
-            for part in passes(
-                longest, settings.trainer_options.get("tokens_per_pass", 8192), model
-            ):
+            for part in passes(texts, tokens, model):
                 log_probs, _ = token_log_probs(
-                    model, [longest[index] for index in part], temperature=settings.temperature
+                    model, [texts[index] for index in part], temperature=settings.temperature
                 )
                 (-log_probs.mean()).backward()  # type: ignore[no-untyped-call]
             norm, broken = optimizer.norm()
             if not broken:
                 optimizer.step(0.0, norm, 1.0)
             float(norm)  # waits for the GPU
-            seconds = time.monotonic() - began
         del reference
+        return (time.time() - began) * batch / len(texts)
     except torch.OutOfMemoryError:
         return math.nan
     finally:
-        _checkpoint(model, False)
         if adapter is not None:
             adapter.remove()
         model.zero_grad(set_to_none=True)
         model.train(was_training)
         release_memory()
-    tokens_of = [sum(len(text.ids) for text in each) for each in (texts, longest)]
-    return seconds * batch / len(texts) * tokens_of[0] / tokens_of[1]
-
-
-def _checkpoint(model: PreTrainedModel, is_on: bool) -> None:
-    """Turn gradient checkpointing on or off."""
-    name = f"gradient_checkpointing_{'enable' if is_on else 'disable'}"
-    new_name = name.replace("gradient", "activation")  # since transformers 5.23
-    if is_on or getattr(model, "is_gradient_checkpointing", False):
-        (getattr(model, new_name, None) or getattr(model, name))()
 
 
 def _judged(
@@ -468,7 +416,9 @@ def _judged(
             f" or give the column the feature type Json(). {calls}"
         )
     learn = "Train longer on demonstrations, begin with easier tasks, or take a better model."
-    if is_small:
+    if f.accuracy > 0.5:
+        learn = "Take harder tasks."
+    elif is_small:
         learn = (
             "A model that was trained from nothing knows no word that it was not trained on. It"
             " learns from thousands of questions that differ in their values only, with more"
@@ -479,7 +429,6 @@ def _judged(
     is_same = f.reward_max - f.reward_min < 1e-8
     is_mixed = scored > 0 and f.accuracy > 0 and not is_same and size > 1
     is_rare = f.live_groups < 0.1 and f.accuracy < 0.5
-    own, modes = f.call_formats.get(f.template_format, 0), sum(f.call_formats.values())
     texts = {
         **figures,
         "size": size,
@@ -487,9 +436,8 @@ def _judged(
         "example": example,
         "length": settings.max_completion_length,
         "bound": wilson_interval(0, scored)[1],
-        "errors": _most(f.errors),
-        "repairs": _most(f.repairs),
-        "mode": next(iter(f.call_formats), None),
+        "errors": _in_words(f.errors),
+        "repairs": _in_words(f.repairs),
     }
     rules: list[tuple[str, bool, bool, str, str]] = [  # check, no-go if, warning if, reason, advice
         (
@@ -522,14 +470,6 @@ def _judged(
             calls,
         ),
         (
-            "call_format",
-            False,
-            f.template_format is not None and 2 * own < modes,
-            "The chat template writes calls as {template_format}, and the model mostly as {mode}."
-            " Both are read.",
-            imitate + " Or give a template of the model's format by --chat-template.",
-        ),
-        (
             "unfinished",
             f.unfinished > 0.5,
             f.unfinished > 0.1,
@@ -548,7 +488,7 @@ def _judged(
             is_same,
             False,
             "Every rollout earned {reward:.3g}, so no gradient tells them apart.",
-            "Take harder tasks." if f.accuracy else learn,
+            learn,
         ),
         (
             "accuracy",
@@ -564,7 +504,7 @@ def _judged(
             is_mixed and f.live_groups < 0.5,
             "{live_groups:.0%} of groups of {size} have right and wrong members, and in"
             " {signal:.0%} the outcomes differ; {accuracy:.1%} of the rollouts are right.",
-            learn if is_rare else f.group_size_advice,
+            f"{f.group_size_advice} {learn}",
         ),
         (
             "entropy",
@@ -588,6 +528,5 @@ def _judged(
             yield Finding(check, level, reason.format_map(texts), advice.format_map(texts))
 
 
-def _most(codes: Mapping[str, int]) -> str:
-    """The most frequent codes."""
-    return ", ".join(f"{count} {code}" for code, count in list(codes.items())[:3]) or "no call"
+def _in_words(codes: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {code}" for code, count in codes.items()) or "no call"

@@ -97,14 +97,14 @@ def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
 
 
 def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
-    """A sentence with the smallest group size at which half of the groups give a signal.
+    """A sentence with the smallest group size of which half have right and wrong members.
 
     Args:
         tries: Whether each try at each task was right; None for a try that is not scored. Sizes up
             to the number of tries are compared.
 
     >>> group_size_advice([[True, False, False, False]] * 3 + [[False] * 4])
-    'Groups of 4: 75% of them would have right and wrong members.'
+    'Groups of 4 would do: 75% have right and wrong members.'
     """
     right = [each for results in tries for each in results if each is not None]
     if not right:
@@ -113,13 +113,8 @@ def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
     shares = {size: mixed_share(tries, size) for size in _SIZES if size <= max(2, most)}
     for size, share in shares.items():
         if share >= _WANTED:
-            return f"Groups of {size}: {share:.0%} of them would have right and wrong members."
-    size, share = list(shares.items())[-1]
-    change = "harder tasks" if 2 * sum(right) > len(right) else "a longer warm-up or easier tasks"
-    return (
-        f"Even of groups of {size} only {share:.0%} would have right and wrong members, since"
-        f" {_mean(right):.0%} of the rollouts were right: {change} would help."
-    )
+            return f"Groups of {size} would do: {share:.0%} have right and wrong members."
+    return f"Groups of {size} would not do: {share:.0%} have right and wrong members."
 
 
 def _mean(values: Sequence[float]) -> float:
