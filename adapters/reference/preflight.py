@@ -197,9 +197,9 @@ def preflight(
     except ConfigurationError as problem:
         reason = f"The trainers refuse this model: {problem}"
         return Report((*findings, Finding("tool_turn", "no-go", reason, _OTHER_TEMPLATE)), {})
-    findings += _template_findings(player.env, tokenizer)
+    findings += template_findings(player.env, tokenizer)
     room = context_length(model) - player.prompt_length(task_ids[0])
-    findings += _expert_findings(settings, player.env, model, tokenizer, room)
+    findings += expert_findings(settings, player.env, model, tokenizer, room)
     if not (report := Report(tuple(findings), {})).go:
         return report
 
@@ -261,7 +261,7 @@ def preflight(
     return Report(tuple(findings), figures)
 
 
-def _template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Iterator[Finding]:
+def template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Iterator[Finding]:
     """Check that the tools can be shown, and that the chat template shows them as they are.
 
     Args:
@@ -282,7 +282,7 @@ def _template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) ->
     yield Finding("template", "no-go", reason, _OTHER_TEMPLATE)
 
 
-def _expert_findings(
+def expert_findings(
     settings: TrainSettings,
     env: ToolEnv[Any],
     model: PreTrainedModel,

@@ -12,12 +12,11 @@ import torch
 from torch import Tensor
 
 from adapters.reference.config import reference_config
-from adapters.reference.losses import LOSSES, Pass, Totals, policy_loss
+from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.play import Rollout
 from adapters.training.algorithms.advantages import ESTIMATORS
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.training.models import common_prefix
-from adapters.training.preflight import memory
 from tests.adapters.reference.digits import speech
 from tests.adapters.reference.scripted import ScriptedEngine
 from toolgym import ConfigurationError, Outcome
@@ -226,13 +225,6 @@ def test_settings_survive_being_written_as_json() -> None:
     settings = reference_config({"loss": {"name": "gspo", "beta": 0.1}, "max_draws": None})
 
     assert reference_config(settings.model_dump(mode="json")) == settings
-
-
-def test_the_arithmetic_of_memory_knows_the_defaults() -> None:
-    defaults = reference_config({})
-
-    assert {name: getattr(defaults, name) for name in memory._DEFAULTS} == memory._DEFAULTS
-    assert {reference_config({"loss": name}).loss.beta for name in LOSSES} == {memory._BETA}
 
 
 def test_figures_count_what_an_episode_did() -> None:
