@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from adapters.reference.preflight import Report
     from adapters.training.runs.settings import TrainSettings
 
-_NO_GO: Final = 1  # exit status
 Text = str | None
 Number = int | None
 
@@ -130,7 +129,7 @@ def command(
     else:
         _print_report(report)
     if not report.go:
-        raise typer.Exit(_NO_GO)
+        raise typer.Exit(1)
 
 
 def training_settings(given: Mapping[str, Any], env_kwargs: Mapping[str, Any]) -> TrainSettings:

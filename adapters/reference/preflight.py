@@ -198,7 +198,8 @@ def preflight(
         reason = f"The trainers refuse this model: {problem}"
         return Report((*findings, Finding("tool_turn", "no-go", reason, _OTHER_TEMPLATE)), {})
     findings += template_findings(player.env, tokenizer)
-    room = context_length(model) - player.prompt_length(task_ids[0])
+    length = settings.max_completion_length
+    room = min(length, context_length(model) - player.prompt_length(task_ids[0]))
     findings += expert_findings(settings, player.env, model, tokenizer, room)
     if not (report := Report(tuple(findings), {})).go:
         return report
@@ -209,11 +210,11 @@ def preflight(
         for group, task_id in enumerate(task_ids)
         for number in range(tries)
     ]
-    length, temperature, began = settings.max_completion_length, settings.temperature, time.time()
+    began = time.time()
     with watch.phase("preflight", len(rollouts)) as advance:
         for start in range(0, len(rollouts), batch):
             chunk = rollouts[start : start + batch]
-            player.play(chunk, max_tokens=length, temperature=temperature)
+            player.play(chunk, max_tokens=length, temperature=settings.temperature)
             advance(start + len(chunk), "")
     playing = (time.time() - began) * batch / len(rollouts)
     player.engine.release()
@@ -229,12 +230,8 @@ def preflight(
     ]
     turns = [turn for each in episodes if each is not None for turn in each.turns]
     calls = [turn["action"] for turn in turns if turn["calls"]]
-    sampled = [
-        log_prob
-        for each in rollouts
-        for log_prob, is_sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
-        if is_sampled
-    ]
+    log_probs = [log_prob for each in rollouts for log_prob in each.tokens.log_probs]
+    sampled = sum(sum(each.tokens.mask) for each in rollouts)  # the others have a log_prob of 0
     figures = {
         "tasks": len(task_ids),
         "tries": tries,
@@ -244,7 +241,7 @@ def preflight(
         "live_groups": mixed_share(correct, settings.group_size),
         "group_size_advice": group_size_advice(correct),
         "null_arguments": sum(map(bool, map(_NULL_ARGUMENT.search, calls))) / max(1, len(calls)),
-        "entropy": -math.fsum(sampled) / len(sampled) if sampled else math.nan,
+        "entropy": -math.fsum(log_probs) / sampled if sampled else math.nan,
         **{
             kind: dict(Counter(code for turn in turns for code in turn[kind]).most_common())
             for kind in ("errors", "repairs")
@@ -256,8 +253,7 @@ def preflight(
     }
     kinds = ("errors", "repairs", "action")
     example = next((turn["action"] for kind in kinds for turn in turns if turn[kind]), "")
-    is_small = sum(parameter.numel() for parameter in model.parameters()) < _SMALL
-    findings += _judged(figures, settings, example[:200], is_small)
+    findings += _judged(figures, settings, example[:200], model.num_parameters() < _SMALL)
     return Report(tuple(findings), figures)
 
 
@@ -292,7 +288,7 @@ def expert_findings(
     """Check that transcripts of the expert come back from their tokens, and fit.
 
     Args:
-        room: Tokens that the model's context has for a rollout after its prompt.
+        room: Maximum tokens of a rollout after its prompt.
     """
     if type(env).expert is ToolEnv.expert:
         reason = "The environment has no expert, whose transcripts would test the chat template."
@@ -330,18 +326,12 @@ def expert_findings(
                     continue
                 reason = f"A turn of the expert {fault} in the text that the chat template makes of"
                 reason += f" it: {text[-_EXCERPT:]!r}."
-                advice = _OTHER_TEMPLATE
-                if env.parsing == "strict":
-                    advice = 'Take parsing="lenient": strict reads one format only.'
-                yield Finding("round_trip", "no-go", reason, advice)
+                yield Finding("round_trip", "no-go", reason, _OTHER_TEMPLATE)
                 return
-    length = min(room, settings.max_completion_length)
-    if longer := sum(each > length for each in lengths):
-        reason = f"{longer} of {len(lengths)} rollouts of the expert do not fit into {length}"
-        reason += f" tokens: they take up to {max(lengths)}."
-        advice = "Raise --max-completion-length."
-        if length == room:
-            advice = "The model's context has no more: take a model with a longer one."
+    if longer := sum(length > room for length in lengths):
+        reason = f"{longer} of {len(lengths)} rollouts of the expert do not fit into {room} tokens:"
+        reason += f" they take up to {max(lengths)}."
+        advice = "Raise --max-completion-length, or take a model with a longer context."
         level: Level = "no-go" if 2 * longer > len(lengths) else "warn"
         yield Finding("room", level, reason, advice)
 
@@ -436,8 +426,10 @@ def _judged(
         "example": example,
         "length": settings.max_completion_length,
         "bound": wilson_interval(0, scored)[1],
-        "errors": _in_words(f.errors),
-        "repairs": _in_words(f.repairs),
+        **{
+            kind: ", ".join(f"{count} {code}" for code, count in figures[kind].items())
+            for kind in ("errors", "repairs")
+        },
     }
     rules: list[tuple[str, bool, bool, str, str]] = [  # check, no-go if, warning if, reason, advice
         (
@@ -526,7 +518,3 @@ def _judged(
         if is_hopeless or is_wrong:
             level: Level = "no-go" if is_hopeless else "warn"
             yield Finding(check, level, reason.format_map(texts), advice.format_map(texts))
-
-
-def _in_words(codes: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {code}" for code, count in codes.items()) or "no call"

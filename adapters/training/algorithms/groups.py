@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from toolgym.episode import Outcome
@@ -58,17 +58,13 @@ def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> flo
 
     Groups of one member do not count; nan if there are no others.
     """
-    return _mean([is_dead(members) for members in _several(by_group(outcomes, groups))])
+    return _mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
 
 def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
     """The share of groups with equal rewards (metric `zero_variance_groups`); see `dead_share`."""
-    return _mean([has_equal_rewards(members) for members in _several(by_group(rewards, groups))])
-
-
-def _several(members: Mapping[int, list[T]]) -> list[list[T]]:
-    """The groups with more than one member."""
-    return [group for group in members.values() if len(group) > 1]
+    members = by_group(rewards, groups).values()
+    return _mean([has_equal_rewards(each) for each in members if len(each) > 1])
 
 
 def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
