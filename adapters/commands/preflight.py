@@ -98,7 +98,8 @@ def command(
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """
-    from adapters.training.models.places import loading_pytorch
+    from adapters.training.models.chat_templates import ChatTemplate
+    from adapters.training.models.places import check_model, loading_pytorch
     from adapters.training.runs.settings import TrainSettings
     from toolgym import registration
     from toolgym.commands.progress import Bars
@@ -110,6 +111,10 @@ def command(
     fields = TrainSettings.model_fields.keys() & context.params
     chosen = training_settings({name: context.params[name] for name in fields}, env_kwargs)
     registration.make(env_id, **chosen.training_kwargs)
+    if model is not None:
+        check_model(model)
+    if chat_template is not None:
+        ChatTemplate.named(chat_template)
     with loading_pytorch():
         from adapters.reference.preflight import preflight
         from adapters.training.runs.preparation import for_this_machine, prepare, use_threads
