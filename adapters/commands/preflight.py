@@ -100,8 +100,8 @@ def command(
     """
     from adapters.training.models.chat_templates import ChatTemplate
     from adapters.training.models.places import check_model, loading_pytorch
+    from adapters.training.runs.evaluations import separated
     from adapters.training.runs.settings import TrainSettings
-    from toolgym import registration
     from toolgym.commands.progress import Bars
 
     check_installed()
@@ -110,7 +110,7 @@ def command(
     env_kwargs = arguments_for(env_id, settings, **own, rewards=weights_of(rewards))
     fields = TrainSettings.model_fields.keys() & context.params
     chosen = training_settings({name: context.params[name] for name in fields}, env_kwargs)
-    registration.make(env_id, **chosen.training_kwargs)
+    chosen = separated(chosen)  # as training and evaluation will be
     if model is not None:
         check_model(model)
     if chat_template is not None:
@@ -180,6 +180,7 @@ _ROWS: Final = {
     "unfinished": "{unfinished:.1%}",
     "answered": "{answered:.1%}",
     "accuracy": "{accuracy:.1%}",
+    "held-out accuracy": "{held_out_accuracy:.1%}",
     "reward": "{reward:.3f} ({reward_min:.3f} to {reward_max:.3f}; {reward_std:.3f} within a task)",
     "groups in training": "{signal:.0%} differ in outcome, {live_groups:.0%} have right and wrong"
     " members",

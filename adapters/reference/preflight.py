@@ -216,7 +216,14 @@ def preflight(
             chunk = rollouts[start : start + batch]
             player.play(chunk, max_tokens=length, temperature=settings.temperature)
             advance(start + len(chunk), "")
-    playing = (time.time() - began) * batch / len(rollouts)
+    playing, right = (time.time() - began) * batch / len(rollouts), math.nan
+    if settings.evaluation_kwargs != settings.training_kwargs:
+        measured = settings.evaluation_kwargs
+        other = Player(model, tokenizer, settings.env_id, measured, engine=player.engine)
+        others = itertools.cycle(playable_tasks(other.env.tasks, _ENOUGH, settings.seed).ids)
+        held_out = [Rollout(next(others), 0, f"held-out-{n}") for n in range(_ENOUGH)]
+        other.play(held_out, max_tokens=length, temperature=settings.temperature)
+        right = sum(each.episode.correct for each in held_out if each.episode) / _ENOUGH
     player.engine.release()
     with torch.random.fork_rng():
         update_seconds = _update_seconds(settings, model, rollouts, batch)
@@ -240,6 +247,7 @@ def preflight(
         "signal": mixed_share(by_group(outcomes, groups).values(), settings.group_size),
         "live_groups": mixed_share(correct, settings.group_size),
         "group_size_advice": group_size_advice(correct),
+        "held_out_accuracy": right,
         "null_arguments": sum(map(bool, map(_NULL_ARGUMENT.search, calls))) / max(1, len(calls)),
         "entropy": -math.fsum(log_probs) / sampled if sampled else math.nan,
         **{
@@ -422,6 +430,7 @@ def _judged(
     texts = {
         **figures,
         "size": size,
+        "enough": _ENOUGH,
         "scored": scored,
         "example": example,
         "length": settings.max_completion_length,
@@ -489,6 +498,14 @@ def _judged(
             "None of {scored} rollouts is right (at most {bound:.1%} are, with 95% confidence), and"
             " reinforcement learning makes likelier only what a model does now and then.",
             learn if scored >= _ENOUGH else f"Play more rollouts: --tasks, --tries. {learn}",
+        ),
+        (
+            "held_out",
+            f.held_out_accuracy == 0 < f.accuracy,
+            f.held_out_accuracy < f.accuracy / 2,
+            "{held_out_accuracy:.1%} of {enough} rollouts of held-out tasks are right, and"
+            " {accuracy:.1%} of those of training tasks, which the model knows by heart.",
+            learn,
         ),
         (
             "live_groups",

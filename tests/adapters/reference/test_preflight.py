@@ -45,7 +45,8 @@ pytestmark = pytest.mark.torch
 NOTES = "trl-tests/Notes-v0"
 Pair = tuple[Any, Any]
 Script = Callable[[str, int], list[str]]
-"""Function from the id of a task and the number of a try to the turns of a model."""
+"""Function from the id of a task and the number of a try to the turns of a model; the number is -1
+for tasks that are held out."""
 
 
 def settings_for(**changes: Any) -> TrainSettings:
@@ -118,14 +119,18 @@ def played(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Report]
                 for rollout in rollouts:
                     self.env.reset(options={"task_id": rollout.task_id})
                     number = int(rollout.stream.rpartition("-")[2])
+                    if rollout.stream.startswith("held-out"):
+                        number = -1
                     with suppress(EnvironmentFault):
                         for text in script(rollout.task_id, number):
                             self.env.step(text)
                     if not self.env.episode.over:
                         rollout.unfinished = True
                         self.env.finish()
-                    ids, sampled = [5, 6, 7], {"mask": [1] * 3, "log_probs": [-0.1] * 3}
-                    rollout.tokens = Generation([3, 4], "", 8, ids, turns=[(0, 3)], **sampled)
+                    ids, entropy = [5, 6, 7], 0.1
+                    rollout.tokens = Generation(
+                        [3, 4], "", 8, ids, [1] * 3, [-entropy] * 3, [(0, 3)]
+                    )
                     rollout.episode = EpisodeRecord.of(self.env.episode, NOTES)
                     rollout.reward = rollout.episode.score
 
@@ -227,6 +232,26 @@ def test_a_model_that_is_never_right_is_refused_with_the_bound_on_its_success(
     monkeypatch.setattr(module, "_SMALL", 0)  # as for a pretrained model
     assert "begin with easier tasks" in words(played(never), "accuracy")
     assert "docs/own-database.md" not in words(played(never), "accuracy")
+
+
+def test_a_model_that_knows_its_training_tasks_by_heart_is_refused(
+    played: Callable[..., Report],
+) -> None:
+    apart = {"evaluation_env_kwargs": {"step_limit": 5}}
+
+    def by_heart(task: str, number: int) -> list[str]:
+        return right(task) if number % 2 and number > 0 else wrong(task)
+
+    def partly(task: str, number: int) -> list[str]:
+        is_known = number % 2 if number >= 0 else task == "note-0"
+        return right(task) if is_known else wrong(task)
+
+    none, few = played(by_heart, **apart), played(partly, **apart)
+
+    assert levels(none) == {"held_out": "no-go"}
+    assert "0.0% of 64 rollouts of held-out tasks are right" in words(none, "held_out")
+    assert levels(few) == {"held_out": "warn"}
+    assert levels(played(by_heart)) == {}  # nothing is held out
 
 
 @pytest.mark.parametrize(
@@ -446,7 +471,7 @@ def test_a_checkpoint_brings_the_settings_of_its_run(checkpoint: Path) -> None:
     assert (other.group_size, other.env_kwargs["parsing"]) == (4, "lenient")
     assert training_settings({"env_id": NOTES}, {}).trainer == "trl"
     shown = on_command_line(NOTES, "--model", checkpoint, "--quiet")
-    assert shown.exit_code == 1, shown.output
+    assert shown.stdout, shown.stderr
     assert "no-go: room. 8 of 8 rollouts of the expert do not fit into 16 tokens" in shown.stdout
     assert shown.stdout.splitlines()[-1] == "NO-GO"
 

@@ -47,7 +47,7 @@ def test_the_engine_leaves_room_for_the_activations_that_an_update_keeps(
     """The estimate is compared with the tensors that autograd saves."""
     kept, expected = [], []
     for layers in (2, 4):
-        sizes = {"hidden_size": 128, "intermediate_size": 384, "head_dim": 32}
+        sizes: dict[str, Any] = {"hidden_size": 128, "intermediate_size": 384, "head_dim": 32}
         model = random_model(
             family, getattr(torch, dtype), **{**sizes, "num_hidden_layers": layers}
         )
