@@ -229,7 +229,6 @@ def preflight(
         update_seconds = _update_seconds(settings, model, rollouts, batch)
 
     rewards, groups = [each.reward for each in rollouts], [each.group for each in rollouts]
-    scored = [reward for reward in rewards if math.isfinite(reward)]
     episodes = [each.episode for each in rollouts]
     outcomes = [each.outcome if each is not None else None for each in episodes]
     correct = [
@@ -243,7 +242,6 @@ def preflight(
         "tasks": len(task_ids),
         "tries": tries,
         **batch_metrics([each.figures for each in rollouts], rewards, groups),
-        "reward_min": min(scored, default=math.nan),
         "signal": mixed_share(by_group(outcomes, groups).values(), settings.group_size),
         "live_groups": mixed_share(correct, settings.group_size),
         "group_size_advice": group_size_advice(correct),
@@ -293,14 +291,12 @@ def expert_findings(
     tokenizer: PreTrainedTokenizerBase,
     room: int,
 ) -> Iterator[Finding]:
-    """Check that transcripts of the expert come back from their tokens, and fit.
+    """Check that transcripts of the expert, if there is one, come back from their tokens and fit.
 
     Args:
         room: Maximum tokens of a rollout after its prompt.
     """
     if type(env).expert is ToolEnv.expert:
-        reason = "The environment has no expert, whose transcripts would test the chat template."
-        yield Finding("round_trip", "warn", reason, "Write the method `expert` of its class.")
         return
     seed, kwargs = settings.seed, settings.training_kwargs
     stop, lengths = stop_ids(model, tokenizer), list[int]()
@@ -424,8 +420,6 @@ def _judged(
             " other questions take a pretrained model with --model."
         )
     is_read = f.validity >= 0.5
-    is_same = f.reward_max - f.reward_min < 1e-8
-    is_mixed = scored > 0 and f.accuracy > 0 and not is_same and size > 1
     is_rare = f.live_groups < 0.1 and f.accuracy < 0.5
     texts = {
         **figures,
@@ -485,16 +479,9 @@ def _judged(
             "Raise --step-limit. " + imitate,
         ),
         (
-            "same_rewards",
-            is_same,
-            False,
-            "Every rollout earned {reward:.3g}, so no gradient tells them apart.",
-            learn,
-        ),
-        (
             "accuracy",
-            f.accuracy == 0 and not is_same and scored >= _ENOUGH,
-            f.accuracy == 0 and not is_same,
+            is_read and f.accuracy == 0 and scored >= _ENOUGH,
+            is_read and f.accuracy == 0,
             "None of {scored} rollouts is right (at most {bound:.1%} are, with 95% confidence), and"
             " reinforcement learning makes likelier only what a model does now and then.",
             learn if scored >= _ENOUGH else f"Play more rollouts: --tasks, --tries. {learn}",
@@ -504,16 +491,18 @@ def _judged(
             f.held_out_accuracy == 0 < f.accuracy,
             f.held_out_accuracy < f.accuracy / 2,
             "{held_out_accuracy:.1%} of {enough} rollouts of held-out tasks are right, and"
-            " {accuracy:.1%} of those of training tasks, which the model knows by heart.",
+            " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",
             learn,
         ),
         (
             "live_groups",
-            is_mixed and (f.signal < 0.1 or (is_rare and f.unfinished > 0.25)),
-            is_mixed and f.live_groups < 0.5,
+            is_read
+            and size > 1
+            and (f.signal < 0.1 or (is_rare and f.accuracy > 0 and f.unfinished > 0.25)),
+            size > 1 and f.accuracy > 0 and f.live_groups < 0.5,
             "{live_groups:.0%} of groups of {size} have right and wrong members, and in"
             " {signal:.0%} the outcomes differ; {accuracy:.1%} of the rollouts are right.",
-            f"{f.group_size_advice} {learn}",
+            learn if is_rare else f.group_size_advice,
         ),
         (
             "entropy",

@@ -110,7 +110,10 @@ def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
     for size, share in shares.items():
         if share >= _WANTED:
             return f"Groups of {size} would do: {share:.0%} have right and wrong members."
-    return f"Groups of {size} would not do: {share:.0%} have right and wrong members."
+    return (
+        f"Groups of {size} would not do: {share:.0%} have right and wrong members. Take larger"
+        " groups, or tasks of another hardness."
+    )
 
 
 def _mean(values: Sequence[float]) -> float:
