@@ -181,7 +181,7 @@ _ROWS: Final = {
     "answered": "{answered:.1%}",
     "accuracy": "{accuracy:.1%}",
     "held-out accuracy": "{held_out_accuracy:.1%}",
-    "reward": "{reward:.3f} (best {reward_max:.3f}; standard deviation {reward_std:.3f} within a task)",
+    "reward": "{reward:.3f} (best {reward_max:.3f}; deviation {reward_std:.3f} within a task)",
     "groups in training": "{signal:.0%} differ in outcome, {live_groups:.0%} have right and wrong"
     " members",
     "group size": "{group_size_advice}",
