@@ -210,13 +210,13 @@ def preflight(
         for group, task_id in enumerate(task_ids)
         for number in range(tries)
     ]
-    began = time.time()
+    began = time.monotonic()
     with watch.phase("preflight", len(rollouts)) as advance:
         for start in range(0, len(rollouts), batch):
             chunk = rollouts[start : start + batch]
             player.play(chunk, max_tokens=length, temperature=settings.temperature)
             advance(start + len(chunk), "")
-    playing, right = (time.time() - began) * batch / len(rollouts), math.nan
+    playing, right = (time.monotonic() - began) * batch / len(rollouts), math.nan
     if settings.evaluation_kwargs != settings.training_kwargs:
         measured = settings.evaluation_kwargs
         other = Player(model, tokenizer, settings.env_id, measured, engine=player.engine)
@@ -358,14 +358,14 @@ def _update_seconds(
         return math.nan
     was_training = model.training
     model.train(False)
+    if has_checkpointing(settings):
+        make_ready(model, settings.dtype, gradient_checkpointing=True)
     config = adapter_config(settings)
     adapter = None if config is None else Adapter(model, config)
     try:
         reference = copy.deepcopy(model) if adapter is None else None
-        if has_checkpointing(settings):
-            make_ready(model, settings.dtype, gradient_checkpointing=True)
         trained = (parameter for parameter in model.parameters() if parameter.requires_grad)
-        tokens, began = settings.trainer_options.get("tokens_per_pass", 8192), time.time()
+        tokens, began = settings.trainer_options.get("tokens_per_pass", 8192), time.monotonic()
         with closing(MasterAdamW(trained)) as optimizer:
             for part in passes(texts, tokens, model):
                 log_probs, _ = token_log_probs(
@@ -377,7 +377,7 @@ def _update_seconds(
                 optimizer.step(0.0, norm, 1.0)
             float(norm)  # waits for the GPU
         del reference
-        return (time.time() - began) * batch / len(texts)
+        return (time.monotonic() - began) * batch / len(texts)
     except torch.OutOfMemoryError:
         return math.nan
     finally:

@@ -311,7 +311,9 @@ def test_model_and_random_state_are_left_as_they_were(pair: Pair) -> None:
     state, names = torch.random.get_rng_state(), [name for name, _ in model.named_modules()]
     reports = []
     for lora in (False, True, False):
-        settings = settings_for(lora=lora, trainer="reference", max_completion_length=80)
+        options = {"gradient_checkpointing": True} if lora else {}
+        own = {"trainer": "reference", "trainer_options": options, "max_completion_length": 80}
+        settings = settings_for(lora=lora, **own)
         reports.append(preflight(settings, model.train(), tokenizer, NoProgress(), tasks=1))
 
     assert model.training
