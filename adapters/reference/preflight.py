@@ -410,10 +410,9 @@ def _judged(
             f" or give the column the feature type Json(). {calls}"
         )
     learn = "Train longer on demonstrations, begin with easier tasks, or take a better model."
-    if f.accuracy > 0.5:
-        learn = "Take harder tasks."
-    elif is_small:
-        learn = (
+    general = "Train on more tasks of more kinds, with fewer --sft-steps."
+    if is_small:
+        learn = general = (
             "A model that was trained from nothing knows no word that it was not trained on. It"
             " learns from thousands of questions that differ in their values only, with more"
             " --demonstrations and --sft-steps: docs/own-database.md shows how to write them. For"
@@ -492,7 +491,7 @@ def _judged(
             f.held_out_accuracy < f.accuracy / 2,
             "{held_out_accuracy:.1%} of {enough} rollouts of held-out tasks are right, and"
             " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",
-            learn,
+            general,
         ),
         (
             "live_groups",
