@@ -419,6 +419,7 @@ def _judged(
             " other questions take a pretrained model with --model."
         )
     is_read = f.validity >= 0.5
+    is_mixed = is_read and size > 1 and f.accuracy > 0
     is_rare = f.live_groups < 0.1 and f.accuracy < 0.5
     texts = {
         **figures,
@@ -495,10 +496,8 @@ def _judged(
         ),
         (
             "live_groups",
-            is_read
-            and size > 1
-            and (f.signal < 0.1 or (is_rare and f.accuracy > 0 and f.unfinished > 0.25)),
-            size > 1 and f.accuracy > 0 and f.live_groups < 0.5,
+            is_mixed and (f.signal < 0.1 or (is_rare and f.unfinished > 0.25)),
+            is_mixed and f.live_groups < 0.5,
             "{live_groups:.0%} of groups of {size} have right and wrong members, and in"
             " {signal:.0%} the outcomes differ; {accuracy:.1%} of the rollouts are right.",
             learn if is_rare else f.group_size_advice,
