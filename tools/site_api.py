@@ -56,7 +56,11 @@ PAGES: dict[str, tuple[str, ...]] = {
         "adapters.training.guards.config.Action",
         "adapters.training.guards.fault_limit.TrainingStopped",
     ),
-    "adapters.training.preflight": ("adapters.training.preflight",),
+    "adapters.reference.preflight": (
+        "adapters.reference.preflight.preflight",
+        "adapters.reference.preflight.Report",
+        "adapters.reference.preflight.Finding",
+    ),
     "adapters.training.runs": (
         "adapters.training.settings.TrainSettings",
         "adapters.training.settings.resolve",

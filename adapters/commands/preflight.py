@@ -1,132 +1,65 @@
-"""`toolgym preflight`: can this model learn in this environment, before any GPU hour is spent?
+"""`toolgym preflight`: check whether a model can learn in an environment before training it.
 
-The figures go to stdout, as a table or as one JSON object, then the findings with what to change,
-and last the verdict. `toolgym train` makes the same check before GRPO.
+The figures and the verdict go to stdout, as a table or as one JSON object. `toolgym train` makes
+the same check before GRPO.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from adapters.commands.train import (
-    TRAINERS,
+    DataSet,
     check_installed,
-    default_data_set,
-    refuse_unknown,
-    weights_of,
+    pairs_option,
+    settings_from,
+    with_options,
 )
 from toolgym.commands import (
     AsJson,
     EnvId,
     Quiet,
-    Settings,
     StepLimit,
-    arguments_for,
-    parameters_of,
     print_json,
     print_table,
     say,
+    settings_of,
 )
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from adapters.training.preflight.judge import Report
-    from adapters.training.runs.progress import ProgressListener
+    from adapters.reference.preflight import Report
     from adapters.training.settings import TrainSettings
-    from toolgym.runs.run import Run
 
-NO_GO: Final = 1
-
-Number = int | None
-Text = str | None
-
-
-def _option(help_text: str, **more: Any) -> Any:
-    return typer.Option(help=help_text, **more)
-
-
-Model = Annotated[
-    Text,
-    _option(
-        "Chat model: a folder or a hub id (default: the tiny model after its supervised steps).",
-    ),
-]
-Template = Annotated[
-    Text,
-    _option(
-        "Chat template instead of the model's: hermes, chatml, or a Jinja file.",
-    ),
-]
-Dataset = Annotated[
-    Text,
-    _option(
-        'Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model that'
-        ' of the checkpoint, or "bundled").',
-    ),
-]
-Split = Annotated[Text, _option("Split of the training tasks (default: train).")]
-Parsing = Annotated[
-    Text,
-    _option("lenient (repairs malformed calls) or strict."),
-]
-Rewards = Annotated[Text, _option('Reward weights as JSON, such as {"partial": 0.3}.')]
-Tasks = Annotated[int, _option("Number of training tasks to play.", min=1)]
-Tries = Annotated[int, _option("Rollouts per task.", min=2)]
-GroupSize = Annotated[Number, _option("Rollouts per task in training (default: 8).")]
-Prompts = Annotated[Number, _option("Tasks per training step (default: 4).")]
-Temperature = Annotated[float | None, _option("Sampling temperature of rollouts (default: 1.0).")]
-MaxCompletion = Annotated[Number, _option("Maximum tokens per rollout, including tool results.")]
-SftSteps = Annotated[
-    Number, _option("Supervised steps of the tiny model before the check (default: 1200).")
-]
-Demos = Annotated[
-    Number, _option("Number of demonstrations for the supervised steps (default: 4800).")
-]
-Trainer = Annotated[
-    Text,
-    _option(
-        f"Trainer: {' or '.join(TRAINERS)} (default: {TRAINERS[0]}).",
-    ),
-]
-Seed = Annotated[Number, _option("Random seed (default: 0).", min=0)]
+SETTINGS: Final = (
+    *("model", "chat_template", "split", "group_size", "max_completion_length", "temperature"),
+    *("trainer", "sft_steps", "demonstrations", "seed"),
+)
+"""The settings that are options."""
+OPTIONS: Final[Mapping[str, Any]] = {
+    "dataset": DataSet,
+    "step_limit": StepLimit,
+    "env_kwargs": pairs_option("--set", "Argument of the environment, such as match=spider"),
+    "tasks": Annotated[
+        int | None, typer.Option(help="Number of training tasks to play (default: 16).", min=1)
+    ],
+    "tries": Annotated[int | None, typer.Option(help="Rollouts per task (default: 8).", min=2)],
+    "as_json": AsJson,
+    "quiet": Quiet,
+}
 
 
-def command(
-    context: typer.Context,
-    env_id: EnvId,
-    model: Model = None,
-    chat_template: Template = None,
-    dataset: Dataset = None,
-    split: Split = None,
-    step_limit: StepLimit = None,
-    parsing: Parsing = None,
-    rewards: Rewards = None,
-    settings: Settings = None,
-    tasks: Tasks = 16,
-    tries: Tries = 8,
-    group_size: GroupSize = None,
-    prompts: Prompts = None,
-    temperature: Temperature = None,
-    max_completion_length: MaxCompletion = None,
-    sft_steps: SftSteps = None,
-    demos: Demos = None,
-    trainer: Trainer = None,
-    seed: Seed = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-) -> None:
+@with_options({"Options": SETTINGS}, {"Options": OPTIONS})
+def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
     """Check whether a model can learn before training it.
 
-    Transcripts of the expert show whether chat template and parser fit together. A sample of
-    rollouts shows whether the model's calls can be read, whether rollouts of one task differ, and
-    what a training step costs. Settings that are not given come from the run of the checkpoint, or
-    are the defaults of `toolgym train`. The exit status is 0 for go and 1 for no-go.
+    The command checks tools and chat template, plays rollouts of training tasks, and makes an
+    update with a learning rate of 0. Settings that are not given come from the run of the
+    checkpoint, or are the defaults of `toolgym train`. The exit status is 0 for go and 1 for no-go.
 
     Example:
         toolgym preflight sqlgym/Explore-v0
@@ -134,179 +67,96 @@ def command(
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """
-    check_installed()
-    options = {k: v for k, v in context.params.items() if k not in _OF_THE_LOOK}
-    chosen = training_settings(**_settings_arguments(options))
-    report = look(chosen, tasks, tries, quiet)
-    (print_object if as_json else print_results)(report, chosen)
-    if not report.go:
-        raise typer.Exit(NO_GO)
-
-
-_OF_THE_LOOK: Final = ("tasks", "tries", "as_json", "quiet")
-
-
-def _settings_arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The options as arguments of `training_settings`."""
-    env_id, model = options.pop("env_id"), options.pop("model")
-    refuse_unknown("--trainer", options["trainer"], TRAINERS)
-    env_options = {name: options.pop(name) for name in ("dataset", "step_limit", "parsing")}
-    env_options["rewards"] = weights_of(options.pop("rewards"))
-    env_kwargs = arguments_for(env_id, options.pop("settings"), **env_options)
-    options["demonstrations"] = options.pop("demos")
-    chosen = {name: value for name, value in options.items() if value is not None}
-    return {"env_id": env_id, "model": model, "given": chosen, "env_kwargs": env_kwargs}
-
-
-def training_settings(
-    env_id: str, model: str | None, given: dict[str, Any], env_kwargs: dict[str, Any]
-) -> TrainSettings:
-    """The settings of the training that is to come.
-
-    Args:
-        model: A path or hub id; None is the tiny model.
-        given: Fields that were asked for.
-        env_kwargs: Arguments of the environment that were asked for.
-
-    Raises:
-        ConfigurationError: A value is out of range.
-    """
-    from adapters.training.settings import resolve
-
-    run = run_of(model, env_id)
-    before = run.config["settings"] if run is not None else {}
-    inherited = {key: before[key] for key in _INHERITED if key in before}
-    accepted, _ = parameters_of(env_id)
-    arguments_for(env_id, split=given.get("split"))  # refuses one that it does not take
-    kwargs = {**inherited.pop("env_kwargs", {}), **env_kwargs}
-    if "dataset" in accepted and "dataset" not in kwargs:
-        kwargs["dataset"] = default_data_set(env_id, model)
-    settings = resolve(env_id, model=model, **{**inherited, **given}, env_kwargs=kwargs)
-    if "split" in accepted or "split" in given:
-        return settings
-    return settings.model_copy(update={"split": None, "eval_split": None})
-
-
-_INHERITED: Final = (
-    *("env_kwargs", "split", "eval_split", "separation", "group_size", "prompts"),
-    *("temperature", "max_completion_length", "seed", "trainer", "trainer_options"),
-    *("dtype", "lora", "lora_rank", "lora_alpha", "lora_targets"),
-)
-
-
-def run_of(model: str | None, env_id: str) -> Run | None:
-    """The run of this environment in whose `checkpoints` the model lies; None if there is none."""
-    from toolgym.runs.run import Run
-
-    folder = Path(model).expanduser() if model is not None else Path()
-    place = folder.resolve().parent
-    if place.name != "checkpoints" or not (place.parent / "config.json").is_file():
-        return None
-    run = Run.open(place.parent)
-    settings = run.config.get("settings")
-    return run if isinstance(settings, dict) and settings.get("env_id") == env_id else None
-
-
-def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report:
-    """Load or build the model, and look at it.
-
-    Raises:
-        ConfigurationError: Model, chat template or environment cannot be had, which is found out
-            before PyTorch is loaded.
-    """
     from adapters.training.models.chat_templates import ChatTemplate
     from adapters.training.models.places import check_model, loading_pytorch
-    from toolgym import registration
+    from adapters.training.runs.evaluations import separated
     from toolgym.commands.progress import Bars
 
+    check_installed()
+    own = ("tasks", "tries", "as_json", "quiet")
+    given = {name: v for name, v in options.items() if v is not None and name not in own}
+    given["env_kwargs"] = settings_of(given.get("env_kwargs"))
+    settings = separated(training_settings(env_id, given))  # as training and evaluation will be
     if not settings.is_tiny:
         check_model(settings.model)
     if settings.chat_template is not None:
         ChatTemplate.named(settings.chat_template)
-    registration.make(settings.env_id, **settings.training_kwargs)
     with loading_pytorch():
-        from adapters.commands.train_run import needs_of
-        from adapters.training.preflight.run import Scope, preflight
-        from adapters.training.runs.preparation import for_this_machine, use_threads
+        from adapters.reference.preflight import preflight
+        from adapters.training.runs.preparation import for_this_machine, prepare, use_threads
         from adapters.training.runs.progress import NoProgress
+        from toolgym.runs.run import Run
 
-    watch: ProgressListener = NoProgress() if quiet else Bars()
+    watch = NoProgress() if options["quiet"] else Bars()
     use_threads(settings)
     settings = for_this_machine(settings)
-    model, tokenizer = _model(settings, watch)
-    scope = Scope(tasks=tasks, tries=tries)
-    return preflight(
-        settings, model, tokenizer, watch, scope=scope, needs=needs_of(settings.trainer)
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = Run.create(Path(folder) / "run", {"settings": settings.model_dump(mode="json")})
+        prepared = prepare(settings, run, watch)
+    tasks, tries = options["tasks"] or 16, options["tries"] or 8
+    report = preflight(settings, *prepared, watch, tasks=tasks, tries=tries)
+    if options["as_json"]:
+        about = settings.model_dump(include={"env_id", "model", "chat_template"}, exclude_none=True)
+        print_json({**report.to_json(), **about, "env_kwargs": settings.training_kwargs})
+    else:
+        _print_report(report)
+    if not report.go:
+        raise typer.Exit(1)
 
 
-def _model(
-    settings: TrainSettings, watch: ProgressListener
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    from adapters.training.models.chat_policy import load_model
-    from adapters.training.runs.preparation import prepare
+def training_settings(env_id: str, given: Mapping[str, Any]) -> TrainSettings:
+    """The settings of the training to come.
+
+    Args:
+        given: Settings by name. If `model` is a checkpoint in a run folder of this environment, the
+            others are those of the run.
+
+    Raises:
+        ConfigurationError: A setting is unknown or out of range.
+    """
     from toolgym.runs.run import Run
 
-    if not settings.is_tiny:
-        template = settings.chat_template
-        how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
-        return load_model(settings.model, **how, chat_template=template)
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run.create(Path(folder) / "run", {"settings": settings.model_dump()})
-        return prepare(settings, run, watch)
+    model, inherited = given.get("model"), dict[str, Any]()
+    folder = Path(model or "").expanduser().resolve().parent
+    if model and folder.name == "checkpoints" and (folder.parent / "config.json").is_file():
+        saved = Run.open(folder.parent).config.get("settings") or {}
+        if saved.get("env_id") == env_id:
+            own = ("model", "chat_template", "steps", "eval_every")  # of the finished training
+            inherited = {k: v for k, v in saved.items() if k not in own and k[:4] != "sft_"}
+    if model:
+        inherited["sft_steps"] = 0
+    layers = [("the run", inherited), ("", {**given, "env_id": env_id})]
+    return settings_from(layers)[0]
 
 
-def print_object(report: Report, settings: TrainSettings) -> None:
-    """One JSON object: verdict, findings, figures, and of what."""
-    about: dict[str, Any] = {"env_id": settings.env_id, "model": settings.model}
-    if settings.chat_template is not None:
-        about["chat_template"] = settings.chat_template
-    about["env_kwargs"] = settings.training_kwargs
-    print_json({**report.to_json(), **about})
+_ROWS: Final = {
+    "rollouts": "{rollouts:.0f}: {tries} of {tasks} tasks",
+    "validity": "{validity:.1%} of the turns",
+    "tool failures": "{tool_failures:.1%} of the calls",
+    "null arguments": "{null_arguments:.1%} of the calls",
+    "repairs": "{repairs_per_call:.2f} per call",
+    "unfinished": "{unfinished:.1%}",
+    "answered": "{answered:.1%}",
+    "accuracy": "{accuracy:.1%}",
+    "held-out accuracy": "{held_out_accuracy:.1%}",
+    "reward": "{reward:.3f} (best {reward_max:.3f}; deviation {reward_std:.3f} within a task)",
+    "groups in training": "{signal:.0%} differ in outcome, {live_groups:.0%} have right and wrong"
+    " members",
+    "group size": "{group_size_advice}",
+    "entropy": "{entropy:.3f} nats per token",
+    "seconds per step": "{seconds_per_step:.2f} ({rollout_seconds:.2f} for rollouts)",
+    "memory": "{peak_memory:.0f} MiB at the peak",
+}
 
 
-def print_results(report: Report, settings: TrainSettings) -> None:
-    """The figures as a table, what is wrong, and the verdict."""
+def _print_report(report: Report) -> None:
+    """Print the figures as a table, the findings, and the verdict."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, text in _rows(report.figures, settings):
-        table.add_row(name, text)
-    if report.figures.get("rollouts"):
-        print_table(table)
-    for finding in report.findings:
-        say(f"\n{finding.level}: {finding.check}. {finding.reason}\n  {finding.advice}")
-    warnings = sum(finding.level == "warn" for finding in report.findings)
-    stops = len(report.findings) - warnings
-    counted = f"{stops} reason{'s' * (stops != 1)}, " if stops else ""
-    say(f"\n{report.verdict.upper()}  ({counted}{warnings} warning{'s' * (warnings != 1)})")
-
-
-def _rows(figures: Mapping[str, Any], settings: TrainSettings) -> Iterator[tuple[str, str]]:
-    """The figures as a person reads them."""
-    if not figures.get("rollouts"):
-        return
-    size = settings.group_size
-    yield "rollouts", f"{figures['rollouts']:.0f}: {figures['tries']} at {figures['tasks']} tasks"
-    for name in ("validity", "tool_failures", "null_arguments", "answered", "unfinished"):
-        yield name.replace("_", " "), _share(figures[name])
-    written = ", ".join(f"{count} {name}" for name, count in figures["call_formats"].items())
-    yield "call format", f"{figures['template_format']} in the template; turns: {written or 'none'}"
-    yield "repairs per call", f"{figures['repairs_per_call']:.2f}"
-    yield "accuracy", _share(figures["accuracy"])
-    low, high = figures["reward_min"], figures["reward_max"]
-    spread = f"{figures['reward_std']:.3f} within a task"
-    yield "reward", f"{figures['reward']:.3f} ({low:.3f} to {high:.3f}; {spread})"
-    yield "entropy", f"{figures['entropy']:.3f} nats per token"
-    for title, key in (("groups with signal", "signal"), ("right and wrong", "live_groups")):
-        shares = (f"{_share(share)} of {k}" for k, share in figures[key].items())
-        yield title, ", ".join(shares)
-    yield "group size", f"{size} is set. {figures['group_size_advice']}"
-    parts = f"{figures['rollout_seconds']:.2f} playing, {figures['update_seconds']:.2f} learning"
-    yield "seconds per step", f"{figures['seconds_per_step']:.2f} ({parts})"
-    if "memory_needed" in figures:
-        yield "memory", f"{figures['memory_needed'] / 1e9:.1f} GB by arithmetic"
-
-
-def _share(value: float) -> str:
-    return f"{value:.1%}"
+    for title, text in _ROWS.items() if report.figures else ():
+        table.add_row(title, text.format_map(report.figures))
+    print_table(table)
+    for each in report.findings:
+        say(f"\n{each.level}: {each.check}. {each.reason}\n  {each.advice}")
+    say(f"\n{report.verdict.upper()}")

@@ -12,6 +12,7 @@ are the help texts.
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import inspect
 import json
@@ -97,7 +98,8 @@ DataSet = Annotated[
 ]
 
 
-def _pairs(option: str, help_text: str) -> Any:
+def pairs_option(option: str, help_text: str) -> Any:
+    """An option that takes NAME=VALUE and may be repeated."""
     made = typer.Option(option, metavar="NAME=VALUE", help=f"{help_text}; may be repeated.")
     return Annotated[list[str] | None, made]
 
@@ -106,10 +108,12 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Environment": {
         "dataset": DataSet,
         "step_limit": StepLimit,
-        "env_kwargs": _pairs("--set", "Argument of the environment, such as match=spider"),
-        "eval_env_kwargs": _pairs("--eval-set", "Argument of the environment in evaluations only"),
+        "env_kwargs": pairs_option("--set", "Argument of the environment, such as match=spider"),
+        "eval_env_kwargs": pairs_option(
+            "--eval-set", "Argument of evaluations' environment only"
+        ),
     },
-    "Reinforcement learning": {"trl": _pairs("--trl", "Argument of TRL's GRPOConfig")},
+    "Reinforcement learning": {"trl": pairs_option("--trl", "Argument of TRL's GRPOConfig")},
     "Run": {
         "out": Annotated[
             Path | None, typer.Option(help="Run folder (default: runs/NAME-001, and so on).")
@@ -157,23 +161,37 @@ def _option_for(name: str) -> Any:
     return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 
 
-def with_options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function of `context`, `env_id` and options the options of every setting."""
-    keyword, parameters = inspect.Parameter.KEYWORD_ONLY, []
-    for section, names in SECTIONS.items():
-        options = {**OWN_OPTIONS.get(section, {}), **{name: _option_for(name) for name in names}}
-        for name, option in options.items():
-            kind, made = get_args(option)
-            made.rich_help_panel = section
-            default = False if kind is bool else None
-            parameters.append(inspect.Parameter(name, keyword, default=default, annotation=option))
-    first = list(inspect.signature(function, eval_str=True).parameters.values())[:2]
-    function.__signature__ = inspect.Signature([*first, *parameters])  # type: ignore[attr-defined]
-    function.__annotations__ = {each.name: each.annotation for each in [*first, *parameters]}
-    return function
+def with_options(
+    sections: Mapping[str, tuple[str, ...]], own: Mapping[str, Mapping[str, Any]]
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a function of `context`, an environment id and options the options of settings.
+
+    Args:
+        sections: Names of settings, by section of the help text.
+        own: Other options by name, by section; they precede the settings.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        parameters = list(inspect.signature(function, eval_str=True).parameters.values())[:2]
+        for section in {**own, **sections}:
+            options = {name: _option_for(name) for name in sections.get(section, ())}
+            for name, option in {**own.get(section, {}), **options}.items():
+                kind, made = get_args(option)
+                made = copy.copy(made)
+                made.rich_help_panel = section
+                keyword, default = inspect.Parameter.KEYWORD_ONLY, False if kind is bool else None
+                kind = Annotated[kind, made]
+                parameters.append(
+                    inspect.Parameter(name, keyword, default=default, annotation=kind)
+                )
+        function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        function.__annotations__ = {each.name: each.annotation for each in parameters}
+        return function
+
+    return decorate
 
 
-@with_options
+@with_options(SECTIONS, OWN_OPTIONS)
 def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> None:
     """Train a model to use tools, and measure what it learned.
 
@@ -354,7 +372,7 @@ def settings_from(
     sources.pop("env_id")
     _add_places(env_id, values)
     settings = resolve(env_id, **values)
-    if "split" not in values:
+    if values.get("split") is None:
         settings = settings.model_copy(update={"split": None, "eval_split": None})
     return settings, sources
 
@@ -373,7 +391,7 @@ def _add_places(env_id: str, values: dict[str, Any]) -> None:
         takes_splits = "split" in values or _takes_splits(env_id, env_kwargs)
     if takes_splits:
         values.setdefault("split", "train")
-    elif "split" in values:
+    elif values.get("split") is not None:
         raise ConfigurationError(f"{env_id} has no splits: leave out --split.")
 
 

@@ -19,19 +19,15 @@ from typing import Any, Final
 
 import typer
 from rich.table import Table
-from transformers import AutoConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.chat import check_template
 from adapters.reference.checkpoint import Checkpoints
 from adapters.reference.evaluation import BatchPlay
+from adapters.reference.preflight import REPORT, NoGo, before_training
 from adapters.reference.processes import Processes
 from adapters.reference.train import ReferenceTrainer
 from adapters.training.guards.fault_limit import TrainingStopped
 from adapters.training.models.low_rank import Adapter
-from adapters.training.models.published import place_of
-from adapters.training.preflight.chat_format import Needs
-from adapters.training.preflight.memory import check_dtype, check_memory, memory_needs
-from adapters.training.preflight.run import REPORT, NoGo, before_training
 from adapters.training.runs import phases
 from adapters.training.runs.evaluations import Evaluation, evaluations, played_with
 from adapters.training.runs.preparation import (
@@ -50,9 +46,7 @@ from toolgym.commands import (
     say,
 )
 from toolgym.commands.progress import Bars
-from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
-from toolgym.generation import check_model
 from toolgym.records import EpisodeRecord
 from toolgym.report import write_report
 from toolgym.report.page import FILE
@@ -94,7 +88,6 @@ def new_run(
     is_wanted = settings.eval_every
     settings, division = divided_if_possible(settings, planned, given)
     check_trainer(settings)
-    needed = tell_memory(settings)
     record = _record(settings, planned)
     config = {
         "env_id": settings.env_id,
@@ -119,9 +112,6 @@ def new_run(
     elif is_wanted:
         told = f"It is not measured while it trains: {planned[0].source} has too few tasks for it."
         say(told, err=err)
-    say(needed, nl=bool(needed), err=err)
-    for finding in check_dtype(settings.dtype):
-        say(f"{finding.reason} {finding.advice}", err=err)
     wanted = folder or next_folder(settings.env_id)
     missing = [place for place in (wanted, *wanted.parents) if not place.exists()]
     run = Run.create(wanted, config)
@@ -164,31 +154,6 @@ def has_begun(run: Run) -> bool:
     """Whether a run holds anything beyond its settings."""
     names = (METRICS, ROLLOUTS, REPORT, run.checkpoints.name)
     return any((run.path / name).exists() for name in names)
-
-
-def tell_memory(settings: TrainSettings) -> str:
-    """What the training needs in memory, by arithmetic; empty where that cannot be told.
-
-    Raises:
-        ConfigurationError: The machine has less than the weights and their optimizer take; without
-            the preflight that is only told.
-    """
-    if settings.is_tiny or settings.trainer != "reference":
-        return ""
-    place = place_of(settings.model)
-    try:
-        config = AutoConfig.from_pretrained(str(Path(place).expanduser()))
-    except (OSError, ValueError):
-        return ""  # whoever loads the model says it better
-    needed = memory_needs(settings, config)
-    if needed is None:
-        return ""
-    for finding in check_memory(needed):
-        told = f"{finding.reason} {finding.advice}"
-        if finding.level == "no-go" and settings.preflight:
-            raise ConfigurationError(f"{told} (--no-preflight tries it all the same.)")
-        return told
-    return needed.sentence()
 
 
 def old_run(
@@ -406,8 +371,7 @@ def look(
     Raises:
         NoGo: It cannot.
     """
-    needs = needs_of(settings.trainer)
-    report = before_training(run, settings, model, tokenizer, watch, needs=needs)
+    report = before_training(run, settings, model, tokenizer, watch)
     for finding in report.findings if report is not None else ():
         say(f"Preflight, {finding.check}: {finding.reason} {finding.advice}", err=True)
 
@@ -438,23 +402,6 @@ def results(summary: dict[str, Any]) -> Table:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
-
-
-def needs_of(trainer: str) -> Needs:
-    """The function that raises `ConfigurationError` if a trainer cannot use a model.
-
-    Both trainers append results to the tokens that were sampled, so both check the chat template.
-    The reference trainer checks the model as well; with TRL, a model whose KV cache cannot be used
-    generates one rollout after another.
-    """
-    return _of_the_reference if trainer == "reference" else check_template
-
-
-def _of_the_reference(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]
-) -> None:
-    check_model(model)
-    check_template(model, tokenizer, env)
 
 
 def train_with_reference(job: phases.Grpo) -> None:

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.chat import check_template
 from adapters.reference.play import Player, Rollout
-from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
+from adapters.training.models.memory_needs import bytes_of_rollout
 from adapters.training.models.released_memory import release_memory
 from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn
 from adapters.training.settings import TrainSettings
@@ -88,13 +88,13 @@ def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
     The estimate assumes prompts of twice the length of the first one, and tool results as long as
     turns. On CUDA the engine measures how many fit.
     """
-    shape = shape_of(player.model.config)
     if player.model.device.type == "cuda":
         return _SLOTS
-    if shape is None:
-        return 32
     turns = 2 * turn_tokens * (player.env.step_limit + 1)
     tokens = min(2 * player.prompt_length(task_id) + turns, context_length(player.model))
     weights: int = sum(parameter.nbytes for parameter in player.model.parameters())
-    rollout_bytes = bytes_of_rollout(shape, tokens, player.model.dtype.itemsize)
+    config, item = player.model.config, player.model.dtype.itemsize
+    rollout_bytes = bytes_of_rollout(config, tokens, item)
+    if rollout_bytes is None:
+        return 32
     return min(_SLOTS, max(1, max(_MEMORY, weights) // rollout_bytes))

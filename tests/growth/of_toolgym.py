@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from adapters.reference import preflight
 from adapters.training.models import demonstrations
-from adapters.training.preflight import chat_format, sample
 from sqlgym.envs.explore import ExploreEnv
 from tests.growth.measuring import Reader
 from tests.toolgym.calls.fixtures import FIXTURES, SINGER
@@ -244,11 +244,11 @@ def _one_step(text: str) -> Any:
     return result, [turn_messages(turn) for turn in ENV.episode.turns]
 
 
-for _module in (sample, chat_format):
+for _pattern in (preflight._NULL, preflight._NULL_ARGUMENT):
     READERS.append(
         Reader(
-            f"{_module.__name__}, its pattern",
-            (getattr(_module, "_NULL", None) or _module._NOTHING).search,
+            f"adapters.reference.preflight, its pattern {_pattern.pattern}",
+            _pattern.search,
             marks=(": ", "null"),
             before=(":",),
         )

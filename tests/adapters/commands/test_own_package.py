@@ -105,7 +105,7 @@ def _what_comes_out_can_be_read(toolgym: Toolgym, run: Path, tmp_path: Path) -> 
 
 @pytest.mark.nightly
 def test_preflight_looks_at_it(toolgym: Toolgym) -> None:
-    small = ("--demos", "20", "--sft-steps", "4", "--tasks", "2", "--tries", "2")
+    small = ("--demonstrations", "20", "--sft-steps", "4", "--tasks", "2", "--tries", "2")
     length = ("--max-completion-length", "96", "--step-limit", "4")
     told = json.loads(toolgym("preflight", ENV, *small, *length, "--json", "--quiet", status=1))
 

@@ -18,6 +18,7 @@ from trl.chat_template_utils import (
 )
 
 from adapters.reference.chat import ChatFormat, check_template
+from adapters.reference.preflight import expert_findings, template_findings
 from adapters.tiny.model import TinySize, build_model
 from adapters.training.models.chat_policy import ChatModelPolicy, load, load_model
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
@@ -25,8 +26,8 @@ from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.loading import load as load_by_name
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
-from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
+from adapters.training.settings import resolve
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
 from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
 from toolgym.calls import ToolCall, parse_calls
@@ -164,8 +165,9 @@ def test_both_trainers_and_the_preflight_take_it(kind: str, name: str, notes: To
     assert supports_tool_calling(fitted)
     assert is_chat_template_prefix_preserving(fitted)
     assert can_sanitize(fitted, notes)
-    assert list(check_prompt(notes, fitted)) == []
-    assert list(check_round_trip(notes, played()[:1], model, fitted)) == []
+    assert list(template_findings(notes, fitted)) == []
+    long = resolve(NOTES, max_completion_length=10_000).model_copy(update={"split": None})
+    assert list(expert_findings(long, notes, model, fitted, 10_000)) == []
 
 
 def test_a_token_before_every_text_stands_before_a_chat_and_else_none_does() -> None:
@@ -420,12 +422,11 @@ def test_a_template_that_shows_no_tools_is_refused_with_the_option_that_helps(
     tokenizer = make_tokenizer()
     tokenizer.chat_template = PLAIN_CHATML
 
-    shown, called = check_prompt(notes, tokenizer)
+    (shown,) = template_findings(notes, tokenizer)
 
     assert "does not show the tools read, count, answer, explode" in shown.reason
-    assert "drops calls or results (toolgym_name" in called.reason
-    assert all("--chat-template hermes" in each.advice for each in (shown, called))
-    assert list(check_prompt(notes, with_chat_template(tokenizer, "hermes"))) == []
+    assert "--chat-template hermes" in shown.advice
+    assert list(template_findings(notes, with_chat_template(tokenizer, "hermes"))) == []
 
 
 # Files --------------------------------------------------------------------------------------------

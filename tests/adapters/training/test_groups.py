@@ -1,8 +1,8 @@
-"""Dead groups, groups of equal rewards, and the group size that measured successes speak for."""
+"""Dead groups, groups of equal rewards, and advice on the group size from measured tries."""
 
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapters.training.algorithms import groups as outcomes
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
-from toolgym import ConfigurationError, Outcome
+from toolgym import Outcome
 
 RIGHT, WRONG, NEARLY = Outcome(True, 10), Outcome(False, 0), Outcome(False, 9)
 some_outcomes = st.sampled_from([RIGHT, WRONG, NEARLY, None])
@@ -59,72 +59,39 @@ def test_the_shares_are_those_that_the_trainers_log(rollouts):
     assert outcomes.equal_rewards_share(rewards, groups) == logged["zero_variance_groups"]
 
 
-@settings(max_examples=40)
-@given(st.floats(0, 1), st.integers(2, 64))
-def test_the_chance_of_a_live_group_is_a_probability_and_grows_with_the_group(rate, size):
-    chance = outcomes.live_chance(rate, size)
-    assert -1e-12 <= chance <= 1
-    assert outcomes.live_chance(rate, size + 1) >= chance - 1e-12
-    assert outcomes.live_chance(1 - rate, size) == pytest.approx(chance, abs=1e-12)
-
-
 @pytest.mark.parametrize(("size", "scored"), [(2, 5), (4, 8)])
 @pytest.mark.parametrize("rate", [Fraction(1, 10), Fraction(4, 5)])
-def test_the_estimate_from_counts_is_right_on_average(rate, size, scored):
-    """Over all ways in which n rollouts can turn out, its mean is 1 - p^K - (1-p)^K."""
+def test_the_estimated_share_of_live_groups_is_right_on_average(rate, size, scored):
+    """Over all ways in which the tries can turn out, its mean is 1 - p^K - (1-p)^K."""
     mean = 0.0
-    for rollouts in product([0, 1], repeat=scored):
-        right = sum(rollouts)
-        chance = rate**right * (1 - rate) ** (scored - right)
-        mean += float(chance) * outcomes.live_share([(right, scored)], size)
-    assert mean == pytest.approx(outcomes.live_chance(float(rate), size), abs=1e-12)
-
-
-def test_rates_that_were_measured_as_zero_do_not_count_as_zero_for_larger_groups():
-    """The formula with the measured rates sees no live group among tasks that were 0 or 4 of 4."""
-    counts = [(0, 4)] * 6 + [(1, 4)] * 3 + [(4, 4)]
-    plugged_in = sum(outcomes.live_chance(r / n, 16) for r, n in counts) / len(counts)
-    assert plugged_in < 0.3 < outcomes.live_share(counts, 16) < 0.9
-
-
-def test_tasks_that_are_always_right_or_always_wrong_never_make_a_live_group():
-    counts = [(0, 4), (4, 4)] * 4
-    assert outcomes.live_share(counts, 4) == outcomes.live_share(counts, 16) == 0.0
+    for tries in product([False, True], repeat=scored):
+        chance = rate ** sum(tries) * (1 - rate) ** (scored - sum(tries))
+        mean += float(chance) * outcomes.mixed_share([tries], size)
+    assert mean == pytest.approx(float(1 - rate**size - (1 - rate) ** size), abs=1e-12)
 
 
 @settings(max_examples=40)
-@given(st.lists(st.integers(0, 8).map(lambda right: (right, 8)), min_size=1, max_size=20))
-def test_a_larger_group_is_never_less_often_live(counts):
-    shares = [outcomes.live_share(counts, size) for size in (2, 4, 8)]
-    fitted = [outcomes.live_share(counts, size) for size in (9, 16, 32)]
-    for row in (shares, fitted):
-        assert row == sorted(row)
-        assert all(0 <= share <= 1 for share in row)
-
-
-def test_the_advice_is_the_smallest_group_that_is_live_often_enough():
-    advice = outcomes.group_size([(2, 10)] * 50)  # p = .2: .32, .59, .83, .97 by the formula
-    assert advice.size == 4
-    assert advice.shares[2] == pytest.approx(0.356, abs=0.001)  # two of ten, drawn without return
-    assert "Groups of 4" in advice.sentence
+@given(st.lists(st.lists(some_outcomes, max_size=7), max_size=4), st.integers(2, 9))
+def test_the_share_of_groups_that_differ_is_that_of_subsets_and_grows_with_the_size(tries, size):
+    shares = []
+    for results in tries:
+        scored = [each for each in results if each is not None]
+        subsets = list(combinations(scored, min(size, len(scored))))
+        if scored:
+            shares.append(sum(len(set(each)) > 1 for each in subsets) / len(subsets))
+    share = outcomes.mixed_share(tries, size)
+    assert share == pytest.approx(sum(shares) / len(shares)) if shares else math.isnan(share)
+    assert not share > outcomes.mixed_share(tries, size + 1) + 1e-12
 
 
 @pytest.mark.parametrize(
-    ("counts", "told"),
+    ("tries", "advice"),
     [
-        ([(0, 16)] * 30 + [(1, 16)], "Most were not: a longer warm-up or easier tasks"),
-        ([(16, 16)] * 30 + [(15, 16)], "Most were right: harder tasks"),
+        ([[True] * 2 + [False] * 8] * 50, "Groups of 4 would do: 67%"),
+        ([[False] * 16] * 31 + [[True] + [False] * 15], "Groups of 16 would not do: 3%"),
         ([], "No rollout was scored"),
-        ([(0, 0)], "No rollout was scored"),
+        ([[None]], "No rollout was scored"),
     ],
 )
-def test_where_no_group_size_helps_the_advice_says_what_does(counts, told):
-    advice = outcomes.group_size(counts)
-    assert advice.size is None
-    assert told in advice.sentence
-
-
-@pytest.mark.parametrize("sizes", [(), (1, 4)])
-def test_a_group_of_one_is_refused(sizes):
-    with pytest.raises(ConfigurationError, match="at least 2 members"):
-        outcomes.group_size([(1, 2)], sizes)
+def test_the_advice_is_the_smallest_group_that_is_live_often_enough(tries, advice):
+    assert outcomes.group_size_advice(tries).startswith(advice)

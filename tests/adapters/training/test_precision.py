@@ -12,8 +12,6 @@ import torch
 
 from adapters.training.models import precision
 from adapters.training.models.precision import fast_dtype, multiplies_bfloat16
-from adapters.training.preflight import memory
-from adapters.training.preflight.memory import check_dtype
 from adapters.training.runs import phases
 from adapters.training.runs.preparation import for_this_machine
 from adapters.training.runs.progress import NoProgress
@@ -97,15 +95,3 @@ def test_a_processor_computes_in_half_precision_where_pytorch_tells_of_the_instr
 )
 def test_pytorch_tells_of_the_instructions_by_these_names() -> None:
     assert {"avx512_bf16", "amx_bf16"} <= torch.cpu.get_capabilities().keys()
-
-
-def test_what_the_machine_multiplies_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: False)
-
-    (found,) = check_dtype("bfloat16")
-
-    assert (found.check, found.level) == ("dtype", "warn")
-    assert "--set dtype=auto" in found.advice
-    assert check_dtype("float32") == []
-    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: True)
-    assert check_dtype("bfloat16") == []
