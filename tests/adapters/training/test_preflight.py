@@ -659,8 +659,8 @@ def folder(untaught: tuple[Any, Any], tmp_path_factory: Any) -> Path:
         tmp_path_factory.mktemp("runs") / "notes-001",
         {"settings": of_notes(env_kwargs={"parsing": "strict"}).model_dump()},
     )
-    save(*untaught, run.checkpoints / "warmup")
-    return run.checkpoints / "warmup"
+    save(*untaught, run.checkpoints / "sft")
+    return run.checkpoints / "sft"
 
 
 def on_command_line(*arguments: object) -> Any:
@@ -684,7 +684,7 @@ def test_the_trainer_is_that_of_the_run_unless_another_is_given(
 ) -> None:
     of_run = of_notes(trainer="reference", group_size=16)
     run = Run.create(tmp_path / "run", {"settings": of_run.model_dump()})
-    model = str(run.checkpoints / "warmup")
+    model = str(run.checkpoints / "sft")
 
     assert training_settings(NOTES, model, {}, {}).trainer == "reference"
     assert training_settings(NOTES, model, {}, {}).group_size == 16
