@@ -130,7 +130,7 @@ def command(
 
     Example:
         toolgym preflight sqlgym/Explore-v0
-        toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/warmup
+        toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/sft
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """

@@ -313,7 +313,7 @@ def take_up(context: typer.Context, folder: Path) -> None:
     with loading_pytorch():
         from adapters.commands import train_run
     look_first = not options["no_preflight"]
-    run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
+    run, settings = train_run.old_run(folder, look_first=look_first)
     train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
@@ -370,9 +370,8 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
     settings, planned = check_early(settings, folder)
     with loading_pytorch():
         from adapters.commands import train_run
-    new = train_run.new_run(settings, folder, planned, given=sources, err=as_json)
-    with new as (run, settings):
-        train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
+    run, settings = train_run.new_run(settings, folder, planned)
+    train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
 def train(
@@ -408,14 +407,13 @@ def train(
     for name in ("out", "quiet", "as_json", "show_settings", "config"):
         del defaults[name]
     config = checked(written, "train()")
-    settings, given = settings_from({**defaults, "env_id": env_id}, config)
+    settings, _ = settings_from({**defaults, "env_id": env_id}, config)
     folder = None if out is None else Path(out)
     settings, planned = check_early(settings, folder)
     with loading_pytorch():
         from adapters.commands import train_run
-    new = train_run.new_run(settings, folder, planned, given=given, err=True)
-    with new as (run, settings):
-        train_run.see_through(run, settings, quiet=quiet)
+    run, settings = train_run.new_run(settings, folder, planned)
+    train_run.see_through(run, settings, quiet=quiet)
     return run
 
 
