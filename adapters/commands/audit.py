@@ -1,31 +1,18 @@
 """`toolgym audit`: judge a sample of a run's rollouts again, by a second rule.
 
-The figures go to stdout, as a few lines or as one JSON object, and after them each rollout on which
-the two rules differ, with the task and its solution, so that a person can tell who is right.
+Prints the figures, as a few lines or as one JSON object, and each rollout on which the two rules
+differ, with the task and its solution, so that a person can tell which rule is right.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from toolgym.commands import (
-    AsJson,
-    Phase,
-    Quiet,
-    RunsEnv,
-    parameters_of,
-    print_json,
-    say,
-)
+from toolgym.commands import AsJson, Phase, Quiet, RunsEnv, parameters_of, print_json, say
 from toolgym.commands.progress import progress_bar
-
-if TYPE_CHECKING:
-    from adapters.training.runs.audit import Audit, Disagreement
-
-DISAGREES = 1
 
 RunFolder = Annotated[
     Path,
@@ -68,7 +55,7 @@ def command(
     if env is not None:
         parameters_of(env)  # imports its module
     with progress_bar("rollouts judged", quiet=quiet) as progress:
-        result = audit(
+        found = audit(
             Run.open(run),
             n=None if everything else n,
             phases=phase or ALL_PHASES,
@@ -76,40 +63,27 @@ def command(
             progress=progress,
         )
     if as_json:
-        print_json(result.to_json())
+        print_json(found.to_json())
     else:
-        say(result_text(result, show))
-    if result.disagreements:
-        raise typer.Exit(DISAGREES)
-
-
-def result_text(result: Audit, show: int) -> str:
-    """The figures and the disagreements as a person reads them."""
-    lines = [
-        f"judged again   {result.sampled} of {result.rollouts} rollouts,"
-        f" {result.right} of them right",
-        f"undecided      {result.undecided}",
-        _agreement(result),
-    ]
-    if result.data_changed:
-        lines.append("The data are not what they were when the run began: a verdict may differ.")
-    for each in result.disagreements[:show]:
-        lines += ["", *_lines(each)]
-    left = len(result.disagreements) - show
-    return "\n".join([*lines, f"... and {left} more" if left > 0 else ""]).rstrip()
-
-
-def _agreement(result: Audit) -> str:
-    if result.agreement is None:
-        return "agreement      -  (the second rule could tell of none)"
-    low, high = result.interval
-    return f"agreement      {result.agreement:.1%}  [{low:.1%}, {high:.1%}]"
-
-
-def _lines(each: Disagreement) -> list[str]:
-    words = {True: "right", False: "wrong"}
-    step = f", step {each.step}" if each.step is not None else ""
-    head = f"--- {each.task_id} ({each.phase}{step}): recorded as {words[each.recorded]},"
-    lines = [f"{head} judged {words[each.rechecked]}"]
-    lines += [f"{name}: {text}" for name, text in each.task.items()]
-    return [*lines, f"> {each.said}"]
+        say(f"judged again   {found.sampled} of {found.rollouts} rollouts, {found.right} right")
+        say(f"undecided      {found.undecided}")
+        low, high = found.interval
+        figure = "-  (the second rule could judge none of them)"
+        if found.agreement is not None:
+            figure = f"{found.agreement:.1%}  [{low:.1%}, {high:.1%}]"
+        say(f"agreement      {figure}")
+        if found.data_changed:
+            say("The data have changed since the run began: verdicts may differ.")
+        words = {True: "right", False: "wrong"}
+        for each in found.disagreements[:show]:
+            where = f"{each['task_id']} ({each['phase']}"
+            where += ")" if each["step"] is None else f", step {each['step']})"
+            recorded, rechecked = words[each["recorded"]], words[each["rechecked"]]
+            say(f"\n--- {where}: recorded as {recorded}, judged {rechecked}")
+            for name, text in each["task"].items():
+                say(f"{name}: {text}")
+            say(f"> {each['said']}")
+        if (left := len(found.disagreements) - show) > 0:
+            say(f"... and {left} more")
+    if found.disagreements:
+        raise typer.Exit(1)

@@ -63,7 +63,7 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
 
     Example:
         toolgym preflight sqlgym/Explore-v0
-        toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/warmup
+        toolgym preflight sqlgym/Explore-v0 --model runs/explore-001/checkpoints/sft
         toolgym preflight sqlgym/Explore-v0 --model Qwen/Qwen3-1.7B --json
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """

@@ -109,9 +109,7 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         "dataset": DataSet,
         "step_limit": StepLimit,
         "env_kwargs": pairs_option("--set", "Argument of the environment, such as match=spider"),
-        "eval_env_kwargs": pairs_option(
-            "--eval-set", "Argument of evaluations' environment only"
-        ),
+        "eval_env_kwargs": pairs_option("--eval-set", "Argument of evaluations' environment only"),
     },
     "Reinforcement learning": {"trl": pairs_option("--trl", "Argument of TRL's GRPOConfig")},
     "Run": {
@@ -231,8 +229,8 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
     if options["show_settings"]:
         return show_settings(settings, sources, as_json=options["as_json"])
     quiet, as_json = options["quiet"], options["as_json"]
-    with _new_run(settings, options["out"], sources, err=as_json) as (run, chosen):
-        _train_run().see_through_on_terminal(run, chosen, quiet=quiet, as_json=as_json)
+    run, settings = _new_run(settings, options["out"])
+    _train_run().see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
 def _train_run() -> Any:
@@ -244,12 +242,11 @@ def _train_run() -> Any:
     return train_run
 
 
-def _new_run(
-    settings: TrainSettings, out: Path | None, given: Mapping[str, str], *, err: bool
-) -> Any:
-    """The context of `train_run.new_run`, after all checks that need no PyTorch."""
+def _new_run(settings: TrainSettings, out: Path | None) -> tuple[Run, TrainSettings]:
+    """Create a run, after all checks that need no PyTorch."""
     settings, planned = check_early(settings, out)
-    return _train_run().new_run(settings, out, planned, given=given, err=err)
+    made: tuple[Run, TrainSettings] = _train_run().new_run(settings, out, planned)
+    return made
 
 
 def check_installed() -> None:
@@ -302,7 +299,7 @@ def _resume(context: typer.Context, folder: Path) -> None:
         return print_json({"run": run.path, **run.summary}) if as_json else None
     train_run = _train_run()
     look_first = options["preflight"] is not False
-    run, settings = train_run.old_run(folder, look_first=look_first, err=as_json)
+    run, settings = train_run.old_run(folder, look_first=look_first)
     train_run.see_through_on_terminal(run, settings, quiet=quiet, as_json=as_json)
 
 
@@ -331,11 +328,10 @@ def train(
     """
     check_installed()
     given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in settings.items()}
-    chosen, sources = settings_from([("train()", {"env_id": env_id, **given})])
-    with _new_run(chosen, None if out is None else Path(out), sources, err=True) as (run, chosen):
-        _train_run().see_through(run, chosen, quiet=quiet)
-    made: Run = run
-    return made
+    chosen, _ = settings_from([("train()", {"env_id": env_id, **given})])
+    run, chosen = _new_run(chosen, None if out is None else Path(out))
+    _train_run().see_through(run, chosen, quiet=quiet)
+    return run
 
 
 def settings_from(

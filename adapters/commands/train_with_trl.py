@@ -30,12 +30,11 @@ from transformers.trainer_callback import PrinterCallback
 from trl import GRPOTrainer
 
 from adapters.reference.losses import LOSSES
-from adapters.training.runs.phases import Grpo
-from adapters.training.runs.preparation import WARMUP, adapter_config, note_origin
+from adapters.training.runs.grpo import Grpo
+from adapters.training.runs.preparation import SFT, adapter_config, note_origin
 from adapters.training.settings import SCALE_REWARDS, TrainSettings, option_of
 from adapters.trl import GuardCallback, Rollouts, grpo_config
 from toolgym.errors import ConfigurationError
-from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 
 
@@ -50,7 +49,7 @@ def train_with_trl(job: Grpo) -> None:
     settings, run = job.settings, job.run
     checkpoint, done = last_checkpoint(run)
     job.cut_off_after(done)
-    is_over = bool(settings.eval_every) and any(gather_object([job.is_over]))
+    is_over = bool(settings.eval_every) and any(gather_object([job.is_over(done)]))
     if checkpoint is not None and (is_over or done >= settings.steps):
         return _load_weights(job.model, job.kept or checkpoint, settings.lora)
     with quiet_libraries():
@@ -110,9 +109,9 @@ class HeldOutStop(TrainerCallback):
     def _is_enough(self, step: int) -> bool:
         trained = self._trainer.accelerator.unwrap_model(self._trainer.model)
         saved = trained if self._job.settings.lora else None
-        is_over = any(gather_object([self._job.is_enough(step, saved)]))
-        self._guards.held_out = gather_object([self._job.held_out_at(step)])[0]
-        return is_over
+        found = gather_object([self._job.evaluate_after(step, saved)])[0]
+        self._guards.held_out = found or {}
+        return found is None
 
 
 def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
@@ -125,13 +124,8 @@ def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
         control=settings.control,
         workers=settings.workers,
     )
-
-    def on_step(step: int, metrics: dict[str, float], episodes: list[EpisodeRecord]) -> None:
-        job.tell_metrics(step, metrics)
-        job.tell_rollouts(step, [each.to_json() for each in episodes[:TRANSCRIPTS]])
-
-    callback = GuardCallback(rollouts, settings.guards, on_step=on_step)
-    imitated = run.checkpoints / WARMUP
+    callback = GuardCallback(rollouts, settings.guards, on_step=job.on_step)
+    imitated = run.checkpoints / SFT
     name = job.model.config.name_or_path
     # TRL loads the reference of the KL penalty by the model's name.
     job.model.config.name_or_path = str(imitated) if imitated.is_dir() else settings.model
@@ -160,8 +154,6 @@ def check_settings(settings: TrainSettings) -> None:
     grpo_config(**trl_options(settings, Path("checkpoints")))
 
 
-TRANSCRIPTS = 4
-"""Number of a step's episodes that are kept in the run folder."""
 _SAME_NAME: Final = (
     *("temperature", "max_completion_length", "seed", "beta", "learning_rate", "weight_decay"),
     *("max_grad_norm", "gradient_checkpointing"),

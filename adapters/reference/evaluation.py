@@ -1,100 +1,83 @@
-"""Evaluations whose episodes are played together over one KV cache, as rollouts are."""
+"""Evaluations of the model of a run, played with the generation engine."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.chat import check_template
 from adapters.reference.play import Player, Rollout
-from adapters.training.models.memory_needs import bytes_of_rollout
 from adapters.training.models.released_memory import release_memory
-from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn
+from adapters.training.runs.evaluations import SEED, Evaluation
+from adapters.training.runs.progress import ProgressListener
 from adapters.training.settings import TrainSettings
-from toolgym.errors import ConfigurationError, EnvironmentFault
-from toolgym.generation import Engine, context_length
+from toolgym import records
+from toolgym.errors import EnvironmentFault
+from toolgym.generation import Engine
 from toolgym.records import EpisodeRecord
 from toolgym.tries import seed_of_try, tries_of
 
-_SLOTS: Final = 256
-_MEMORY: Final = 2**32  # bytes of keys and values on a CPU; as many as the weights if they are more
 
-
-class BatchPlay:
-    """Plays the tasks of evaluations with the generation engine.
+class Evaluator:
+    """Plays the tasks of evaluations with the model of a run.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
-    that is more. With a chat template that cannot continue a rollout, episodes are played turn by
-    turn.
+    that is more. On a CPU, a pretrained model plays as many episodes at the same time as in a step
+    of the training.
     """
 
-    def __init__(self) -> None:
-        self._engine: Engine | None = None  # for all evaluations of the same model
-
-    def __call__(
+    def __init__(
         self,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         settings: TrainSettings,
-        asked: Asked,
-        done: Done,
-    ) -> list[EpisodeRecord]:
-        """One record for each of `asked.repeated`, in order.
+        watch: ProgressListener,
+    ) -> None:
+        self._model, self._tokenizer, self._settings = model, tokenizer, settings
+        self._watch = watch
+        self._engine: Engine | None = None  # made once, since it records the model's kernels
+
+    def play(
+        self, evaluation: Evaluation, task_ids: Sequence[str], when: str
+    ) -> records.Evaluation:
+        """Play tasks of an evaluation, each as often in a row as it says.
+
+        Args:
+            when: `before`, `after` or a step, for the progress.
 
         Raises:
+            ConfigurationError: The chat template cannot be used.
             EnvironmentFault: An environment failed before its episode began.
         """
-        if self._engine is not None and self._engine.model is not model:
-            self._engine = None
-        try:
-            player = Player(
-                model, tokenizer, settings.env_id, asked.env_kwargs, engine=self._engine
-            )
-            if self._engine is None:
-                player.env.reset(options={"task_id": asked.task_ids[0]})
-                check_template(model, tokenizer, player.env)
-                player.engine.slots = _slots(player, asked.task_ids[0], settings.max_new_tokens)
-                self._engine = player.engine
-        except ConfigurationError:
-            return play_turn_by_turn(model, tokenizer, settings, asked, done)
+        settings = self._settings
+        has_room = settings.is_tiny or self._model.device.type == "cuda"
+        slots = 256 if has_room else settings.group_size * settings.prompts
+        model, tokenizer, kwargs = self._model, self._tokenizer, evaluation.env_kwargs
+        player = Player(model, tokenizer, settings.env_id, kwargs, slots=slots, engine=self._engine)
+        if self._engine is None:
+            player.check(task_ids[0], with_model=False)
+            self._engine = player.engine
         release_memory()
-        tries = tries_of(asked.repeated)
-        records: list[EpisodeRecord] = []
-        for start in range(0, len(tries), 2 * _SLOTS):
-            chunk = tries[start : start + 2 * _SLOTS]
-            stream = f"evaluation-{settings.seed}"
-            rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in chunk]
-            player.play(
-                rollouts,
-                max_tokens=max(4096, 4 * settings.max_completion_length),
-                temperature=asked.temperature,
-                turn_tokens=settings.max_new_tokens,
-            )
-            for rollout, (task_id, number) in zip(rollouts, chunk, strict=True):
-                if rollout.episode is None:
-                    raise EnvironmentFault(rollout.fault)
-                seed = seed_of_try(MEASURED_ON, task_id, number)
-                records.append(replace(rollout.episode, seed=seed, number=number))
-            done(len(records))
-        player.engine.release()  # training takes its memory
-        return records
-
-
-def _slots(player: Player, task_id: str, turn_tokens: int) -> int:
-    """The number of rollouts whose keys and values fit on a CPU, if each uses all of its calls.
-
-    The estimate assumes prompts of twice the length of the first one, and tool results as long as
-    turns. On CUDA the engine measures how many fit.
-    """
-    if player.model.device.type == "cuda":
-        return _SLOTS
-    turns = 2 * turn_tokens * (player.env.step_limit + 1)
-    tokens = min(2 * player.prompt_length(task_id) + turns, context_length(player.model))
-    weights: int = sum(parameter.nbytes for parameter in player.model.parameters())
-    config, item = player.model.config, player.model.dtype.itemsize
-    rollout_bytes = bytes_of_rollout(config, tokens, item)
-    if rollout_bytes is None:
-        return 32
-    return min(_SLOTS, max(1, max(_MEMORY, weights) // rollout_bytes))
+        tries = tries_of(task_id for task_id in task_ids for _ in range(evaluation.tries))
+        played: list[EpisodeRecord] = []
+        with self._watch.phase(f"{evaluation.name}, {when}", len(tries)) as advance:
+            while chunk := tries[len(played) : len(played) + 2 * player.engine.slots]:
+                stream = f"evaluation-{settings.seed}"
+                rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in chunk]
+                player.play(
+                    rollouts,
+                    max_tokens=max(4096, 4 * settings.max_completion_length),
+                    temperature=evaluation.temperature,
+                    turn_tokens=settings.max_new_tokens,
+                )
+                for rollout, (task_id, number) in zip(rollouts, chunk, strict=True):
+                    if rollout.episode is None:
+                        raise EnvironmentFault(rollout.fault)
+                    seed = seed_of_try(SEED, task_id, number)
+                    played.append(replace(rollout.episode, seed=seed, number=number))
+                advance(len(played), "")
+        player.engine.release()  # the training needs its memory
+        release_memory()
+        refused = tuple(each.to_json() for each in player.env.tasks.refused.values())
+        return records.Evaluation(tuple(played), evaluation.tries, refused)

@@ -43,12 +43,11 @@ from transformers.trainer_callback import PrinterCallback
 from transformers.utils.logging import disable_progress_bar
 from trl import GRPOConfig, GRPOTrainer
 
-from adapters.reference.evaluation import BatchPlay
+from adapters.reference.evaluation import Evaluator
 from adapters.reference.train import ReferenceTrainer
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.runs.evaluations import evaluations
-from adapters.training.runs.playing import asked_for, evaluation_of
+from adapters.training.runs.evaluations import choose_tasks, evaluations
 from adapters.training.runs.preparation import load_prepared, prepare
 from adapters.training.runs.progress import NoProgress
 from adapters.training.settings import TrainSettings, resolve
@@ -241,12 +240,11 @@ def accuracies(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: TrainSettings
 ) -> dict[str, float | None]:
     """The accuracy in each evaluation of `toolgym train`, by its name."""
-    play, found = BatchPlay(), {}
-    for each in evaluations(settings):
-        asked = asked_for(settings, each)
-        episodes = play(model, tokenizer, settings, asked, lambda done: None)
-        found[each.name] = evaluation_of(asked, episodes).accuracy
-    return found
+    evaluator, planned = Evaluator(model, tokenizer, settings, NoProgress()), evaluations(settings)
+    tasks, _ = choose_tasks(settings, planned)
+    return {
+        each.name: evaluator.play(each, tasks[each.suffix], "after").accuracy for each in planned
+    }
 
 
 def run(arm: str, seed: int, given: argparse.Namespace, folder: Path) -> Row:

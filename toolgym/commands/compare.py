@@ -42,7 +42,7 @@ def command(first: First, second: Second, as_json: AsJson = False) -> None:
 
     Example:
         toolgym compare runs/expert runs/random
-        toolgym compare warmup.jsonl best.jsonl --json
+        toolgym compare sft.jsonl best.jsonl --json
     """
     from toolgym.runs.paired import compare_folders
 

@@ -17,8 +17,7 @@ from toolgym.commands import check_folder, say
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.records import EpisodeRecord, Evaluation
 from toolgym.runs.dashboards import check_services, reported
-from toolgym.runs.episodes import KIND
-from toolgym.runs.run import EVALUATION, Run, reproducibility
+from toolgym.runs.run import EVALUATION, KIND, Run, reproducibility
 
 FILES: Final = (".jsonl", ".json", ".ndjson")
 """File extensions of `--out` for a file of episodes; any other name is a folder."""

@@ -31,8 +31,7 @@ SECTIONS: Final = {
     "Updates": ("grpo", ("update",)),
     "Guards": ("grpo", ("guards",)),
     "Time and memory": ("grpo", ("clock",)),
-    "Warm-up": ("warmup", ("update",)),
-    "Held-out evaluation in the warm-up": ("warmup-selection", ("evaluation", "clock")),
+    "Supervised steps (SFT)": ("sft", ("update",)),
 }
 """Phase and sources of the metrics in each section, by its title."""
 

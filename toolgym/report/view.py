@@ -21,8 +21,7 @@ NOTHING: Final = "\N{EN DASH}"
 STEP_NAMES: Final = {
     "grpo": "GRPO step",
     "selection": "GRPO step",
-    "warmup": "warm-up step",
-    "warmup-selection": "warm-up step",
+    "sft": "SFT step",
 }
 Record = dict[str, Any]
 
@@ -55,7 +54,8 @@ class RunView:
             for tasks that are not shown.
         preflight: The content of `preflight.json`; empty if the file does not exist.
         notes: Sentences about lines that could not be read.
-        is_running: Whether a process was writing the run when it was read.
+        state: A sentence on a run that is not complete; "" for a complete run.
+        is_refused: Whether the preflight check refused the training.
     """
 
     label: str
@@ -65,36 +65,13 @@ class RunView:
     episodes: dict[str, dict[str, Record | None]]
     preflight: Record
     notes: list[str]
-    is_running: bool
+    state: str
+    is_refused: bool
 
     @property
     def is_evaluation(self) -> bool:
         """Whether this is an evaluation of `toolgym eval` and not a training."""
         return is_evaluation(self.config)
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether the verdict of the preflight check was no-go and GRPO did not start."""
-        return self.preflight.get("verdict") == "no-go" and not any(
-            record["phase"] == "grpo" for record in self.records
-        )
-
-    @property
-    def status(self) -> str:
-        """A sentence about a run that is not complete; "" for a complete run."""
-        if self.summary.get("status") == "complete":
-            return ""
-        if self.is_evaluation:
-            played = len(self.episodes.get("evaluated", ()))
-            tasks = f"{played:,} task{'s' * (played != 1)} played so far"
-            return f"{'Still running' if self.is_running else 'Incomplete'}: {tasks}."
-        if self.is_refused and not self.is_running:
-            return "Refused by the preflight check: GRPO did not start."
-        last = self.records[-1] if self.records else None
-        reached = f"at {STEP_NAMES[last['phase']]} {last['step']}" if last else "before any step"
-        words = {"stopped": "Stopped", "interrupted": "Interrupted"}
-        state = words.get(str(self.summary.get("status")), "Incomplete")
-        return f"{'Still running' if self.is_running else state}: {reached}."
 
     @property
     def findings(self) -> list[Record]:
@@ -176,7 +153,7 @@ def views(runs: Sequence[Run], limit: int) -> list[RunView]:
 
 
 def _view(run: Run, label: str, shown: set[str], limit: int) -> RunView:
-    is_running = run.is_held
+    status = run.status
     whens = {"before": "before", "after": "after", EVALUATION: "evaluated"}
     episodes: dict[str, dict[str, Record | None]] = {}
     for rollout in run.rollouts():
@@ -195,8 +172,9 @@ def _view(run: Run, label: str, shown: set[str], limit: int) -> RunView:
         records=records,
         episodes=episodes,
         preflight=read_object(preflight) if preflight.is_file() else {},
-        notes=[] if is_running else run.notes,  # the last line is being written
-        is_running=is_running,
+        notes=[] if status == "running" else run.notes,  # the last line is being written
+        state=run.state,
+        is_refused=status == "refused",
     )
 
 

@@ -12,15 +12,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
 from toolgym.runs.files import Record, read_lines
-from toolgym.runs.run import ALL_PHASES, Run
-
-KIND: Final = "evaluation"
-"""The `kind` in the `config.json` of an evaluation."""
+from toolgym.runs.run import ALL_PHASES, KIND, Run
 
 
 def is_evaluation(config: Mapping[str, Any]) -> bool:

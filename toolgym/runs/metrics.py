@@ -82,7 +82,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("sampling_rounds", "count"): "rounds of sampling for the step, including the first",
     },
     "update": {
-        ("loss", "number"): "loss that was minimized; in the warm-up, cross-entropy on"
+        ("loss", "number"): "loss that was minimized; in supervised steps, cross-entropy on"
         " demonstrations in nats per token",
         ("grad_norm", "number"): "norm of the gradient before clipping; 0 means no learning signal",
         ("learning_rate", "number"): "learning rate of the step",
@@ -127,7 +127,6 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
 }
 _BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio", "mismatch")
 _BOTH_PHASES: Final = ("loss", "grad_norm", "learning_rate")
-_SELECTION: Final = ("selection", "warmup-selection")
 
 METRICS: Final[dict[str, Metric]] = {
     key: Metric(
@@ -136,9 +135,9 @@ METRICS: Final[dict[str, Metric]] = {
         source,
         meaning,
         breaks=key in _BREAKS,
-        phases=_SELECTION
+        phases=("selection",)
         if source == "evaluation" or key == "evaluation_seconds"
-        else ("warmup", "grpo")
+        else ("sft", "grpo")
         if key in _BOTH_PHASES
         else ("grpo",),
     )

@@ -137,7 +137,8 @@ def compare_folders(first: Path, second: Path) -> list[Compared]:
             after the training are compared.
 
     Raises:
-        ConfigurationError: The two have no evaluation in common.
+        ConfigurationError: The two have no evaluation in common, such as a training that is not
+            complete.
     """
     is_one = first.resolve() == second.resolve()
     one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")
@@ -168,8 +169,8 @@ def _evaluations(path: Path, when: str) -> dict[str, _Evaluation]:
     about = ", ".join(facts) or "not recorded in the file"
     if path.is_file() or is_evaluation(Run.open(path).config):
         return {"": _Evaluation(read_episodes(path), path.resolve().name, about)}
-    named: dict[str, Any] = {}
-    for place, each in enumerate(Run.open(path).evaluations):
+    run, named = Run.open(path), dict[str, Any]()
+    for place, each in enumerate(run.evaluations):
         named[SAMPLED if each.get("temperature") else ITEMS if place else ""] = each
     played = {}
     for suffix in ("", ITEMS, SAMPLED):
@@ -179,5 +180,8 @@ def _evaluations(path: Path, when: str) -> dict[str, _Evaluation]:
             unseen = ", ".join(map(str, held_out)) if isinstance(held_out, list) else ""
             name = str(told.get("name", "evaluation"))
             seen = f"{about}; {when} a training that held out: {unseen or 'nothing'}"
+            seen += "" if run.is_complete else f" ({run.status})"
             played[suffix] = _Evaluation(records, name, seen)
+    if not played and not run.is_complete:
+        raise ConfigurationError(f"{path} has no evaluation {when} its training. {run.state}")
     return played

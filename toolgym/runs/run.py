@@ -5,9 +5,10 @@
     rollouts.jsonl   one episode per line: `phase`, `step` or null, and the episode's record
     preflight.json   the result of the check before training: `verdict` (go, no-go), `findings`
                      (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
-    summary.json     the result: `status` is interrupted, complete, stopped (by the guards) or
-                     refused (by the preflight), the last two with a `diagnosis`; always replaced as
-                     a whole
+    summary.json     the result, always replaced as a whole; its `status` is `interrupted` until the
+                     end, so that it is right after a kill, and then `complete`, or `refused` (by
+                     the preflight), `stopped` (by the guards) or `failed` (by an error), each with
+                     a `diagnosis`
     checkpoints/     one folder for each checkpoint, written by the trainer; its `toolgym.json`
                      names the environment and the data (`toolgym.runs.checkpoints`)
     report.html      the report, made from the files above by `toolgym.report`
@@ -26,6 +27,7 @@ import itertools
 import math
 import os
 import platform
+import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,11 +51,10 @@ from toolgym.runs.files import (
 CONFIG, SUMMARY = "config.json", "summary.json"
 LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
-SELECTION, WARMUP_SELECTION = "selection", "warmup-selection"
-SELECTION_PHASES = (SELECTION, WARMUP_SELECTION)
-"""Phases of the evaluations during reinforcement learning and during imitation; their step is that
-of the training, or 0 before the first step."""
-METRIC_PHASES = ("warmup", "grpo", *SELECTION_PHASES)
+SELECTION = "selection"
+"""The phase of the evaluations during reinforcement learning; their step is that of the training,
+or 0 before the first step."""
+METRIC_PHASES = ("sft", "grpo", SELECTION)
 """The phases that have steps with metrics."""
 ITEMS = "-items"
 """Suffix of phases whose tasks are on items that were not trained on."""
@@ -65,14 +66,25 @@ ROLLOUT_PHASES = (
 )
 """Phases of rollouts: the evaluations before and after the training, the training, and the
 evaluations on unseen items and with sampling."""
+KIND = "evaluation"
+"""The `kind` in the `config.json` of an evaluation by `toolgym eval`."""
 EVALUATION = "eval"
 """The phase of the episodes in an output folder of `toolgym eval`."""
-ALL_PHASES = (*ROLLOUT_PHASES, *SELECTION_PHASES, EVALUATION)
+ALL_PHASES = (*ROLLOUT_PHASES, SELECTION, EVALUATION)
 RECORDED_PACKAGES = (
     *("toolgym", "gymnasium", "pydantic", "numpy", "sqlglot", "sqlite-utils"),
     *("rapidfuzz", "torch", "transformers", "tokenizers", "trl", "datasets", "accelerate", "peft"),
 )
 """Packages whose versions are recorded, because they affect the numbers of a run."""
+_TRAININGS = {"sft": ("SFT", "sft_steps"), "grpo": ("GRPO", "steps")}
+"""Name and number-of-steps setting of each phase of a training."""
+_STATES = {
+    "running": "Still running",
+    "interrupted": "Interrupted",
+    "refused": "Refused by the preflight check, so GRPO did not start",
+    "stopped": "Stopped by the guards",
+    "failed": "Failed",
+}
 SHOWN = ("env_id", "dataset", "model", "policy", "trainer", "status")
 """Keys of the config and the summary that a notebook shows."""
 
@@ -225,14 +237,52 @@ class Run:
         return [e for e in listed if isinstance(e, dict)] if isinstance(listed, list) else []
 
     @property
+    def status(self) -> str:
+        """The status: `running` while a process writes the run, else that of the summary."""
+        status = str(self.summary.get("status", "interrupted"))
+        return "running" if self.is_held and status != "complete" else status
+
+    @property
     def is_complete(self) -> bool:
         """Whether the status of the run is `complete`."""
-        return bool(self.summary.get("status") == "complete")
+        return self.status == "complete"
+
+    @property
+    def progress(self) -> str:
+        """How far a training came, such as `step 12 of 60 of GRPO`; "" before its first step."""
+        steps = [each for each in self.metrics() if each["phase"] in _TRAININGS]
+        if not steps:
+            return ""
+        name, setting = _TRAININGS[steps[-1]["phase"]]
+        settings = self.config.get("settings")
+        total = settings.get(setting) if isinstance(settings, dict) else None
+        of = f" of {total}" if isinstance(total, int) else ""
+        return f"step {steps[-1]['step']}{of} of {name}"
+
+    @property
+    def state(self) -> str:
+        """A sentence on a run that is not complete, with the command that continues a training.
+
+        It is "" for a complete run. For an evaluation it says how many tasks were played.
+        """
+        status = self.status
+        if status == "complete":
+            return ""
+        if self.config.get("kind") == KIND:
+            played = len({str(each.get("task_id")) for each in self.rollouts()})
+            state = "Still running" if status == "running" else "Incomplete"
+            return f"{state}: {played:,} task{'s' * (played != 1)} played so far."
+        state = f"{_STATES.get(status, 'Incomplete')}: {self.progress or 'before any step'}."
+        if status == "running":
+            return state
+        option = " --no-preflight" if status == "refused" else ""
+        how = "Train anyway" if status in ("refused", "stopped") else "Continue"
+        return f"{state} {how}: toolgym train --resume {shlex.quote(str(self.path))}{option}"
 
     def _repr_html_(self) -> str:
         """Return the settings and the result as an HTML table, for notebooks."""
         summary = self.summary
-        known = {**self.config, "status": "not ended", **summary}
+        known = {**self.config, **summary, "status": self.state or "complete"}
         facts = {name: known.get(name) for name in SHOWN}
         first, *_ = *self.evaluations, summary
         for when in ("before", "after"):
@@ -335,7 +385,7 @@ def _checked(record: Any, phases: tuple[str, ...]) -> Record:
     phase, step = record.get("phase"), record.get("step")
     if phase not in phases:
         raise ConfigurationError(f"`phase` must be one of {', '.join(phases)}, not {phase!r}")
-    least = 0 if phase in SELECTION_PHASES else 1
+    least = 0 if phase == SELECTION else 1
     if not ((step is None and phases is ALL_PHASES) or (type(step) is int and step >= least)):
         raise ConfigurationError(f"`step` must be a whole number from {least}, not {step!r}")
     return {**record, "step": step}

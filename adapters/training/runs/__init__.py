@@ -1,5 +1,4 @@
-"""A training run from its settings to its verdict.
+"""A training run: settings, evaluations and their tasks, supervised training, GRPO, audit.
 
-Read `settings` first, then `phases` (imitate, measure, reinforce, measure again); `evaluations`
-says what it is measured on and what its gain is, `audit` judges its rollouts again.
+`train` in `adapters.commands.train_run` is the sequence of its phases.
 """

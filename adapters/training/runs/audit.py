@@ -1,22 +1,20 @@
-"""Are the verdicts that a run was trained on right? A sample of them is given a second time.
+"""Audit of a run: a sample of its rollouts is judged again by a second, independent rule.
 
-A verifier that is wrong now and then feeds false signals into every advantage, and nothing in a
-reward curve shows it. So a sample of the recorded rollouts is judged again by the second rule of
-the environment's family (`TaskFamily.recheck`), which shares no code with the first. What comes out
-is how often the two agree, with its 95 % Wilson interval, and each rollout on which they differ: a
-person can tell in a minute who of the two is right.
+An unreliable verdict gives wrong advantages, which no reward curve shows. The second rule of an
+environment's family (`TaskFamily.recheck`) shares no code with the first. The audit reports how
+often the two agree, with a 95 % Wilson interval, and each rollout on which they differ.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from adapters.training.runs.evaluations import evaluations, played_with, source_of
+from adapters.training.runs.evaluations import evaluations, selection_source
 from adapters.training.runs.reproducibility import reproducibility
-from adapters.training.settings import TrainSettings, read_settings
+from adapters.training.settings import read_settings
 from toolgym import registration
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, TaskRefused
@@ -24,77 +22,44 @@ from toolgym.family import TaskFamily
 from toolgym.intervals import wilson_interval
 from toolgym.runs.episodes import is_evaluation
 from toolgym.runs.files import Record
-from toolgym.runs.run import ALL_PHASES, EVALUATION, SELECTION_PHASES, Run
+from toolgym.runs.run import ALL_PHASES, EVALUATION, SELECTION, Run
 from toolgym.statistics import recorded_kwargs
-
-T = TypeVar("T")
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Disagreement:
-    """A rollout that the two rules judge differently.
-
-    Attributes:
-        recorded: Correct, as the environment judged it while it was played.
-        rechecked: Correct, by the second rule.
-        said: What the model wrote last.
-        task: The task in full, as its family shows it.
-    """
-
-    phase: str
-    step: int | None
-    task_id: str
-    recorded: bool
-    rechecked: bool
-    said: str
-    task: Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The result of judging a sample of rollouts again.
+    """The result of an audit.
 
     Attributes:
-        rollouts: Scored rollouts that the run has recorded, in the phases asked for.
-        sampled: How many of them were judged again.
-        undecided: Of these, those on which the second rule cannot tell.
-        right: Rollouts recorded as correct among those that were decided.
-        disagreements: Those on which the two rules differ.
-        data_changed: The tasks or their files are not what they were when the run began.
+        rollouts: Number of scored rollouts of the run, in the chosen phases.
+        sampled: Number of those that were judged again.
+        decided: Number of those that the second rule can judge.
+        right: Number of those that were recorded as correct.
+        agreement: Share of the decided rollouts on which the rules agree; None without any.
+        interval: 95 % Wilson interval of the agreement.
+        disagreements: The rollouts on which they differ: `phase`, `step`, `task_id`, the verdicts
+            `recorded` and `rechecked`, the last message `said` by the model, and the `task` in full
+            with its solution.
+        data_changed: Whether the tasks or their files have changed since the run began.
     """
 
     rollouts: int
     sampled: int
-    undecided: int
+    decided: int
     right: int
-    disagreements: tuple[Disagreement, ...]
-    data_changed: bool = False
+    agreement: float | None
+    interval: tuple[float, float]
+    disagreements: tuple[dict[str, Any], ...]
+    data_changed: bool
 
     @property
-    def decided(self) -> int:
-        """Rollouts on which both rules have an opinion."""
-        return self.sampled - self.undecided
-
-    @property
-    def agreement(self) -> float | None:
-        """The share of the decided on which the rules agree; None where nothing was decided."""
-        return 1.0 - len(self.disagreements) / self.decided if self.decided else None
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson score interval of the agreement."""
-        return wilson_interval(self.decided - len(self.disagreements), self.decided)
+    def undecided(self) -> int:
+        """Number of sampled rollouts that the second rule cannot judge."""
+        return self.sampled - self.decided
 
     def to_json(self) -> dict[str, Any]:
-        """The figures and the disagreements as plain data."""
-        return {
-            "agreement": self.agreement,
-            "interval": list(self.interval),
-            **{name: value for name, value in asdict(self).items() if name != "disagreements"},
-            "decided": self.decided,
-            "disagreements": [asdict(each) for each in self.disagreements],
-        }
+        """The result as plain data."""
+        return {**asdict(self), "undecided": self.undecided}
 
 
 def audit(
@@ -103,118 +68,97 @@ def audit(
     n: int | None = 500,
     phases: Iterable[str] = ALL_PHASES,
     seed: int = 0,
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Audit:
-    """Judge a sample of a run's rollouts again.
+    """Judge a sample of the rollouts of a run again.
 
     Args:
-        run: Of `toolgym train`, complete or not.
-        n: Rollouts at most, each as likely as any other; None means all.
-        phases: Whose rollouts.
-        seed: Chooses the sample.
-        progress: Called with how many are done and how many there are.
+        run: A run of `toolgym train`, complete or not, or an evaluation.
+        n: Maximum number of rollouts, sampled uniformly; None: all.
+        phases: Phases of the rollouts.
+        seed: Seed of the sample.
+        progress: Called with the number of rollouts done and their total.
 
     Raises:
-        ConfigurationError: The run tells too little of its environment, its family has no second
-            rule, there is nothing to judge, or n is below 1.
+        ConfigurationError: The run does not record its environment, its family has no second rule,
+            there is no rollout, n is below 1, or there is no such phase.
     """
-    phase_names = sorted(set(phases))
-    if (n is not None and n < 1) or not set(phase_names) <= set(ALL_PHASES):
+    names = sorted(set(phases))
+    if (n is not None and n < 1) or not set(names) <= set(ALL_PHASES):
         raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ALL_PHASES)}.")
-    judges = _judges(run, phase_names)
-    scored = (r for r in run.rollouts() if r["phase"] in judges and r.get("scored"))
-    chosen, rollouts = sample(scored, n, seed)
+    env_id, by_phase = phase_arguments(run)
+    envs = {name: _environment(env_id, by_phase[name]) for name in names if name in by_phase}
+
+    def scored() -> Iterator[Record]:
+        """The scored rollouts, read from the file, since not all of them may fit in memory."""
+        return (r for r in run.rollouts() if r["phase"] in envs and r.get("scored"))
+
+    rollouts = sum(1 for _ in scored())
+    count = rollouts if n is None else min(n, rollouts)
+    places = set(random.Random(f"toolgym-audit-{seed}").sample(range(rollouts), count))
+    chosen = [record for place, record in enumerate(scored()) if place in places]
     if not chosen:
-        raise ConfigurationError(f"{run.path} has no scored rollout of {', '.join(phase_names)}.")
-    decided = list(_decided(judges, chosen, progress or (lambda done, total: None)))
+        raise ConfigurationError(f"{run.path} has no scored rollout of {', '.join(names)}.")
+    decided = right = 0
+    differing = []
+    for done, record in enumerate(chosen, 1):
+        env, turns = envs[record["phase"]], record["turns"]
+        try:
+            task = env.tasks.require(record["task_id"])
+        except (ConfigurationError, TaskRefused):  # the data have changed
+            verdict = None
+        else:
+            verdict = env.family.recheck(env, task, turns)
+        decided += verdict is not None
+        right += verdict is not None and record["correct"]
+        if verdict not in (None, record["correct"]):
+            differing.append(
+                {
+                    **{key: record[key] for key in ("phase", "step", "task_id")},
+                    "recorded": record["correct"],
+                    "rechecked": verdict,
+                    "said": turns[-1]["action"] if turns else "",
+                    "task": env.family.shown(task),
+                }
+            )
+        progress(done, len(chosen))
+    agreed = decided - len(differing)
     return Audit(
         rollouts=rollouts,
         sampled=len(chosen),
-        undecided=len(chosen) - len(decided),
-        right=sum(record["correct"] for record, _ in decided),
-        disagreements=tuple(
-            _disagreement(judges[record["phase"]], record, verdict)
-            for record, verdict in decided
-            if verdict != record["correct"]
-        ),
+        decided=decided,
+        right=right,
+        agreement=agreed / decided if decided else None,
+        interval=wilson_interval(agreed, decided),
+        disagreements=tuple(differing),
         data_changed=_has_other_data(run),
     )
 
 
-def _decided(
-    judges: Mapping[str, ToolEnv[Any]], records: Sequence[Record], progress: Progress
-) -> Iterator[tuple[Record, bool]]:
-    """Each record on which the second rule can tell, with what it says."""
-    for done, record in enumerate(records, 1):
-        verdict = _rechecked(judges[record["phase"]], record)
-        if verdict is not None:
-            yield record, verdict
-        progress(done, len(records))
-
-
-def sample(items: Iterable[T], n: int | None, seed: int) -> tuple[list[T], int]:
-    """A fair sample of a stream, held in memory alone, in the stream's order; and its length.
-
-    Args:
-        items: Gone through once.
-        n: Items at most; None takes all.
-    """
-    draw = random.Random(f"toolgym-audit-{seed}")
-    reservoir: dict[int, T] = {}
-    places: list[int] = []  # algorithm R: the i-th item replaces one of n with chance n / i
-    count = 0
-    for count, item in enumerate(items, 1):
-        if n is None or len(places) < n:
-            places.append(count)
-            reservoir[count] = item
-        elif (place := draw.randrange(count)) < n:
-            del reservoir[places[place]]
-            places[place] = count
-            reservoir[count] = item
-    return [reservoir[number] for number in sorted(reservoir)], count
-
-
-def _settings(run: Run) -> TrainSettings:
-    saved = run.config.get("settings")
-    if not isinstance(saved, dict):
-        raise ConfigurationError(
-            f"{run.path} does not say how its environment was made: its config.json has no"
-            " `settings`. What `toolgym train` or `toolgym eval --out FOLDER` wrote can be audited."
-        )
-    return read_settings(saved)
-
-
 def phase_arguments(run: Run) -> tuple[str, dict[str, Mapping[str, Any]]]:
-    """The environment of a run, and by phase the arguments that it was made with.
+    """The environment id of a run, and the arguments of the environment in each phase.
 
     Raises:
-        ConfigurationError: The run does not tell.
+        ConfigurationError: The run does not record them.
     """
     if is_evaluation(run.config):
         return str(run.config.get("env_id")), {EVALUATION: recorded_kwargs(run.config) or {}}
-    settings = _settings(run)
-    env_kwargs: dict[str, Mapping[str, Any]] = {"grpo": settings.training_kwargs}
-    for each in evaluations(settings):
-        env_kwargs |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
-    chosen_by = source_of(evaluations(settings)).env_kwargs
-    return settings.env_id, env_kwargs | dict.fromkeys(SELECTION_PHASES, chosen_by)
-
-
-def _judges(run: Run, phases: Sequence[str]) -> dict[str, ToolEnv[Any]]:
-    """The environment of each phase that the run has, as it was then."""
-    env_id, env_kwargs = phase_arguments(run)
-    return {
-        phase: _environment(env_id, env_kwargs[phase]) for phase in phases if phase in env_kwargs
-    }
+    saved = run.config.get("settings")
+    if not isinstance(saved, dict):
+        raise ConfigurationError(
+            f"{run.path} does not record its environment: its config.json has no `settings`. Runs"
+            " of `toolgym train` and `toolgym eval --out FOLDER` can be audited."
+        )
+    settings = read_settings(saved)
+    planned = evaluations(settings)
+    by_phase: dict[str, Mapping[str, Any]] = {"grpo": settings.training_kwargs}
+    for each in planned:
+        by_phase |= {f"{when}{each.suffix}": each.env_kwargs for when in ("before", "after")}
+    return settings.env_id, {**by_phase, SELECTION: selection_source(planned).env_kwargs}
 
 
 def _environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
-    """The environment of a phase.
-
-    Raises:
-        ConfigurationError: It cannot be made, its module is not imported yet, or its family has no
-            second rule.
-    """
+    """Make the environment of a phase, and check that it has a second rule."""
     env = registration.make(registration.recorded(env_id), **kwargs)
     if type(env.family).recheck is TaskFamily.recheck:
         raise ConfigurationError(
@@ -224,31 +168,9 @@ def _environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     return env
 
 
-def _rechecked(env: ToolEnv[Any], record: Mapping[str, Any]) -> bool | None:
-    try:
-        task = env.tasks.require(record["task_id"])
-    except (ConfigurationError, TaskRefused):
-        return None  # the data changed, which is told by itself
-    return env.family.recheck(env, task, record["turns"])
-
-
-def _disagreement(env: ToolEnv[Any], record: Mapping[str, Any], verdict: bool) -> Disagreement:
-    turns = record["turns"]
-    return Disagreement(
-        phase=record["phase"],
-        step=record["step"],
-        task_id=record["task_id"],
-        recorded=record["correct"],
-        rechecked=verdict,
-        said=turns[-1]["action"] if turns else "",
-        task=env.family.shown(env.tasks.require(record["task_id"])),
-    )
-
-
 def _has_other_data(run: Run) -> bool:
-    then = (run.config.get("reproducibility") or {}).get("data")
-    if then is None:
+    recorded = (run.config.get("reproducibility") or {}).get("data")
+    if recorded is None:
         return False
-    settings = _settings(run)
-    splits = played_with(settings, evaluations(settings))
-    return bool(then != reproducibility(settings.env_id, 1, *splits)["data"])
+    settings = read_settings(run.config.get("settings"))
+    return bool(recorded != reproducibility(settings, 1)["data"])

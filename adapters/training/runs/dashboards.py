@@ -1,8 +1,7 @@
-"""The dashboards that `--report-to` knows: TensorBoard, Weights & Biases, Trackio.
+"""Dashboards for `--report-to`: TensorBoard, Weights & Biases, Trackio.
 
-What they are given, and when, is `toolgym.runs.dashboards`; these are its plug-ins, by the entry
-points of the group `toolgym.dashboards`. Each library is used as its makers mean it to be used, and
-imported only when a dashboard is opened.
+They are plug-ins of `toolgym.runs.dashboards`, in the entry-point group `toolgym.dashboards`. Each
+library is imported when its dashboard is opened.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from toolgym.runs.files import object_text, read_object, replace_file
 from toolgym.runs.run import Run
 
 PROJECT: Final = "toolgym"
-_PLACE: Final = "dashboards.json"
+_NAMES: Final = "dashboards.json"
 
 
 class TensorBoard:
@@ -40,18 +39,18 @@ class TensorBoard:
         self._writer.add_text("config", f"```json\n{json.dumps(run.config, indent=2)}\n```")
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Show the numbers of a step."""
-        for key, value in numbers.items():
-            self._writer.add_scalar(f"{phase}/{key}", value, step)
-        self._writer.flush()  # a run that is killed has shown all it logged
+        """Send the numbers of a step."""
+        for name, value in _named(phase, numbers).items():
+            self._writer.add_scalar(name, value, step)
+        self._writer.flush()  # so that a killed run has sent everything
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Close the event file."""
         self._writer.close()
 
 
 class WandB:
-    """A run of the project "toolgym", or of `WANDB_PROJECT`."""
+    """A run in the project "toolgym", or the project in `WANDB_PROJECT`."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("wandb")
@@ -71,7 +70,7 @@ class WandB:
         self._phases: set[str] = set()
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Show the numbers of a step."""
+        """Send the numbers of a step."""
         if phase not in self._phases:  # each counts its own steps
             self._phases.add(phase)
             self._run.define_metric(f"{phase}/step")
@@ -79,27 +78,30 @@ class WandB:
         self._run.log(_named(phase, {"step": step, **numbers}))
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Finish the upload."""
         self._run.finish()
 
 
 class Trackio:
-    """A run of the project "toolgym" on this machine, or wherever Trackio is told to send it."""
+    """A run in the project "toolgym" on this machine, or where Trackio is configured to send it."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("trackio")
-        name = _unique_name(run)
-        with redirect_stdout(sys.stderr):  # it says where to look, and stdout is for results
+        with redirect_stdout(sys.stderr):  # it prints where to look; stdout is for results
             self._run = library.init(
-                project=PROJECT, name=name, config=run.config, resume="allow", embed=False
+                project=PROJECT,
+                name=_unique_name(run),
+                config=run.config,
+                resume="allow",
+                embed=False,
             )
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Show the numbers of a step."""
+        """Send the numbers of a step."""
         self._run.log(_named(phase, numbers), step=step)
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Send the rest."""
         with redirect_stdout(sys.stderr):
             self._run.finish()
 
@@ -109,8 +111,8 @@ def _named(phase: str, numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def _unique_name(run: Run) -> str:
-    """The run's name and something of its own, kept in its folder: names are used again."""
-    file: Path = run.path / _PLACE
+    """The name of the run with a random ending, kept in its folder, since names are used again."""
+    file: Path = run.path / _NAMES
     if not file.is_file():
         replace_file(file, [object_text({"name": f"{run.name}-{uuid.uuid4().hex[:8]}"})])
     return str(read_object(file)["name"])

@@ -1,18 +1,16 @@
-"""From nothing, or from a pretrained model, to one that talks to the environment's tools.
+"""Supervised training (SFT) before reinforcement learning: demonstrations, tokenizer, imitation.
 
-Demonstrations are played, a tokenizer is made for them if the model is the tiny one, and the model
-imitates them. The result is a checkpoint folder that holds model and tokenizer; a run that is
-taken up again loads it and does nothing of this a second time.
+The tiny model is built here, with a tokenizer for its demonstrations. The result is the checkpoint
+`sft`, which a resumed run loads.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -25,7 +23,6 @@ from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.precision import fast_dtype
-from adapters.training.models.stored_weights import read_weights
 from adapters.training.models.supervised import WarmupSettings, warm_up
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs.progress import ProgressListener
@@ -36,90 +33,74 @@ from toolgym.runs.checkpoints import write_origin
 from toolgym.runs.files import replace_file
 from toolgym.runs.run import Run
 
-WARMUP = "warmup"
-TEMPLATE = "chat_template.jinja"
-"""The text of the run's chat template, in its folder, where one was asked for."""
-_PADDED, _MISTAKEN = 300, 20  # transcripts that only the tokenizer sees
+SFT: Final = "sft"
+TEMPLATE: Final = "chat_template.jinja"
+"""File of a run folder with the chat template, if the settings name one."""
+_PADDED, _MISTAKEN = 300, 20  # number of transcripts that only the tokenizer is trained on
 
-Saved: TypeAlias = PreTrainedModel | Adapter
-"""What has a `save_pretrained`."""
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
-class Checks(Protocol):
-    """Evaluations while a model is trained (`adapters.training.runs.selection`)."""
-
-    def begin_again_after(self, step: int) -> None:
-        """Forget what came after a step."""
-        ...
-
-    def check(
-        self,
-        step: int,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        saved: Adapter | None = None,
-    ) -> bool:
-        """Evaluate if it is time for it, and say whether training should end."""
-        ...
-
-    def kept(self) -> Path | None:
-        """The folder of the weights to go on with; None: those that the model has."""
-        ...
-
-
-def prepare(
-    settings: TrainSettings, run: Run, watch: ProgressListener, checks: Checks | None = None
-) -> Pair:
-    """The model as it is before reinforcement learning, and its tokenizer.
-
-    Args:
-        checks: Evaluations while it imitates.
+def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
+    """The model before reinforcement learning, and its tokenizer.
 
     Raises:
         ConfigurationError: The model cannot be loaded, or the environment has no expert.
     """
-    disable_progress_bar()  # a bar for every file that is saved
-    _keep_template(settings, run)
-    folder = run.checkpoints / WARMUP
-    needs_none = not settings.is_tiny and not settings.sft_steps
-    if folder.is_dir() or needs_none:
+    disable_progress_bar()  # transformers shows one for each file that is saved
+    template = run.path / TEMPLATE
+    if settings.chat_template is not None and not template.is_file():
+        text = ChatTemplate.named(settings.chat_template).text
+        replace_file(template, [text.encode("utf-8")])
+    folder = run.checkpoints / SFT
+    if folder.is_dir() or not (settings.is_tiny or settings.sft_steps):
         return load_prepared(settings, run)
-    run.cut_metrics("warmup", 0)
-    if checks is not None:
-        checks.begin_again_after(-1)
-    loaded = None if settings.is_tiny else _loaded(settings, run)  # first: it may not be there
-    transcripts = _demonstrations(settings, watch)
+    run.cut_metrics(SFT, 0)
+    loaded = None if settings.is_tiny else load_prepared(settings, run)  # fails before the playing
+    with watch.phase("demonstrations", settings.demonstrations) as advance:
+        transcripts = demonstrate(
+            settings.env_id,
+            settings.demonstrations,
+            demonstrator=settings.demonstrator,
+            seed=settings.seed,
+            progress=lambda done, _: advance(done, ""),
+            **settings.training_kwargs,
+        )
     model, tokenizer = loaded or _tiny(settings, transcripts)
     if settings.sft_steps:
-        _imitate(model, tokenizer, transcripts, settings, run, watch, checks)
+        _imitate(model, tokenizer, transcripts, settings, run, watch)
     save(model, tokenizer, folder, settings)
     return model, tokenizer
 
 
 def load_prepared(settings: TrainSettings, run: Run) -> Pair:
-    """The same where `prepare` has been called before; the tiny model is on the CPU again.
+    """The checkpoint `sft` if there is one, else the model that the settings name.
+
+    The tiny model is loaded on the CPU.
 
     Raises:
         ConfigurationError: The model cannot be loaded.
     """
-    folder = run.checkpoints / WARMUP
-    if not folder.is_dir():
-        return _loaded(settings, run)
-    device = "cpu" if settings.is_tiny else None
-    return load_model(str(folder), for_training=True, dtype=settings.dtype, device=device)
+    how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
+    folder = run.checkpoints / SFT
+    if folder.is_dir():
+        return load_model(str(folder), device="cpu" if settings.is_tiny else None, **how)
+    if settings.chat_template is not None:
+        text = (run.path / TEMPLATE).read_text(encoding="utf-8")
+        how["chat_template"] = ChatTemplate(settings.chat_template, text)
+    return load_model(settings.model, **how)
 
 
 def save(
-    model: Saved,
+    model: PreTrainedModel | Adapter,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     settings: TrainSettings | None = None,
 ) -> None:
-    """Write a checkpoint folder whole or not at all; one of the same name gives way.
+    """Write a checkpoint folder as a whole; it replaces one of the same name.
 
     Args:
-        settings: Of the run; an evaluation of the checkpoint takes data set and split from them.
+        settings: Settings of the run, for evaluations of the checkpoint.
     """
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -133,12 +114,12 @@ def save(
 
 
 def note_origin(folder: Path, settings: TrainSettings) -> None:
-    """Write into a checkpoint which environment its run measures it in."""
+    """Write the environment of the run's evaluations into the folder of a checkpoint."""
     write_origin(folder, settings.env_id, settings.evaluation_kwargs, settings.max_new_tokens)
 
 
 def for_this_machine(settings: TrainSettings) -> TrainSettings:
-    """The settings with what the machine decides: what `dtype="auto"` is here."""
+    """The settings with the data type that `dtype="auto"` means on this machine."""
     if settings.dtype != "auto":
         return settings
     dtype = "float32" if settings.is_tiny or settings.needs_float32 else fast_dtype()
@@ -146,45 +127,26 @@ def for_this_machine(settings: TrainSettings) -> TrainSettings:
 
 
 def use_threads(settings: TrainSettings) -> int:
-    """Set how many threads PyTorch computes with, and return it.
+    """Set the number of threads of PyTorch, and return it.
 
-    The tiny model is too small to share out. A second thread makes an idle machine a third faster,
-    and one that has other work ten times slower, since each thread waits for the other in a loop
-    (both measured on two cores); and one thread gives the same numbers on any number of cores.
-    `OMP_NUM_THREADS` goes before that, and a pretrained model takes what PyTorch gives it.
+    The tiny model uses one, unless `OMP_NUM_THREADS` is set. A second thread makes an idle machine
+    a third faster, and a busy one ten times slower (measured on two cores); and one thread gives
+    the same numbers on any number of cores. Pretrained models use PyTorch's default.
     """
     if settings.is_tiny and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
     return torch.get_num_threads()
 
 
-def _demonstrations(settings: TrainSettings, watch: ProgressListener) -> list[list[Message]]:
-    with watch.phase("demonstrations", settings.demonstrations) as advance:
-        return demonstrate(
-            settings.env_id,
-            settings.demonstrations,
-            demonstrator=settings.demonstrator,
-            seed=settings.seed,
-            progress=lambda done, _: advance(done, ""),
-            **settings.training_kwargs,
-        )
+def adapter_config(settings: TrainSettings) -> Any:
+    """The `LoraConfig` of peft for the adapter of `lora`; None without it.
 
-
-def _keep_template(settings: TrainSettings, run: Run) -> None:
-    """Write the chat template down, so that a run that is taken up goes on with the same."""
-    file = run.path / TEMPLATE
-    if settings.chat_template is not None and not file.is_file():
-        text = ChatTemplate.named(settings.chat_template).text
-        replace_file(file, [text.encode("utf-8")])
-
-
-def _loaded(settings: TrainSettings, run: Run) -> Pair:
-    """The model that the run began with, with the chat template that it began with."""
-    template, file = settings.chat_template, run.path / TEMPLATE
-    how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
-    if template is not None:
-        how["chat_template"] = ChatTemplate(template, file.read_text(encoding="utf-8"))
-    return load_model(settings.model, **how)
+    Raises:
+        ConfigurationError: peft is not installed.
+    """
+    if not settings.lora:
+        return None
+    return lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
 
 
 def _tiny(settings: TrainSettings, transcripts: Sequence[Sequence[Message]]) -> Pair:
@@ -203,10 +165,8 @@ def _imitate(
     settings: TrainSettings,
     run: Run,
     watch: ProgressListener,
-    checks: Checks | None,
 ) -> None:
-    env = registration.make(settings.env_id, **settings.training_kwargs)
-    tools = env.tool_schemas()
+    tools = registration.make(settings.env_id, **settings.training_kwargs).tool_schemas()
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
     how = WarmupSettings(
         settings.sft_steps,
@@ -216,49 +176,22 @@ def _imitate(
         seed=settings.seed,
         matrix_rate=settings.sft_matrix_rate,
         tokens_per_pass=settings.tokens_per_pass,
-        gradient_checkpointing=has_checkpointing(settings),
+        gradient_checkpointing=bool(settings.gradient_checkpointing),
         alike=settings.sft_alike,
     )
     config = adapter_config(settings) if settings.has_adapter_from_start else None
     adapter = None if config is None else Adapter(model, config, settings.seed)
-    with watch.phase("warm-up", settings.sft_steps) as advance, _reproducible(settings.seed):
+
+    with (
+        watch.phase("imitation", settings.sft_steps) as advance,
+        torch.random.fork_rng(),  # for models with dropout
+    ):
+        torch.manual_seed(settings.seed)
 
         def on_step(numbers: dict[str, float]) -> None:
-            run.log_metrics({"phase": "warmup", **numbers})
+            run.log_metrics({"phase": SFT, **numbers})
             advance(int(numbers["step"]), f"loss {numbers['loss']:.3f}")
 
-        def is_enough(step: int) -> bool:
-            return checks is not None and checks.check(step, model, tokenizer, adapter)
-
-        warm_up(model, examples, how, on_step, is_enough)
-    best = checks.kept() if checks is not None else None
+        warm_up(model, examples, how, on_step)
     if adapter is not None:
-        if best is not None:
-            adapter.load(best)
         adapter.merge()
-    elif best is not None:
-        read_weights(model, best)
-
-
-def adapter_config(settings: TrainSettings) -> Any:
-    """The `LoraConfig` of peft for the adapter of `lora`; None without it.
-
-    Raises:
-        ConfigurationError: peft is not installed.
-    """
-    if not settings.lora:
-        return None
-    return lora_config(settings.lora_rank, settings.lora_alpha, settings.lora_targets)
-
-
-def has_checkpointing(settings: TrainSettings) -> bool:
-    """Whether activations are computed twice; the setting is the reference trainer's own."""
-    return bool(settings.gradient_checkpointing)
-
-
-@contextlib.contextmanager
-def _reproducible(seed: int) -> Iterator[None]:
-    """A random state of the seed's own, for models that have dropout; the old one comes back."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        yield

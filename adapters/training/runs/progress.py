@@ -1,7 +1,4 @@
-"""Progress events of a run's phases, and their listeners: the command line's bars, a test, nobody.
-
-The phases report here and nowhere else, so that nothing below the command line prints.
-"""
+"""Progress of a run's phases, which the command line shows as bars; and peak memory."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ from typing import Protocol
 import torch
 
 Advance = Callable[[int, str], None]
-"""Callback with the units of a phase done so far, and a note on its state."""
+"""Callback with the number of finished units of a phase, and a note on its state."""
 
 
 class ProgressListener(Protocol):
-    """Receiver of the progress events of each phase."""
+    """Listener for the progress of each phase."""
 
     def phase(self, title: str, total: int) -> AbstractContextManager[Advance]:
         """A context that lasts as long as a phase of `total` units."""
@@ -26,7 +23,7 @@ class ProgressListener(Protocol):
 
 
 class NoProgress:
-    """A `ProgressListener` that ignores every event."""
+    """A `ProgressListener` that shows nothing."""
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Advance]:
@@ -34,15 +31,9 @@ class NoProgress:
         yield lambda done, note: None
 
 
-# Peak memory of a run, which decides on what machine it fits.
-#
-# On a GPU that is the memory of its tensors; elsewhere that of the process, which Linux reports in
-# KiB and macOS in bytes.
-
-
 def peak_memory(device: torch.device) -> float:
-    """Peak memory of the GPU's tensors, or else of the process, in MiB."""
+    """Peak memory of the tensors on a GPU, or else of the process, in MiB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux, bytes on macOS
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

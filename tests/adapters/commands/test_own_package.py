@@ -28,7 +28,17 @@ COMMANDS = next(
     part.partition("```")[0] for part in PAGE.split("```python\n") if "import typer" in part
 )
 SMALL = [
-    *("--demos", "20", "--sft-steps", "4", "--steps", "1", "--group-size", "2", "--prompts"),
+    *(
+        "--demonstrations",
+        "20",
+        "--sft-steps",
+        "4",
+        "--steps",
+        "1",
+        "--group-size",
+        "2",
+        "--prompts",
+    ),
     *("2", "--eval-tasks", "4", "--max-completion-length", "96", "--step-limit", "4", "--quiet"),
 ]
 Toolgym = Callable[..., str]

@@ -106,4 +106,4 @@ def test_its_held_out_accuracy_rises_beyond_chance(full_run):
     after = full_run.summary["after"]
     assert has_risen(full_run), (full_run.summary["before"], after)
     assert after["validity"] >= 0.95
-    assert "a novice's" in full_run.summary["gain"]
+    assert "The gain is elicitation" in full_run.summary["gain"]

@@ -1,4 +1,4 @@
-"""Evaluations that are played in batches give what those played turn by turn give."""
+"""Evaluations by the generation engine have the episodes of a policy that plays turn by turn."""
 
 from typing import Any
 
@@ -6,16 +6,17 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.reference import evaluation
-from adapters.reference.evaluation import BatchPlay
+from adapters.reference.evaluation import Evaluator
 from adapters.reference.play import Player, evaluate
-from adapters.training.runs.playing import Asked, play_turn_by_turn
+from adapters.training.models.chat_policy import ChatModelPolicy
+from adapters.training.runs.evaluations import Evaluation
+from adapters.training.runs.progress import NoProgress
 from adapters.training.settings import resolve
 from tests.adapters.base_models import random_model
 from tests.adapters.reference.test_contract import BAD
 from tests.adapters.reference.test_rollout import WORLD
 from tests.sweeps import sweep
-from toolgym import EnvironmentFault
+from toolgym import ConfigurationError, EnvironmentFault, rollout
 from toolgym.tries import seed_of_try
 
 pytestmark = pytest.mark.torch
@@ -36,21 +37,22 @@ def model_for(tokenizer: Any, family: str = "Llama", **options: Any) -> Any:
     return random_model(family, **own, **ends, **options)
 
 
-@pytest.fixture
-def settings() -> Any:
-    return resolve(NOTES, model="random", env_kwargs={"step_limit": 2}, max_new_tokens=6)
+def evaluator(model: Any, tokenizer: Any, env_id: str = NOTES, at_once: int = 4) -> Evaluator:
+    settings = resolve(env_id, model="random", prompts=1, group_size=at_once, max_new_tokens=6)
+    return Evaluator(model, tokenizer, settings, NoProgress())
+
+
+def of(**options: Any) -> Evaluation:
+    return Evaluation("unseen tasks", "", {"step_limit": 2}, "notes", ("tasks",), 6, 6, **options)
 
 
 @pytest.mark.parametrize("family", sweep(FAMILIES, ["Llama"]))
-def test_greedy_turns_are_those_of_the_policy(
-    family: str, read_tokenizer: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evaluation, "_SLOTS", 1)
+def test_greedy_turns_are_those_of_the_policy(family: str, read_tokenizer: Any) -> None:
     model = model_for(read_tokenizer, family, **FAMILIES[family])
-    asked, done = Asked({"step_limit": 2}, TASKS), list[int]()
+    policy = ChatModelPolicy(model, read_tokenizer, max_new_tokens=6)
 
-    fast = BatchPlay()(model, read_tokenizer, settings, asked, done.append)
-    slow = play_turn_by_turn(model, read_tokenizer, settings, asked, lambda _: None)
+    fast = evaluator(model, read_tokenizer).play(of(), TASKS, "before")
+    slow = rollout.evaluate(NOTES, policy, task_ids=TASKS, step_limit=2)
 
     def seen(records: Any) -> list[Any]:
         """The first turns, and how many: a turn that is cut does not end an episode."""
@@ -60,20 +62,16 @@ def test_greedy_turns_are_those_of_the_policy(
     assert [record.task_id for record in fast] == TASKS
     assert {record.seed for record in fast} == {seed_of_try(0, task, 0) for task in TASKS}
     assert min(len(record.turns) for record in fast) > 1
-    assert done == [2, 3]
 
 
 @pytest.mark.integration
-def test_a_try_is_sampled_alike_in_whatever_batch(
-    read_tokenizer: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = model_for(read_tokenizer)
-    asked = Asked({"step_limit": 2}, TASKS[:2], temperature=1.0, tries=3)
+def test_a_try_is_sampled_alike_in_whatever_batch(read_tokenizer: Any) -> None:
+    model, sampled = model_for(read_tokenizer), of(temperature=1.0, tries=3)
 
-    whole = BatchPlay()(model, read_tokenizer, settings, asked, lambda _: None)
-    monkeypatch.setattr(evaluation, "_MEMORY", 0)
-    monkeypatch.setattr(evaluation, "bytes_of_rollout", lambda *sizes: 2**40)
-    parts = BatchPlay()(model, read_tokenizer, settings, asked, lambda _: None)
+    whole, parts = (
+        list(evaluator(model, read_tokenizer, at_once=slots).play(sampled, TASKS[:2], "before"))
+        for slots in (8, 2)
+    )
 
     tries = [(task, number) for task in TASKS[:2] for number in range(3)]
     assert [(record.task_id, record.number) for record in whole] == tries
@@ -81,28 +79,18 @@ def test_a_try_is_sampled_alike_in_whatever_batch(
     assert len({record.turns[0]["action"] for record in whole[:3]}) == 3
 
 
-def test_a_template_that_rewrites_earlier_turns_is_played_turn_by_turn(
-    tokenizer: Any, settings: Any
-) -> None:
+def test_a_template_that_rewrites_earlier_turns_is_refused(tokenizer: Any) -> None:
     tokenizer.chat_template = BAD["rewrites"]
-    model, asked = model_for(tokenizer), Asked({"step_limit": 2}, TASKS[:2])
-
-    fast, slow = (
-        play(model, tokenizer, settings, asked, lambda _: None)
-        for play in (BatchPlay(), play_turn_by_turn)
-    )
-
-    assert [record.to_json() for record in fast] == [record.to_json() for record in slow]
+    with pytest.raises(ConfigurationError, match=r"rewrites earlier messages.*--chat-template"):
+        evaluator(model_for(tokenizer), tokenizer).play(of(), TASKS, "before")
 
 
 def test_an_episode_that_cannot_begin_is_a_fault_of_the_environment(
-    notes_model: Any, notes_tokenizer: Any, monkeypatch: pytest.MonkeyPatch, settings: Any
+    notes_model: Any, notes_tokenizer: Any
 ) -> None:
-    asked = Asked({}, ["w-1", "lost"])
-    world = settings.model_copy(update={"env_id": WORLD})
-
+    world = Evaluation("unseen tasks", "", {}, "world", ("tasks",), 2, 2)
     with pytest.raises(EnvironmentFault, match="the disk is gone"):
-        BatchPlay()(notes_model, notes_tokenizer, world, asked, lambda _: None)
+        evaluator(notes_model, notes_tokenizer, WORLD).play(world, ["w-1", "lost"], "before")
 
 
 def test_an_evaluation_while_training_is_greedy_and_leaves_no_trace(

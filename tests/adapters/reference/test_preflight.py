@@ -312,7 +312,7 @@ def test_model_and_random_state_are_left_as_they_were(pair: Pair) -> None:
     reports = []
     for lora in (False, True, False):
         options = {"gradient_checkpointing": True} if lora else {}
-        own = {"trainer": "reference", "trainer_options": options, "max_completion_length": 80}
+        own = {"trainer": "reference", **options, "max_completion_length": 80}
         settings = settings_for(lora=lora, **own)
         reports.append(preflight(settings, model.train(), tokenizer, NoProgress(), tasks=1))
 

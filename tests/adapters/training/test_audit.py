@@ -15,13 +15,12 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from adapters.training.models.demonstrations import NoisyDemonstrator
-from adapters.training.runs.audit import audit, sample
+from adapters.training.runs.audit import audit
 from adapters.training.settings import resolve
-from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.envs.explore import ExploreEnv
 from sqlgym.judging import recheck as second_rule
 from sqlgym.judging.answers import GoldAnswer, matches
-from sqlgym.judging.recheck import Gold, gold_of, recheck, same_answer
+from sqlgym.judging.recheck import Gold, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
 from toolgym.cli import application
 from toolgym.records import EpisodeRecord
@@ -80,8 +79,10 @@ def test_a_verifier_that_says_yes_to_everything_is_found_out(tmp_path: Path) -> 
     assert found.right == found.decided == 36
     assert found.agreement is not None
     assert found.agreement < 0.7
-    assert {(each.recorded, each.rechecked) for each in found.disagreements} == {(True, False)}
-    assert "gold SQL" in found.disagreements[0].task
+    assert {(each["recorded"], each["rechecked"]) for each in found.disagreements} == {
+        (True, False)
+    }
+    assert "gold SQL" in found.disagreements[0]["task"]
 
 
 def test_a_sample_is_drawn_from_the_phases_asked_for(run: Run) -> None:
@@ -102,24 +103,13 @@ def test_other_data_are_told_and_lost_tasks_are_not_decided(run: Run, tmp_path: 
     assert (found.decided, found.undecided, found.data_changed) == (1, 1, True)
 
 
-@given(st.integers(0, 60), st.integers(1, 20), st.integers(0, 3))
-def test_a_sample_holds_each_item_once_in_the_order_of_the_stream(
-    length: int, n: int, seed: int
-) -> None:
-    kept, count = sample(range(length), n, seed)
-
-    assert count == length
-    assert len(kept) == min(n, length)
-    assert kept == sorted(set(kept))
-
-
 @pytest.mark.parametrize(
     ("config", "options", "words"),
     [
         ({}, {}, "can be audited"),
         ({"settings": resolve(EXPLORE).model_dump()}, {}, "has no scored rollout"),
         ({"settings": resolve(EXPLORE).model_dump()}, {"n": 0}, "above 0"),
-        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["warmup"]}, "a phase one of"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["sft"]}, "a phase one of"),
     ],
 )
 def test_what_cannot_be_audited_is_told(
@@ -255,28 +245,6 @@ def test_rows_that_tie_may_change_places_and_no_others(
 
 
 @pytest.mark.parametrize(
-    ("sql", "ends"),
-    [
-        ("SELECT name FROM people", [4]),
-        ("SELECT name FROM people ORDER BY age;", [2, 3, 4]),
-        ("SELECT name FROM people ORDER BY age DESC LIMIT 2", [1, 2]),
-        ("SELECT name FROM (SELECT * FROM people ORDER BY age)", [4]),
-        ("SELECT name, 'a limit; order by' FROM people ORDER BY max(age, 50) -- limit", [2, 3, 4]),
-        ("SELECT name FROM people UNION SELECT 'Zoe' ORDER BY 1", [1, 2, 3, 4, 5]),
-    ],
-)
-def test_which_rows_tie_is_asked_of_sqlite(people: Path, sql: str, ends: list[int]) -> None:
-    assert gold_of(people, sql).ends == ends
-
-
-def test_an_order_that_nothing_leaves_open_is_decided(people: Path) -> None:
-    gold = "SELECT name FROM people ORDER BY age, name"
-
-    assert judged(people, EXPLORE, gold, value=["Ann", "Eve", "Joe", "Bob"]) is True
-    assert judged(people, EXPLORE, gold, value=["Eve", "Ann", "Joe", "Bob"]) is False
-
-
-@pytest.mark.parametrize(
     ("sql", "verdict"),
     [
         ("SELECT name FROM people WHERE age < 50", True),
@@ -304,32 +272,12 @@ def test_a_query_as_the_answer_is_run_where_it_can_only_read(
     assert sorted(path.name for path in people.parent.iterdir()) == ["people.sqlite"]
 
 
-def test_long_results_are_compared_whatever_their_order(people: Path) -> None:
-    many = "FROM people a, people b, people c, people d, people e"
-    gold = f"SELECT a.age * 1.0, e.name {many}"
-
-    alone = {"match": "sound"}
-    ordered = f"SELECT a.age, e.name {many} ORDER BY 2, 1"
-    assert judged(people, SQL, gold, alone, sql=ordered) is True
-    assert judged(people, SQL, gold, sql=f"SELECT a.age + 1, e.name {many}") is False
-
-
 def test_who_never_answered_is_not_right_and_another_evaluator_is_not_second_guessed() -> None:
     env = registration.make(SQL, match="spider")
     turn = {"calls": [{"name": "answer", "arguments": {"sql": "SELECT 1"}}], "errors": []}
 
     assert recheck(env, env.tasks[0], []) is False
     assert recheck(env, env.tasks[0], [turn]) is None
-
-
-def test_a_missing_database_leaves_it_undecided(people: Path) -> None:
-    rows = [{"db_id": "people", "question": "Who?", "query": "SELECT name FROM people"}]
-    env = registration.make(EXPLORE, dataset=rows, databases=people.parent)
-    task = env.tasks[0]
-    people.unlink()
-    turn = {"calls": [{"name": "answer", "arguments": {"value": 1}}], "errors": []}
-
-    assert SqlTaskFamily().recheck(env, task, [turn]) is None
 
 
 def test_the_second_rule_imports_nothing_of_the_first() -> None:
@@ -348,9 +296,9 @@ def on_command_line(*arguments: object) -> Any:
 
 
 def test_agreement_is_told_with_its_interval_and_exits_with_0(run: Run) -> None:
-    shown = on_command_line(run.path)
+    shown, as_json = (on_command_line(run.path, *each) for each in ((), ("--json", "--quiet")))
 
-    assert shown.exit_code == 0
+    assert (shown.exit_code, json.loads(as_json.stdout)["agreement"]) == (0, 1.0)
     assert re.search(r"agreement +100\.0%  \[9\d\.\d%, 100\.0%\]", shown.stdout)
 
 
@@ -364,19 +312,3 @@ def test_disagreements_are_printed_with_task_and_answer_and_exit_with_1(tmp_path
     assert "gold SQL: SELECT" in shown.stdout
     assert "> <tool_call>" in shown.stdout or '> {"name"' in shown.stdout
     assert re.search(r"\.\.\. and \d+ more", shown.stdout)
-
-
-def test_json_is_one_object(run: Run) -> None:
-    shown = on_command_line(run.path, "--all", "--json", "--quiet")
-
-    told = json.loads(shown.stdout)
-    assert told["agreement"] == 1.0
-    assert told["sampled"] == 36
-    assert told["disagreements"] == []
-
-
-def test_a_folder_that_is_no_run_is_wrong_use(tmp_path: Path) -> None:
-    shown = on_command_line(tmp_path, "--quiet")
-
-    assert shown.exit_code == 2
-    assert "is not a run folder" in shown.output

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.toolgym.commands.command_line import run_here
 from toolgym.errors import ConfigurationError
 from toolgym.runs.dashboards import ReportedRun, check_services, reported
 from toolgym.runs.run import Run
@@ -39,7 +38,7 @@ def run(tmp_path: Path) -> Run:
 def write(run: Run) -> None:
     """What a small training writes."""
     for step in (1, 2):
-        run.log_metrics({"phase": "warmup", "step": step, "loss": 3.0 / step})
+        run.log_metrics({"phase": "sft", "step": step, "loss": 3.0 / step})
     run.write_summary({"before": {"accuracy": 0.25, "episodes": 16}, "after": None})
     for step in (1, 2, 3):
         run.log_metrics({"phase": "grpo", "step": step, "reward": step / 10})
@@ -52,8 +51,8 @@ def test_a_dashboard_is_shown_what_the_run_folder_holds(run: Run) -> None:
     write(ReportedRun(run, [listed]))
 
     assert listed.shown == [
-        ("warmup", 1, {"loss": 3.0}),
-        ("warmup", 2, {"loss": 1.5}),
+        ("sft", 1, {"loss": 3.0}),
+        ("sft", 2, {"loss": 1.5}),
         ("evaluation", 0, {"accuracy": 0.25, "episodes": 16.0}),
         ("grpo", 1, {"reward": 0.1}),
         ("grpo", 2, {"reward": 0.2}),
@@ -61,22 +60,6 @@ def test_a_dashboard_is_shown_what_the_run_folder_holds(run: Run) -> None:
         ("evaluation", 3, {"accuracy": 0.5}),
     ]
     assert [record["reward"] for record in run.metrics("grpo")] == [0.1, 0.2, 0.3]
-    assert run.summary["after"]["accuracy"] == 0.5
-
-
-def test_each_evaluation_is_shown_under_what_it_was_on(run: Run) -> None:
-    listed = Listed()
-    told = ReportedRun(run, [listed])
-    tasks: dict[str, Any] = {"name": "unseen tasks", "before": {"accuracy": 0.3}, "after": None}
-    others: dict[str, Any] = {**tasks, "name": "unseen databases"}
-
-    told.write_summary({"evaluations": [tasks, {**others, "before": None}], "before": None})
-    told.write_summary({"evaluations": [tasks, others], "before": tasks["before"]})
-
-    assert listed.shown == [
-        ("unseen_tasks", 0, {"accuracy": 0.3}),
-        ("unseen_databases", 0, {"accuracy": 0.3}),
-    ]
 
 
 def test_a_loss_that_is_not_finite_is_shown_as_it_is_and_what_is_no_number_is_not(run: Run) -> None:
@@ -90,35 +73,18 @@ def test_a_loss_that_is_not_finite_is_shown_as_it_is_and_what_is_no_number_is_no
     assert math.isnan(shown[2]["loss"])
 
 
-def test_a_record_that_the_folder_refuses_is_not_shown(run: Run) -> None:
-    listed = Listed()
-
-    with pytest.raises(ConfigurationError, match="`step` must be"):
-        ReportedRun(run, [listed]).log_metrics({"phase": "grpo", "step": 0, "reward": 1.0})
-
-    assert listed.shown == []
-
-
 def test_a_misspelt_service_is_answered_with_the_nearest():
     with pytest.raises(ConfigurationError, match=r"got 'tensorbord'; did you mean tensorboard\?"):
         check_services(("tensorbord",))
 
 
-def test_a_missing_library_is_named_with_the_command_that_installs_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_library_is_named_with_the_command_that_installs_it() -> None:
     missing = [name for name in SERVICES if importlib.util.find_spec(name) is None]
     if not missing:
         pytest.skip("all services are installed")
     for name in missing:
         with pytest.raises(ConfigurationError, match=f"run: pip install {name}"):
             check_services((name,))
-
-        (tmp_path / name).mkdir()  # as wandb leaves one wherever it runs
-        with monkeypatch.context() as patch:
-            patch.syspath_prepend(tmp_path)
-            with pytest.raises(ConfigurationError, match=f"run: pip install {name}"):
-                check_services((name,))
 
 
 @pytest.mark.torch
@@ -135,28 +101,8 @@ def test_tensorboard_reads_back_what_was_logged_before_and_after_a_resume(run: R
     seen = EventAccumulator(str(run.path / "tensorboard")).Reload()
     rewards = [(event.step, round(event.value, 6)) for event in seen.Scalars("grpo/reward")]
     assert rewards == [(1, 0.1), (2, 0.2), (3, 0.3), (4, 0.4)]
-    assert [event.step for event in seen.Scalars("warmup/loss")] == [1, 2]
+    assert [event.step for event in seen.Scalars("sft/loss")] == [1, 2]
     assert [event.step for event in seen.Scalars("evaluation/accuracy")] == [0, 3]
-
-
-@pytest.mark.torch
-def test_tensorboard_shows_the_figures_of_an_evaluation_under_what_was_played(
-    tmp_path: Path,
-) -> None:
-    pytest.importorskip("tensorboard", reason="needs tensorboard")
-    pytest.importorskip("torch", reason="needs the extra `train`")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
-    options = ["--n", "2", "--out", tmp_path / "run", "--report-to", "tensorboard"]
-    done = run_here("eval", "sqlgym/Explore-v0", "--dataset", "bundled", *options, "--json")
-
-    assert done.returncode == 0, done.stderr
-    seen = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
-    shown = {
-        name: seen.Scalars(f"bundled_dev/{name}")[0].value for name in ("accuracy", "validity")
-    }
-    told = json.loads(done.stdout)
-    assert shown == pytest.approx({name: told[name] for name in shown})
 
 
 @pytest.mark.nightly

@@ -39,7 +39,7 @@ def synthetic_run(
     run = Run.create(folder, config)
     for step in range(1, 151):
         loss = 0.12 + 3.1 * math.exp(-step / 22) + rng.gauss(0, 0.03)
-        run.log_metrics({"phase": "warmup", "step": step, "loss": loss})
+        run.log_metrics({"phase": "sft", "step": step, "loss": loss})
     for step in range(1, steps + 1):
         run.log_metrics(grpo_numbers(rng, step, learns))
     shares = {"before": 0.125, "after": 0.42 if learns else 0.13}

@@ -223,12 +223,13 @@ def empty(run: Run) -> None:
 
 
 def started(run: Run) -> None:
-    run.log_metrics({"phase": "warmup", "step": 7, "loss": None})
+    run.log_metrics({"phase": "sft", "step": 7, "loss": None})
 
 
 def interrupted(run: Run) -> None:
     run.log_metrics({"phase": "grpo", "step": 3, "reward": 0.5})
-    run.write_summary({"status": "interrupted", "before": {"accuracy": 0.5, "episodes": 4}})
+    figures = {"accuracy": 0.5, "episodes": 4}
+    run.write_summary({"status": "interrupted", "before": figures, "gain": "Accuracy rose."})
 
 
 def stopped(run: Run) -> None:
@@ -247,13 +248,14 @@ def odd(run: Run) -> None:
 @pytest.mark.parametrize(
     ("leave", "words"),
     [
-        (empty, ["Incomplete: before any step.", "No metrics were logged", "has no evaluation"]),
-        (started, ["Incomplete: at warm-up step 7."]),
-        (interrupted, ["Interrupted: at GRPO step 3.", "before 4 episodes 50.0"]),
+        (empty, ["Interrupted: before any step.", "No metrics were logged", "has no evaluation"]),
+        (started, ["Interrupted: step 7 of SFT."]),
+        (interrupted, ["Interrupted: step 3 of GRPO. Continue: toolgym", "before 4 episodes 50.0"]),
         (
             stopped,
             [
-                "Stopped: at GRPO step 9. Training stops. 1. Warm up.",
+                "Stopped by the guards: step 9 of GRPO. Train anyway: toolgym train --resume",
+                "Training stops. 1. Warm up.",
                 "5 stop",
                 "The last line of rollouts.jsonl was cut off",
             ],
@@ -271,6 +273,7 @@ def test_what_a_run_lacks_is_said_in_words(
     text = Page(write_report(run)).text
 
     assert [each for each in words if each not in text] == []
+    assert "Accuracy rose" not in text
 
 
 def test_a_run_that_preflight_refused_says_so_and_why(tmp_path: Path) -> None:
@@ -279,13 +282,14 @@ def test_a_run_that_preflight_refused_says_so_and_why(tmp_path: Path) -> None:
     (run.path / "preflight.json").write_text(
         json.dumps({"verdict": "no-go", "findings": [finding], "figures": {}})
     )
-    run.write_summary({"status": "stopped", "diagnosis": "preflight says no-go: Few calls."})
+    run.write_summary({"status": "refused", "diagnosis": "preflight says no-go: Few calls."})
 
     refused = Page(write_report(run)).text
-    run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.5})  # as with --no-preflight
+    run.write_summary({"status": "interrupted"})  # as with --no-preflight
     insisted = Page(write_report(run)).text
 
-    assert "Refused by the preflight check: GRPO did not start. Reasons validity" in refused
+    assert "Refused by the preflight check, so GRPO did not start: before any step." in refused
+    assert "--no-preflight Reasons validity" in refused
     assert "Few calls. Warm up." in refused
     assert "Refused" not in insisted
     assert "Preflight warnings validity : Few calls. Warm up." in insisted

@@ -75,7 +75,7 @@ def test_opening_what_is_no_run_folder_names_what_is_missing(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"step": 1}, "`phase` must be one of warmup, grpo, .*, not None"),
+        ({"step": 1}, "`phase` must be one of sft, grpo, .*, not None"),
         ({"phase": "grpo", "step": 0}, "`step` must be a whole number from 1, not 0"),
         ({"phase": "grpo", "step": True}, "`step` must be a whole number from 1, not True"),
         ({"phase": "grpo", "step": 1, "x": {1, 2}}, r"metrics\.x is of type set"),
@@ -94,7 +94,7 @@ def test_rollouts_are_all_written_or_none(run: Run) -> None:
     fine = {"phase": "before", "step": None, "task_id": "t1", "score": 0.5}
 
     with pytest.raises(ConfigurationError, match="`phase` must be one of before, after, grpo"):
-        run.log_rollouts([fine, {"phase": "warmup", "step": 1}])
+        run.log_rollouts([fine, {"phase": "sft", "step": 1}])
     assert list(run.rollouts()) == []
     run.log_rollouts([fine, {"phase": "after", "task_id": "t2"}])
 
@@ -147,8 +147,8 @@ def test_a_damaged_line_before_the_last_is_an_error_that_names_it(run: Run, dama
 
 
 def test_a_resumed_run_cuts_what_came_after_its_checkpoint_and_nothing_else(run: Run) -> None:
-    warmup = {"phase": "warmup", "step": 9}
-    for record in (warmup, grpo(1), grpo(2), grpo(3)):
+    sft = {"phase": "sft", "step": 9}
+    for record in (sft, grpo(1), grpo(2), grpo(3)):
         run.log_metrics(record)
     before = {"phase": "before", "step": None}
     after = {"phase": "after", "step": None}
@@ -158,7 +158,7 @@ def test_a_resumed_run_cuts_what_came_after_its_checkpoint_and_nothing_else(run:
     run.cut_rollouts("grpo", after_step=1)
     run.cut_rollouts("after")
 
-    assert run.metrics() == [warmup, grpo(1), grpo(2)]
+    assert run.metrics() == [sft, grpo(1), grpo(2)]
     assert list(run.rollouts()) == [before, grpo(1)]
 
 
@@ -191,3 +191,27 @@ def test_a_run_whose_process_was_killed_keeps_every_step_that_was_logged(tmp_pat
     steps = [record["step"] for record in Run.open(tmp_path / "run").metrics()]
     assert steps[: len(told)] == told
     assert steps == list(range(1, len(steps) + 1))
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        ("interrupted", "Interrupted: step 2 of 60 of GRPO. Continue: toolgym train --resume "),
+        ("failed", "Failed: step 2 of 60 of GRPO. Continue: toolgym train --resume "),
+        ("stopped", "Stopped by the guards: step 2 of 60 of GRPO. Train anyway: toolgym train"),
+        ("complete", ""),
+    ],
+)
+def test_a_run_says_how_far_it_came_and_how_it_continues(
+    status: str, state: str, tmp_path: Path
+) -> None:
+    run = Run.create(tmp_path / "a run", {"settings": {"steps": 60}})
+    run.log_metrics(grpo(2))
+    run.write_summary({"status": status})
+
+    assert run.state.startswith(state)
+    assert (run.status, run.is_complete) == (status, status == "complete")
+    if state:
+        assert f"'{run.path}'" in run.state
+        with run.held():
+            assert (run.status, run.state) == ("running", "Still running: step 2 of 60 of GRPO.")
