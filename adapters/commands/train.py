@@ -301,7 +301,7 @@ def take_up(context: typer.Context, folder: Path) -> None:
     if extra:
         raise ConfigurationError(f"--resume takes all settings from the run: leave out {extra[0]}.")
 
-    from adapters.training.models.places import loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
 
     options = context.params
     quiet, as_json = options["quiet"], options["as_json"]
@@ -356,7 +356,7 @@ def begin(options: dict[str, Any], given: Mapping[str, str] = MappingProxyType({
         ConfigurationError: An option is out of range, or names something that is not there.
     """
     from adapters.commands.train_options import read_config, show_settings
-    from adapters.training.models.places import loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
 
     quiet, folder = options.pop("quiet"), options.pop("out")
     as_json = options.pop("as_json", False)
@@ -399,7 +399,7 @@ def train(
         EnvironmentFault: The environment keeps failing.
     """
     from adapters.commands.train_options import checked
-    from adapters.training.models.places import loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
 
     check_installed()
     written = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in options.items()}
@@ -483,7 +483,7 @@ def check_early(
             had, or no task of the training or of an evaluation is playable.
     """
     from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.places import check_model
+    from adapters.training.models.loading import check_model
     from adapters.training.runs.evaluations import evaluations, played_with, separated
     from toolgym import registration
     from toolgym.runs.dashboards import check_services

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.training.models.places import loading_pytorch
+from adapters.training.models.loading import loading_pytorch
 from adapters.training.runs.settings import WITHOUT_OPTION, TrainSettings, defaults_for
 from toolgym.commands import (
     parameters_of,

@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from adapters.reference.chat import check_template
 from adapters.reference.play import Player, Rollout
 from adapters.training.models.memory_needs import bytes_of_rollout, shape_of
-from adapters.training.models.released_memory import release_memory
+from adapters.training.models.weights import release_memory
 from adapters.training.runs.playing import MEASURED_ON, Asked, Done, play_turn_by_turn
 from adapters.training.runs.settings import TrainSettings
 from toolgym.errors import ConfigurationError, EnvironmentFault

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
-from adapters.training.models.places import check_model
+from adapters.training.models.loading import check_model
 from adapters.training.models.published import place_of
 from adapters.training.models.tokenized_examples import needs_calls
 from toolgym import generation
@@ -117,29 +117,6 @@ class ChatModelPolicy:
         return opened_thought(begin) + text
 
 
-def load(
-    path_or_hub_id: str,
-    *,
-    seed: int = 0,
-    chat_template: str | ChatTemplate | None = None,
-    **options: Any,
-) -> ChatModelPolicy:
-    """Load a policy from a checkpoint folder or from the Hugging Face hub.
-
-    Args:
-        path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
-            or an id on the hub.
-        seed: Seed of `ChatModelPolicy`.
-        chat_template: See `load_model`.
-        options: Further arguments of `ChatModelPolicy`.
-
-    Raises:
-        ConfigurationError: There is no such model, or it has no chat template.
-    """
-    model, tokenizer = load_model(path_or_hub_id, chat_template=chat_template)
-    return ChatModelPolicy(model, tokenizer, name=path_or_hub_id, seed=seed, **options)
-
-
 def load_model(
     path_or_hub_id: str,
     *,
@@ -164,19 +141,23 @@ def load_model(
     check_model(path_or_hub_id)
     if isinstance(chat_template, str):
         chat_template = ChatTemplate.named(chat_template)  # before the weights are read
-    named = place_of(path_or_hub_id)
-    path = Path(named).expanduser()
-    source = str(path) if path.exists() else named
-    precision: Any = getattr(torch, dtype) if for_training else "auto"
+    path = Path(place_of(path_or_hub_id)).expanduser()
+    source = str(path) if path.exists() else path_or_hub_id
     disable_progress_bar()
     hub = logging.getLogger("huggingface_hub")
     level = hub.level
     hub.setLevel(logging.ERROR)  # each retry is a warning
     try:
-        with reporting(f"loading {Path(named).name}"):
-            model, tokenizer = generation.load(source, precision, device)
+        with reporting(f"loading {path.name}"):
+            loaded_dtype = getattr(torch, dtype) if for_training else "auto"
+            model, tokenizer = generation.load(source, loaded_dtype, device)
     except Exception as problem:  # its type depends on the reader of the damaged file
-        raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
+        reason = (str(problem).strip() or repr(problem)).splitlines()[0]
+        raise ConfigurationError(
+            f"The model {path_or_hub_id} cannot be loaded: {reason} If it is on the hub, check the"
+            " name and the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else"
+            " pass a folder."
+        ) from problem
     finally:
         hub.setLevel(level)
     if chat_template is not None:
@@ -188,12 +169,3 @@ def load_model(
             " use a chat model (an -Instruct version)."
         )
     return model, tokenizer
-
-
-def _cannot_load(name: str, problem: Exception) -> str:
-    first_line = str(problem).strip().splitlines()[0] if str(problem).strip() else repr(problem)
-    return (
-        f"The model {name} cannot be loaded: {first_line} If it is on the hub, check the name and"
-        " the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else pass a"
-        " folder."
-    )

@@ -17,17 +17,17 @@ Two players make the expert's play more useful:
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Literal
 
 import sqlglot
 from sqlglot import expressions as exp
 
 from toolgym import registration
-from toolgym.calls import ToolCall, render_call
+from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages, turn_messages
@@ -44,8 +44,6 @@ HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "gues
 LAST_WORD: Final = "done"
 """Last assistant turn of a transcript: trainers continue until a turn without a call, so a model
 has to learn one."""
-STUMBLES: Final = 0.08
-_LONGEST_LOSS: Final = 24
 _GUESSES: Final = 100
 _KNOWN_NAMES: Final = 256
 _UNKNOWN_TOOLS: Final = ("search", "lookup", "inspect", "execute")
@@ -82,19 +80,20 @@ class RecoveringExpert(ExpertPolicy):
         draw = random.Random(f"toolgym-recoveries-{key}")
         action = next(plan, None)
         while action is not None:
-            call = action if isinstance(action, str) else _as_call(action)
-            if isinstance(call, ToolCall) and not env.tools[call.name].terminal:
-                has_room = env.episode.steps_left > env.step_limit // 2
-                if has_room and draw.random() < self._recoveries:
-                    wrong, right = wrong_call(call, env, self._names, draw)
-                    if (yield wrong).startswith("error["):
-                        mending = _mending_call(call, wrong, right, env)
-                        if mending is not None:
-                            yield mending
-                for key, text in call.arguments.items():
-                    if isinstance(text, str):
-                        found = _names_in(text, env.tools[call.name].code_argument(key))
-                        self._names = [*dict.fromkeys([*self._names, *found])][-_KNOWN_NAMES:]
+            call = _as_call(action)
+            has_room = env.episode.steps_left > env.step_limit // 2
+            is_last = env.tools[call.name].terminal
+            if not is_last and has_room and draw.random() < self._recoveries:
+                wrong, right = wrong_call(call, env, self._names, draw)
+                observation = yield wrong
+                if observation.startswith("error[") and call.name in _code_tools(env):
+                    mending = _mending_call(call, right, env)
+                    if mending is not None:
+                        yield mending
+            if self._recoveries:
+                for name, text in call.arguments.items():
+                    found = _names_in(text, env.tools[call.name].code_argument(name))
+                    self._names = [*dict.fromkeys([*self._names, *found])][-_KNOWN_NAMES:]
             observation = yield call
             try:
                 action = plan.send(observation)
@@ -118,15 +117,10 @@ class NoisyDemonstrator(RecoveringExpert):
     name = "sloppy"
 
     def __init__(
-        self,
-        seed: int = 0,
-        habits: Mapping[Habit, float] = HABITS,
-        recoveries: float = 0.0,
-        stumbles: float = STUMBLES,
+        self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, recoveries: float = 0.0
     ) -> None:
         super().__init__(seed, recoveries)
         self._habits = dict(habits)
-        self._stumbles = stumbles
 
     def _plan(self, env: ToolEnv[Any], draw: random.Random) -> Play:
         habit = draw.choices(list(self._habits), list(self._habits.values()))[0]
@@ -134,33 +128,23 @@ class NoisyDemonstrator(RecoveringExpert):
 
     def _in_habit(self, habit: Habit, env: ToolEnv[Any], draw: random.Random) -> Play:
         expert = env.expert()
-        call = _as_call(next(expert))
+        action = next(expert)
         while True:
+            call = _as_call(action)
             spec = env.tools[call.name]
-            terminal = spec.terminal
             sql = [key for key in call.arguments if spec.code_argument(key) == "sql"]
-            if habit == "guess" and sql and not terminal:
+            if habit == "guess" and sql and not spec.terminal:
                 last = next(spec for spec in env.tools.values() if spec.terminal)
                 yield ToolCall(last.name, {key: draw.randrange(_GUESSES) for key in last.required})
                 return
             if habit == "careless":
                 spoilt = {key: without_conditions(str(call.arguments[key])) for key in sql}
                 call = ToolCall(call.name, {**call.arguments, **spoilt})
-            if not terminal and draw.random() < self._stumbles:
-                yield garbled(call, draw)
             observation = yield call
             try:
-                call = _as_call(expert.send(observation))
+                action = expert.send(observation)
             except StopIteration:
                 return
-
-
-def garbled(call: ToolCall, draw: random.Random) -> str:
-    """The text of a call that has lost a piece, as a model that slips would write it."""
-    text = render_call(call)
-    inner = text.index("{") + 1, text.rindex("}")
-    start = draw.randrange(*inner)
-    return text[:start] + text[min(start + draw.randint(1, _LONGEST_LOSS), inner[1]) :]
 
 
 def without_conditions(sql: str) -> str:
@@ -187,9 +171,8 @@ def wrong_call(
 ) -> tuple[WrongCall, str]:
     """A plausible call that probably fails in place of a right one.
 
-    In SQL, one table or column has a wrong name; in other code, two names change places; in other
-    texts, the value is a wrong name. Without a text, the call is that of a tool that is not ready,
-    or of a tool that does not exist.
+    In SQL, one table or column has a wrong name; in other code, names change places; another text
+    is a wrong name. Without a text, the call is that of a tool that is not ready or does not exist.
 
     Args:
         call: The right call, which is due.
@@ -202,79 +185,61 @@ def wrong_call(
     """
     question = env.episode.question.split("\n", 1)[0]
     words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
+    shown = _WORD.findall(" ".join(turn.observation for turn in env.episode.turns))
     for key, text in call.arguments.items():
+        language, right, changed = env.tools[call.name].code_argument(key), "", text
+        inside = _names_in(text, language)
         if not isinstance(text, str):
             continue
-        language = env.tools[call.name].code_argument(key)
-        inside = _names_in(text, language)
-        right, changed = "", text
         if language in (None, "sql"):
+            known = {*inside, *shown}
+            pool = [*draw.sample(names, min(len(names), len(words))), *words]
+            wrong = draw.choice([name for name in pool if name not in known] or [text])
             right = draw.choice(inside) if inside and language else ""
-            known = {text, *inside, *_WORD.findall(_first_shown(right, env) if right else "")}
-            pools = [[name for name in pool if name not in known] for pool in (names, words)]
-            pool = draw.choice([each for each in pools if each] or [[text]])
-            wrong = draw.choice(pool)
             changed = re.sub(rf"(?<!\w){right}(?!\w)", wrong, text) if right else wrong
-        elif len(inside) > 1:
-            first, second = draw.sample(inside, 2)
-            exchange = {first: second, second: first}
-            changed = _WORD.sub(lambda word: exchange.get(word[0], word[0]), text)
+        elif inside:
+            exchange = dict(zip(inside, draw.sample(inside, len(inside)), strict=True))
+            changed = _WORD.sub(partial(lambda to, word: to[word[0]], exchange), text)
         if changed != text:
             return WrongCall(call.name, {**call.arguments, key: changed}), right
-    is_first = all(any(turn.errors) for turn in env.episode.turns)
-    examples = {
-        name: env.example_call(name).get("name", name)
-        for name, spec in env.tools.items()
-        if not spec.terminal and not spec.required
-    }
-    # A call that works would change the state that the expert relies on, except at the beginning.
-    early = [n for n, able in examples.items() if able != n and (is_first or able == call.name)]
-    if early:
+    examples = {name: env.example_call(name).get("name", name) for name in env.tools}
+    early = [name for name, able in examples.items() if able != name]
+    if early and not call.arguments:
         return WrongCall(draw.choice(early), {}), ""
     unknown = [name for name in _UNKNOWN_TOOLS if name not in env.tools]
     return WrongCall(draw.choice(unknown), call.arguments), ""
 
 
-def _mending_call(
-    due: ToolCall, wrong: ToolCall, right: str, env: ToolEnv[Any]
-) -> ToolCall | None:
-    """The call between the error of a wrong call and the call that is due, read from observations.
+def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
+    """The call between an error in code and the call that is due, read from observations.
 
-    After an error in code, it looks again where the right name is shown; if no observation shows
-    it, it is the call that the error offers. Errors about other texts and tools list the names.
+    It looks again where the right name is shown; if no observation shows it, it is the call that
+    the error offers. Other errors need none: they list the names, or the state is unchanged.
     """
-    if wrong.name not in env.tools or (wrong.name == due.name and not _has_code(due, env)):
-        return None
     for turn in env.episode.turns if right else ():
         if not any(turn.errors) and right in _WORD.findall(turn.observation):
             for call in turn.calls:
-                if call.arguments and not _has_code(call, env):
+                if call.arguments and call.name not in _code_tools(env):
                     return call
     example = env.episode.turns[-1].observation.partition(_EXAMPLE)[2].split("\n", 1)[0]
-    try:
-        call = _as_call(json.loads(example))
-    except (ValueError, LookupError, TypeError):
-        return None
-    is_due = (call.name, call.arguments) == (due.name, due.arguments)
-    return None if is_due or call.name not in env.tools or env.tools[call.name].terminal else call
+    offered = parse_calls(example, env.tools)
+    works = (each for each in offered if each.error is None and not env.tools[each.name].terminal)
+    return next((each for each in works if each.arguments != due.arguments), None)
 
 
-def _has_code(call: ToolCall, env: ToolEnv[Any]) -> bool:
-    spec = env.tools[call.name]
-    return any(spec.code_argument(key) is not None for key in call.arguments)
+def _code_tools(env: ToolEnv[Any]) -> set[str]:
+    """The names of the tools that have an argument with code."""
+    tools = env.tools.items()
+    return {name for name, spec in tools if any(map(spec.code_argument, spec.fields))}
 
 
-def _first_shown(name: str, env: ToolEnv[Any]) -> str:
-    """The first observation of the episode that shows a name; "" if none does."""
-    shown = (turn.observation for turn in env.episode.turns)
-    return next((text for text in shown if name in _WORD.findall(text)), "")
-
-
-def _names_in(text: str, language: str | None) -> list[str]:
-    """The names in a text, each once: tables and columns of SQL, words of other texts."""
+def _names_in(value: Any, language: str | None) -> list[str]:
+    """The names in an argument, each once: tables and columns of SQL, words of other texts."""
+    if not isinstance(value, str):
+        return []
     if language != "sql":
-        return list(dict.fromkeys(_WORD.findall(text)))
-    tree = _parsed(text)
+        return list(dict.fromkeys(_WORD.findall(value)))
+    tree = _parsed(value)
     nodes = tree.find_all(exp.Table, exp.Column) if isinstance(tree, exp.Query) else ()
     return sorted({node.name for node in nodes if _WORD.fullmatch(node.name)})
 

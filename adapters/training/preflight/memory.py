@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch
 
 from adapters.training.models.memory_needs import Load, Needs, needs_of, shape_of
-from adapters.training.models.precision import multiplies_bfloat16
+from adapters.training.models.weights import multiplies_bfloat16
 from adapters.training.preflight.judge import Finding
 from adapters.training.runs.settings import TrainSettings
 

@@ -27,8 +27,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.training.models.released_memory import release_memory
-from adapters.training.models.stored_weights import read_weights
+from adapters.training.models.weights import read_weights, release_memory
 from adapters.training.runs.evaluations import (
     Evaluation,
     evaluations,

@@ -24,10 +24,9 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.low_rank import Adapter, lora_config
-from adapters.training.models.precision import fast_dtype
-from adapters.training.models.stored_weights import read_weights
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
+from adapters.training.models.weights import fast_dtype
 from adapters.training.runs.progress import ProgressListener
 from adapters.training.runs.settings import TrainSettings
 from toolgym import registration
@@ -208,15 +207,14 @@ def _imitate(
     env = registration.make(settings.env_id, **settings.training_kwargs)
     tools = env.tool_schemas()
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
-    how = WarmupSettings(
+    how = SftSettings(
         settings.sft_steps,
         settings.sft_batch,
         settings.sft_learning_rate,
         ramp=min(20, settings.sft_steps // 5),
         seed=settings.seed,
         matrix_rate=settings.sft_matrix_rate,
-        stop_loss=settings.sft_stop_loss,
-        tokens_per_pass=settings.sft_tokens_per_pass,
+        tokens_per_pass=settings.sft_tokens_per_pass or 8192,
         gradient_checkpointing=has_checkpointing(settings),
         alike=settings.sft_alike,
     )
@@ -228,17 +226,9 @@ def _imitate(
             run.log_metrics({"phase": "warmup", **numbers})
             advance(int(numbers["step"]), f"loss {numbers['loss']:.3f}")
 
-        def is_enough(step: int) -> bool:
-            return checks is not None and checks.check(step, model, tokenizer, adapter)
-
-        warm_up(model, examples, how, on_step, is_enough)
-    best = checks.kept() if checks is not None else None
+        train_supervised(model, examples, how, on_step)
     if adapter is not None:
-        if best is not None:
-            adapter.load(best)
         adapter.merge()
-    elif best is not None:
-        read_weights(model, best)
 
 
 def adapter_config(settings: TrainSettings) -> Any:

@@ -23,7 +23,7 @@ from adapters.training.models.chat_policy import ChatModelPolicy, load, load_mod
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.loading import load as load_by_name
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
@@ -403,7 +403,7 @@ def test_a_base_model_that_imitates_learns_to_call_and_where_to_stop(name: str) 
     tools = registration.make(NOTES).tool_schemas()
     transcripts = demonstrate(NOTES, 12, demonstrator="expert")
     examples = [each for one in transcripts for each in examples_of(one, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(150, batch=6, learning_rate=1e-2, ramp=10))
+    train_supervised(model, examples, SftSettings(150, batch=6, learning_rate=1e-2, ramp=10))
 
     policy = ChatModelPolicy(model, tokenizer, max_new_tokens=64)
     evaluation = rollout.evaluate(NOTES, policy, n=6)

@@ -10,8 +10,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.training.models import precision
-from adapters.training.models.precision import fast_dtype, multiplies_bfloat16
+from adapters.training.models import weights as precision
+from adapters.training.models.weights import fast_dtype, multiplies_bfloat16
 from adapters.training.preflight import memory
 from adapters.training.preflight.memory import check_dtype
 from adapters.training.runs import phases

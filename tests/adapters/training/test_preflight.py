@@ -26,7 +26,7 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import CHAT_TEMPLATE, null_padded, train_tokenizer
 from adapters.training.models.chat_policy import ChatModelPolicy
 from adapters.training.models.demonstrations import demonstrate
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import Example, examples_of
 from adapters.training.preflight import sample
 from adapters.training.preflight.chat_format import check_prompt, check_round_trip, check_schemas
@@ -86,7 +86,7 @@ def taught(transcripts: list[Any], steps: int = 70) -> tuple[Any, Any]:
     tokenizer = train_tokenizer(transcripts)
     model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(steps, batch=12, learning_rate=1e-2, ramp=10))
+    train_supervised(model, examples, SftSettings(steps, batch=12, learning_rate=1e-2, ramp=10))
     return model, tokenizer
 
 
@@ -202,7 +202,7 @@ def test_a_null_padded_tiny_model_is_a_no_go_under_strict_parsing_and_else_a_go(
     tokenizer = train_tokenizer(transcripts)
     model = build_model(tokenizer)
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(400, learning_rate=8e-3))
+    train_supervised(model, examples, SftSettings(400, learning_rate=8e-3))
     reports = {}
     for parsing in ("strict", "lenient"):
         env_kwargs = {"dataset": "tiny", "parsing": parsing}

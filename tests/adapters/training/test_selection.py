@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.commands.train_run import divided_if_possible, results, trainer_named
-from adapters.training.models.stored_weights import read_weights
+from adapters.training.models.weights import read_weights
 from adapters.training.runs import phases
 from adapters.training.runs.evaluations import Evaluation, evaluations
 from adapters.training.runs.playing import Asked

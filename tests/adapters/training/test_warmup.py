@@ -15,11 +15,11 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.training.models import supervised
 from adapters.training.models.supervised import (
     Muon,
-    WarmupSettings,
+    SftSettings,
     accumulate,
     matrices_of,
     orthogonal,
-    warm_up,
+    train_supervised,
 )
 from adapters.training.models.token_log_probs import like_lengths, passes
 from adapters.training.models.tokenized_examples import Example, examples_of
@@ -112,12 +112,12 @@ def test_a_template_that_hides_the_turn_is_refused_in_words(
 def test_imitation_lowers_the_loss_and_ends_at_the_same_weights_every_time(
     matrix_rate: float | None, tiny_tokenizer: Any, tiny_examples: Any
 ) -> None:
-    settings = WarmupSettings(STEPS, 4, 1e-2, ramp=2, matrix_rate=matrix_rate)
+    settings = SftSettings(STEPS, 4, 1e-2, ramp=2, matrix_rate=matrix_rate)
     told: list[dict[str, float]] = []
     models = [build_model(tiny_tokenizer, size=SMALL) for _ in range(2)]
 
     for model in models:
-        warm_up(model, tiny_examples, settings, told.append)
+        train_supervised(model, tiny_examples, settings, told.append)
 
     losses = [numbers["loss"] for numbers in told[:STEPS]]
     assert sum(losses[-3:]) < 0.8 * sum(losses[:3])
@@ -187,13 +187,13 @@ def test_a_batch_holds_as_many_that_begin_alike_as_asked_for(alike: int, kinds: 
         for number in range(16)
         for kind in (1, 2, 3)
     ]
-    batches = supervised._batches(examples, WarmupSettings(9, batch=8, alike=alike))
+    batches = supervised._batches(examples, SftSettings(9, batch=8, alike=alike))
     round_of_all = [next(batches) for _ in range(6)]
 
     assert sorted(e.ids for batch in round_of_all for e in batch) == sorted(e.ids for e in examples)
     found = [len({example.ids[0] for example in batch}) for batch in round_of_all]
     assert max(found) <= kinds if alike > 1 else max(found) == kinds
-    again = supervised._batches(examples, WarmupSettings(9, batch=8, alike=alike))
+    again = supervised._batches(examples, SftSettings(9, batch=8, alike=alike))
     assert [next(again) for _ in range(6)] == round_of_all
     assert next(again) != round_of_all[0]
 
