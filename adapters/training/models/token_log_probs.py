@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -62,15 +62,14 @@ def passes(
         return [[learned[i] for i in batch] for batch in batches]
     result, size = [list[int]()], 0
     for cluster in clusters([texts[index] for index in learned]):
-        is_read = False
+        read = 0  # tokens of the prefix that the pass has already
         for index in (learned[i] for i in cluster.indices):
-            own = len(texts[index].ids) - cluster.common
-            added = own if is_read else own + cluster.common
-            if tokens is not None and result[-1] and size + added > tokens:
+            length = len(texts[index].ids)
+            if tokens is not None and result[-1] and size + length - read > tokens:
                 result.append([])
-                size, added = 0, own + cluster.common
+                size = read = 0
             result[-1].append(index)
-            size, is_read = size + added, True
+            size, read = size + length - read, cluster.common
     return [indices for indices in result if indices]
 
 
@@ -157,7 +156,7 @@ def at_learned_tokens(
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, output_type(last_hidden_state=states[None])):
+        with _replaced(body, lambda *_, **__: output_type(last_hidden_state=states[None])):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
@@ -245,23 +244,12 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 @contextmanager
-def _replaced(body: Any, output: Any) -> Iterator[None]:
-    """A context in which the body of a model returns `output`; None: it raises `_Called`."""
-
-    def forward(*_: Any, **__: Any) -> Any:
-        if output is None:
-            raise _Called
-        return output
-
+def _replaced(body: Any, forward: Callable[..., Any]) -> Iterator[None]:
     body.forward = forward
     try:
         yield
     finally:
         del body.forward
-
-
-class _Called(Exception):
-    """Raised when a model calls its body."""
 
 
 _bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
@@ -270,17 +258,23 @@ _bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
 def _body(model: PreTrainedModel) -> Any:
     """The submodule that computes hidden states, if the model's `forward` calls one; else None."""
     if model not in _bodies:
-        _bodies[model] = next(filter(partial(_calls, model), _candidates(model)), None)
+        _bodies[model] = None
+        ids = torch.zeros(1, 1, dtype=torch.long, device=model.device)
+        for body in (model.base_model, model.get_decoder()):
+            if body is None or body is model:
+                continue
+            try:
+                with _replaced(body, _raise_called):
+                    model(input_ids=ids)
+            except _Called:
+                _bodies[model] = body
+                break
     return _bodies[model]
 
 
-def _candidates(model: Any) -> list[Any]:
-    found = (model.base_model, model.get_decoder())
-    return [body for body in found if body is not None and body is not model]
+class _Called(Exception):
+    """Raised when a model calls its body."""
 
 
-def _calls(model: PreTrainedModel, body: Any) -> bool:
-    with _replaced(body, None), suppress(_Called):
-        model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
-        return False
-    return True
+def _raise_called(*_: Any, **__: Any) -> None:
+    raise _Called

@@ -184,16 +184,20 @@ def test_each_text_with_a_learned_token_is_in_one_pass(
         assert len(divided) == 1
 
 
-def test_clusters_save_the_most_tokens_and_share_nothing_that_is_learned() -> None:
+def test_clusters_share_the_most_and_nothing_that_is_learned(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def text(words: str, learned: int) -> Example:
         return Example(tuple(map(ord, words)), (False,) * learned + (True,) * 2)
 
     texts = [text("aaaabbbbbb1x", 10), text("aaaabbbbbb2x", 10), text("aaaacc1x", 6)]
     texts.append(text("zz1", 1))
+    monkeypatch.setattr(common_prefix, "LEAST", 3)
 
-    assert [tuple(each) for each in clusters(texts, least=3)] == [([0, 1], 9), ([2, 3], 0)]
-    assert [tuple(each) for each in clusters(texts[1:], least=3)] == [([1, 0], 4), ([2], 0)]
-    assert [tuple(each) for each in clusters(texts, least=10)] == [([0, 1, 2, 3], 0)]
+    assert [tuple(each) for each in clusters(texts)] == [([0, 1], 9), ([3, 2], 0)]
+    assert [tuple(each) for each in clusters(texts[1:])] == [([1, 0], 4), ([2], 0)]
+    monkeypatch.setattr(common_prefix, "LEAST", 10)
+    assert [tuple(each) for each in clusters(texts)] == [([3, 2, 0, 1], 0)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
