@@ -34,7 +34,6 @@ NAMED: Final = ("hermes", "chatml")
 END_OF_TURN: Final = "<|im_end|>"
 
 _HERE: Final = Path(__file__).parent
-_PARTS: Final = {"calls.jinja": _HERE / "calls.jinja", TOOLS_IN_WORDS.name: TOOLS_IN_WORDS}
 _WORDS: Final = ("toolgym_question", "toolgym_answer")
 _CHAT: Final = [
     {"role": "user", "content": _WORDS[0]},
@@ -62,11 +61,10 @@ class ChatTemplate:
             ConfigurationError: There is no such template or file, or it cannot render a chat.
         """
         if name in NAMED:
-            text = (_HERE / f"{name}.jinja").read_text(encoding="utf-8")
-            for part, file in _PARTS.items():
-                mark = f'{{%- include "{part}" -%}}'
-                text = text.replace(mark, file.read_text(encoding="utf-8").strip())
-            return cls(name, text)
+            whole, own = (_HERE.joinpath(f"{each}.jinja").read_text() for each in ("chat", name))
+            words = '{%- include "tools_in_words.jinja" -%}\n'
+            own = own.replace(words, TOOLS_IN_WORDS.read_text())
+            return cls(name, whole.replace("{#- named template -#}\n", own))
         try:
             template = cls(name, Path(name).expanduser().read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
