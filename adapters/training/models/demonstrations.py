@@ -20,7 +20,6 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from functools import partial
 from typing import Any, Final, Literal
 
 import sqlglot
@@ -86,14 +85,13 @@ class RecoveringExpert(ExpertPolicy):
             if not is_last and has_room and draw.random() < self._recoveries:
                 wrong, right = wrong_call(call, env, self._names, draw)
                 observation = yield wrong
-                if observation.startswith("error[") and call.name in _code_tools(env):
+                if observation.startswith("error[") and right is not None:
                     mending = _mending_call(call, right, env)
                     if mending is not None:
                         yield mending
             if self._recoveries:
-                for name, text in call.arguments.items():
-                    found = _names_in(text, env.tools[call.name].code_argument(name))
-                    self._names = [*dict.fromkeys([*self._names, *found])][-_KNOWN_NAMES:]
+                self._names += _names_in(call, env)
+                self._names = [*dict.fromkeys(self._names)][-_KNOWN_NAMES:]
             observation = yield call
             try:
                 action = plan.send(observation)
@@ -168,11 +166,12 @@ def without_conditions(sql: str) -> str:
 
 def wrong_call(
     call: ToolCall, env: ToolEnv[Any], names: list[str], draw: random.Random
-) -> tuple[WrongCall, str]:
+) -> tuple[WrongCall, str | None]:
     """A plausible call that probably fails in place of a right one.
 
-    In SQL, one table or column has a wrong name; in other code, names change places; another text
-    is a wrong name. Without a text, the call is that of a tool that is not ready or does not exist.
+    In SQL, one table or column has a wrong name; in other code, the names change places; another
+    text is a wrong name. Without a text, the call is that of a tool that is not ready or does not
+    exist.
 
     Args:
         call: The right call, which is due.
@@ -181,67 +180,64 @@ def wrong_call(
         draw: Source of chance.
 
     Returns:
-        The call, and the table or column whose name was replaced; "" if none was.
+        The call; and the table or column whose name was replaced, "" in other code, or None if the
+        error says all that is needed for the right call.
     """
     question = env.episode.question.split("\n", 1)[0]
     words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
-    shown = _WORD.findall(" ".join(turn.observation for turn in env.episode.turns))
+    inside = _names_in(call, env)
+    known = {*inside, *_WORD.findall(" ".join(turn.observation for turn in env.episode.turns))}
+    pool = [*draw.sample(names, min(len(names), len(words))), *words]
+    wrong = [name for name in pool if name not in known]
     for key, text in call.arguments.items():
-        language, right, changed = env.tools[call.name].code_argument(key), "", text
-        inside = _names_in(text, language)
+        right, changed = None, text
         if not isinstance(text, str):
             continue
-        if language in (None, "sql"):
-            known = {*inside, *shown}
-            pool = [*draw.sample(names, min(len(names), len(words))), *words]
-            wrong = draw.choice([name for name in pool if name not in known] or [text])
-            right = draw.choice(inside) if inside and language else ""
-            changed = re.sub(rf"(?<!\w){right}(?!\w)", wrong, text) if right else wrong
-        elif inside:
-            exchange = dict(zip(inside, draw.sample(inside, len(inside)), strict=True))
-            changed = _WORD.sub(partial(lambda to, word: to[word[0]], exchange), text)
+        match env.tools[call.name].code_argument(key):
+            case None if wrong:
+                changed = draw.choice(wrong)
+            case "sql" if wrong and inside:
+                right = draw.choice(inside)
+                changed = re.sub(rf"(?<!\w){right}(?!\w)", draw.choice(wrong), text)
+            case str():
+                right, turned = "", dict(zip(inside, [*inside[1:], *inside[:1]], strict=True))
+                changed = _WORD.sub(lambda word: turned[word[0]], text)  # noqa: B023
         if changed != text:
             return WrongCall(call.name, {**call.arguments, key: changed}), right
-    examples = {name: env.example_call(name).get("name", name) for name in env.tools}
-    early = [name for name, able in examples.items() if able != name]
+    early = [name for name in env.tools if env.example_call(name).get("name", name) != name]
     if early and not call.arguments:
-        return WrongCall(draw.choice(early), {}), ""
+        return WrongCall(draw.choice(early), {}), None
     unknown = [name for name in _UNKNOWN_TOOLS if name not in env.tools]
-    return WrongCall(draw.choice(unknown), call.arguments), ""
+    return WrongCall(draw.choice(unknown), call.arguments), None
 
 
 def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
     """The call between an error in code and the call that is due, read from observations.
 
-    It looks again where the right name is shown; if no observation shows it, it is the call that
-    the error offers. Other errors need none: they list the names, or the state is unchanged.
+    It is the one that showed the right name before, or else the one that the error offers.
     """
-    for turn in env.episode.turns if right else ():
-        if not any(turn.errors) and right in _WORD.findall(turn.observation):
-            for call in turn.calls:
-                if call.arguments and call.name not in _code_tools(env):
-                    return call
-    example = env.episode.turns[-1].observation.partition(_EXAMPLE)[2].split("\n", 1)[0]
+    *earlier, failed = env.episode.turns
+    for turn in earlier if right else ():
+        if turn.calls and not any(turn.errors) and right in _WORD.findall(turn.observation):
+            return turn.calls[0]
+    example = failed.observation.partition(_EXAMPLE)[2].split("\n", 1)[0]
     offered = parse_calls(example, env.tools)
     works = (each for each in offered if each.error is None and not env.tools[each.name].terminal)
     return next((each for each in works if each.arguments != due.arguments), None)
 
 
-def _code_tools(env: ToolEnv[Any]) -> set[str]:
-    """The names of the tools that have an argument with code."""
-    tools = env.tools.items()
-    return {name for name, spec in tools if any(map(spec.code_argument, spec.fields))}
-
-
-def _names_in(value: Any, language: str | None) -> list[str]:
-    """The names in an argument, each once: tables and columns of SQL, words of other texts."""
-    if not isinstance(value, str):
-        return []
-    if language != "sql":
-        return list(dict.fromkeys(_WORD.findall(value)))
-    tree = _parsed(value)
-    nodes = tree.find_all(exp.Table, exp.Column) if isinstance(tree, exp.Query) else ()
-    return sorted({node.name for node in nodes if _WORD.fullmatch(node.name)})
+def _names_in(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
+    """The names in a call, each once: tables and columns of SQL, words of other texts."""
+    names: dict[str, None] = {}
+    for key, text in call.arguments.items():
+        if isinstance(text, str):
+            found = _WORD.findall(text)
+            if env.tools[call.name].code_argument(key) == "sql":
+                tree = _parsed(text)
+                nodes = tree.find_all(exp.Table, exp.Column) if isinstance(tree, exp.Query) else ()
+                found = sorted({node.name for node in nodes if _WORD.fullmatch(node.name)})
+            names |= dict.fromkeys(found)
+    return [*names]
 
 
 def _parsed(sql: str) -> Any:
