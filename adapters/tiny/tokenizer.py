@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ from toolgym.messages import Message, episode_messages
 #
 # The format has what trainers ask for: earlier turns render the same whatever follows them, `{%
 # generation %}` marks what the model wrote with the token that ends its turn inside, and
-# `RESPONSE_TEMPLATE` tells transformers (5.13 and newer) how to read a turn back into a message.
+# `response_template` tells transformers how to parse a turn into a message.
 
 
 PAD: Final = "<|endoftext|>"
@@ -82,20 +83,26 @@ else function.arguments | tojson }}}
 {%- endif -%}
 """
 
-RESPONSE_TEMPLATE: Final[dict[str, Any]] = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": header("assistant"),
-    "fields": {
-        "tool_calls": {
-            "open": CALL_TOKENS[0],
-            "close_pattern": r"</tool_call>\s*",
-            "repeats": True,
-            "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        },
-        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
-    },
-}
+
+def response_template(end: str) -> dict[str, Any]:
+    """The template with which transformers (5.13 and later) parses a turn into a message.
+
+    Args:
+        end: The token that ends a turn.
+    """
+    tool_calls = {
+        "open": "<tool_call>",
+        "close_pattern": r"</tool_call>\s*",
+        "repeats": True,
+        "content": "json",
+        "transform": {"type": "function", "function": "{content}"},
+    }
+    content = {"close_pattern": re.escape(end) + r"\s*", "content": "text"}
+    return {
+        "defaults": {"role": "assistant"},
+        "start_anchor": header("assistant"),
+        "fields": {"tool_calls": tool_calls, "content": content},
+    }
 
 
 # Texts that the tokenizer should find cheap, beyond demonstrations of how to do it right.
@@ -209,7 +216,7 @@ def train_tokenizer(
         clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = CHAT_TEMPLATE
-    tokenizer.response_template = RESPONSE_TEMPLATE
+    tokenizer.response_template = response_template(END_OF_TURN)
     return tokenizer
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,29 +79,24 @@ class ChatModelPolicy:
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
         """The text of the model in each situation, in order."""
-        turns = [
-            Generation(self._prompt(each), self._stream(each), self._max_new_tokens)
-            for each in situations
-        ]
+        turns = []
+        for situation in situations:
+            env = situation.env
+            tools: list[Any] = env.tool_schemas()
+            prompt: Any = self.tokenizer.apply_chat_template(
+                episode_messages(env, as_calls=self._needs_calls),
+                tools=tools,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=False,
+            )
+            stream = f"chat-{self._seed}-{situation.seed}-{len(env.episode.turns)}"
+            turns.append(Generation(list(prompt), stream, self._max_new_tokens))
         room = context_length(self.model) - self._max_new_tokens
         fitting = [turn for turn in turns if len(turn.prompt) <= room]
         fitting.sort(key=lambda turn: len(turn.prompt))  # similar lengths need little padding
         self._engine.generate(fitting, temperature=self._temperature)
         return [self._text(turn) for turn in turns]
-
-    def _prompt(self, situation: Situation) -> list[int]:
-        tools: list[Any] = situation.env.tool_schemas()
-        tokens: Any = self.tokenizer.apply_chat_template(
-            episode_messages(situation.env, as_calls=self._needs_calls),
-            tools=tools,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=False,
-        )
-        return list(tokens)
-
-    def _stream(self, situation: Situation) -> str:
-        return f"chat-{self._seed}-{situation.seed}-{len(situation.env.episode.turns)}"
 
     def _text(self, turn: Generation) -> str:
         """The text of a turn, call markers included, without the token that ended it.
@@ -109,12 +105,10 @@ class ChatModelPolicy:
         """
         if not turn.tokens:
             return ""
-        written = turn.tokens[:-1] if turn.tokens[-1] in self._stop else turn.tokens
-        begin, text = (
-            str(self.tokenizer.decode(tokens, skip_special_tokens=False))
-            for tokens in (turn.prompt[-16:], written)
-        )
-        return opened_thought(begin) + text
+        is_ended = turn.tokens[-1] in self._stop
+        decode: Any = partial(self.tokenizer.decode, skip_special_tokens=False)
+        written = str(decode(turn.tokens[:-1] if is_ended else turn.tokens))
+        return opened_thought(str(decode(turn.prompt[-16:]))) + written
 
 
 def load_model(

@@ -13,7 +13,7 @@ A step has two phases, so that the gradient can be inspected before weights chan
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -51,7 +51,7 @@ class MasterAdamW:
         self.updates = 0
         self._parameters = list(parameters)
         self._masters = list(self._parameters)
-        self._hooks = []
+        self._hooks: list[Any] = []
         for index, parameter in enumerate(self._parameters):
             if parameter.dtype == torch.bfloat16:
                 master = nn.Parameter(parameter.detach().float())
@@ -64,7 +64,8 @@ class MasterAdamW:
                         master.grad.add_(gradient)
 
                 self._masters[index] = master
-                self._hooks.append(parameter.register_post_accumulate_grad_hook(collect))
+                register: Any = parameter.register_post_accumulate_grad_hook
+                self._hooks.append(register(collect))
             elif parameter.dtype not in (torch.float32, torch.float64):
                 raise ConfigurationError(
                     f"weights in {parameter.dtype} cannot be trained: load the model in bfloat16 or"
@@ -167,7 +168,8 @@ class MasterAdamW:
         pairs = zip(self._parameters, self._masters, strict=True)
         rounded = [pair for pair in pairs if pair[0] is not pair[1]]
         if rounded:
-            torch._foreach_copy_(*map(list, zip(*rounded, strict=True)))
+            parameters, masters = map(list, zip(*rounded, strict=True))
+            torch._foreach_copy_(parameters, masters)
 
 
 def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:

@@ -18,7 +18,6 @@ from trl.chat_template_utils import (
 )
 
 from adapters.tiny.tokenizer import (
-    RESPONSE_TEMPLATE,
     ROLES,
     header,
     mistakes,
@@ -41,7 +40,7 @@ def test_a_saved_tokenizer_comes_back_with_its_chat_format(
 
     loaded = AutoTokenizer.from_pretrained(str(tmp_path))
 
-    assert loaded.response_template == RESPONSE_TEMPLATE
+    assert loaded.response_template == tiny_tokenizer.response_template
     assert loaded.padding_side == "left"
     for transcript in tiny_transcripts[:5]:
         text, again = (

@@ -16,7 +16,6 @@ The tokenizer is saved with the template, so a checkpoint needs no option.
 from __future__ import annotations
 
 import copy
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -119,6 +118,8 @@ def with_chat_template(
     Raises:
         ConfigurationError: There is no such template, or no token could end its turns.
     """
+    from adapters.tiny.tokenizer import response_template
+
     chosen = ChatTemplate.named(template) if isinstance(template, str) else template
     made = copy.deepcopy(tokenizer)
     for former in ("response_template", "response_schema"):  # of the former template
@@ -142,20 +143,7 @@ def with_chat_template(
         ids = made("")["input_ids"]
         if made.bos_token_id is not None and list(ids[:1]) == [made.bos_token_id]:
             made.chat_template = "{{- bos_token -}}\n" + chosen.text
-        tool_call = {
-            "open": "<tool_call>",
-            "close_pattern": r"</tool_call>\s*",
-            "repeats": True,
-            "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        }
-        content = {"close_pattern": re.escape(str(made.eos_token)) + r"\s*", "content": "text"}
-        # With this, transformers (5.13 and later) parses a turn into a message.
-        made.response_template = {
-            "defaults": {"role": "assistant"},
-            "start_anchor": "<|im_start|>assistant\n",
-            "fields": {"tool_calls": tool_call, "content": content},
-        }
+        made.response_template = response_template(str(made.eos_token))
     config = getattr(model, "generation_config", None)
     if config is not None and made.eos_token_id is not None:
         declared = config.eos_token_id
