@@ -45,6 +45,7 @@ LAST_WORD: Final = "done"
 has to learn one."""
 _GUESSES: Final = 100
 _KNOWN_NAMES: Final = 256
+_UNKNOWN_SHARE: Final = 0.1  # of wrong calls
 _UNKNOWN_TOOLS: Final = ("search", "lookup", "inspect", "execute")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _EXAMPLE: Final = "\nThis works: "  # as `ToolError` writes it
@@ -170,8 +171,8 @@ def wrong_call(
     """A plausible call that probably fails in place of a right one.
 
     In SQL, one table or column has a wrong name; in other code, the names change places; another
-    text is a wrong name. Without a text, the call is that of a tool that is not ready or does not
-    exist.
+    text is a wrong name. A tenth of the calls, and those without a text, are calls of a tool that
+    does not exist or is not ready.
 
     Args:
         call: The right call, which is due.
@@ -189,7 +190,7 @@ def wrong_call(
     known = {*inside, *_WORD.findall(" ".join(turn.observation for turn in env.episode.turns))}
     pool = [*draw.sample(names, min(len(names), len(words))), *words]
     wrong = [name for name in pool if name not in known]
-    for key, text in call.arguments.items():
+    for key, text in call.arguments.items() if draw.random() > _UNKNOWN_SHARE else ():
         right, changed = None, text
         if not isinstance(text, str):
             continue
@@ -199,7 +200,7 @@ def wrong_call(
             case "sql" if wrong and inside:
                 right = draw.choice(inside)
                 changed = re.sub(rf"(?<!\w){right}(?!\w)", draw.choice(wrong), text)
-            case str():
+            case str(language) if language != "sql":
                 right, turned = "", dict(zip(inside, [*inside[1:], *inside[:1]], strict=True))
                 changed = _WORD.sub(lambda word: turned[word[0]], text)  # noqa: B023
         if changed != text:

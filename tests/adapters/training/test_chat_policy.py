@@ -9,7 +9,8 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 import torch
 
 from adapters.tiny.model import TinySize, build_model
-from adapters.training.models.chat_policy import ChatModelPolicy, load
+from adapters.training.models.chat_policy import ChatModelPolicy
+from adapters.training.models.loading import load
 from adapters.training.runs.preparation import save
 from tests.adapters.call_templates import (
     FAMILIES,
@@ -62,16 +63,6 @@ def test_what_it_says_does_not_depend_on_who_is_asked_beside_it(precise, tempera
 
     assert together == alone
     assert len(set(together)) > 1 or temperature == 0.0
-
-
-def test_another_seed_draws_other_words_and_the_same_one_the_same(pair):
-    first, again, other = (
-        ChatModelPolicy(*pair, temperature=1.0, max_new_tokens=12, seed=seed).act(situations(3))
-        for seed in (1, 1, 2)
-    )
-
-    assert first == again
-    assert first != other
 
 
 def test_two_shards_of_a_model_that_draws_equal_one_run_record_by_record(precise):
@@ -132,7 +123,7 @@ def test_options_out_of_range_are_refused(pair):
 
 @pytest.fixture
 def evaluated(monkeypatch):
-    """Plays turns of a script as a model of a family; returns the episode and the last prompt."""
+    """Plays turns of a script as a model of a family; returns the episode."""
 
     def play(family, kind, turns):
         tokenizer = tokenizer_of(family, texts_of(NOTES))
@@ -145,25 +136,22 @@ def evaluated(monkeypatch):
             steps, "sample", lambda *_: (torch.tensor([next(tokens)]), torch.zeros(1))
         )
         for _ in script:
-            situation = Situation(env, "", 0)
-            shown = tokenizer.decode(policy._prompt(situation))
-            env.step(policy.act([situation])[0])
-        return env.episode, shown
+            env.step(policy.act([Situation(env, "", 0)])[0])
+        return env.episode
 
     return play
 
 
 @pytest.mark.parametrize("family", sweep(FAMILIES, ["harmony", "gemma-4"], lambda f: f.format))
 def test_a_model_of_every_kind_of_template_is_shown_its_results_and_answers(family, evaluated):
-    episode, shown = evaluated(family, "right", 2)
+    episode = evaluated(family, "right", 2)
 
-    assert "The number is 11" in shown
     assert episode.ledger.correct
     assert [[call.name for call in turn.calls] for turn in episode.turns] == [["read"], ["answer"]]
 
 
 @pytest.mark.parametrize("family", sweep(FAMILIES, ["command-a"], lambda f: f.format))
 def test_a_call_in_a_thought_that_is_never_closed_is_not_run_in_evaluation(family, evaluated):
-    episode, _ = evaluated(family, "in an open thought", 1)
+    episode = evaluated(family, "in an open thought", 1)
 
     assert [turn.calls for turn in episode.turns] == [()]

@@ -17,7 +17,7 @@ from adapters.training.models import common_prefix, token_log_probs
 from adapters.training.models.common_prefix import can_share, clusters, sharing_problem
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
-from adapters.training.models.token_log_probs import _padded, _rounded_up, passes
+from adapters.training.models.token_log_probs import _rounded_up, like_lengths, passes
 from adapters.training.models.tokenized_examples import Example
 from tests.adapters.base_models import random_model
 from tests.sweeps import sweep
@@ -241,13 +241,14 @@ def test_on_cuda_few_shapes_occur_and_little_is_padded() -> None:
     assert all(size <= _rounded_up(size) <= 1.125 * size for size in range(1, 4097))
 
 
-def test_padding_is_on_the_right_and_predicts_nothing() -> None:
-    texts = [Example((5, 6, 7), (False, True, True)), Example((8, 9), (True, True))]
-
-    ids, places = _padded(texts, 0, torch.device("cpu"))
-
-    assert ids.tolist() == [[5, 6, 7], [8, 9, 0]]
-    assert places.tolist() == [0, 1, 3]
+def test_batches_of_similar_lengths_keep_the_limit_unless_a_single_row_exceeds_it() -> None:
+    draw = random.Random(0)
+    for _ in range(100):
+        lengths = [draw.randint(1, 400) for _ in range(draw.randint(1, 20))]
+        batches = like_lengths(lengths, 360, 128)
+        assert sorted(row for batch in batches for row in batch) == list(range(len(lengths)))
+        for batch in batches:
+            assert len(batch) == 1 or len(batch) * max(lengths[row] for row in batch) <= 360
 
 
 @pytest.mark.integration
