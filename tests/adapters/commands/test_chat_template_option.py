@@ -92,22 +92,6 @@ def test_eval_takes_the_option_in_two_ways_and_says_that_it_was_given(base: Path
     assert "chat_template is given twice" in both.stderr
 
 
-@pytest.mark.integration
-def test_preflight_looks_at_a_base_model_and_tells_the_format_of_its_template(base: Path) -> None:
-    look = ["--dataset", "tiny", "--step-limit", "2", "--max-completion-length", "300"]
-    look += ["--tasks", "2", "--tries", "2", "--json", "--quiet"]
-
-    done = run_here("preflight", ENV, "--model", base, "--chat-template", "hermes", *look)
-
-    assert done.returncode == 1, done.stderr  # its weights are random
-    told = json.loads(done.stdout)
-    assert told["chat_template"] == "hermes"
-    assert told["figures"]["template_format"] == "hermes"
-    assert told["figures"]["call_formats"] == {}
-    assert "validity" in {finding["check"] for finding in told["findings"]}
-    assert not {"template", "tool_turn", "round_trip"} & {f["check"] for f in told["findings"]}
-
-
 def settings_for(base: Path, template: str, **changes: Any) -> TrainSettings:
     small = {"demonstrations": 2, "sft_steps": 0, "steps": 1, "group_size": 2, "prompts": 1}
     env_kwargs = {"dataset": "tiny", "step_limit": 2}
@@ -132,11 +116,3 @@ def test_a_run_goes_on_with_the_template_that_it_began_with(
         assert again[1].chat_template == first.chat_template == written
     file.unlink()
     assert load_prepared(read_settings(run.config["settings"]), run)[1].chat_template == written
-
-
-def test_a_run_that_is_taken_up_takes_no_other_template(base: Path, tmp_path: Path) -> None:
-    settings = settings_for(base, "hermes")
-    Run.create(tmp_path / "run", {"settings": settings.model_dump()})
-    other = run_here("train", "--resume", tmp_path / "run", "--chat-template", "chatml")
-    assert other.returncode == 2
-    assert "leave out --chat-template" in other.stderr

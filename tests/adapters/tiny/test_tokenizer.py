@@ -123,16 +123,6 @@ def test_an_argument_padded_with_null_costs_two_tokens(tiny_transcripts: Any) ->
         assert lengths[1] - lengths[0] <= 2 * 2 * calls  # two arguments of other tools in each call
 
 
-def test_padding_with_nulls_leaves_the_transcript_as_it_was(tiny_transcripts: Any) -> None:
-    env = registration.make(EXPLORE, dataset="tiny")
-    before = repr(tiny_transcripts[0])
-
-    (call,) = null_padded(tiny_transcripts[0], env.tool_schemas())[2]["tool_calls"]
-
-    assert set(call["function"]["arguments"]) == {"table_name", "sql", "value"}
-    assert repr(tiny_transcripts[0]) == before
-
-
 def test_mistakes_show_the_error_of_every_tool_that_goes_on() -> None:
     env: Any = registration.make(EXPLORE, dataset="tiny")
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 
 from adapters.training.models import common_prefix, token_log_probs
-from adapters.training.models.common_prefix import can_share, clusters, sharing_problem
+from adapters.training.models.common_prefix import can_share, clusters
 from adapters.training.models.low_rank import Adapter, lora_config
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.token_log_probs import _rounded_up, like_lengths, passes
@@ -158,13 +158,6 @@ def test_an_adapter_has_the_same_gradient_too(
     assert_same(model.double(), some_texts(), 1e-6)
 
 
-def test_entropies_have_a_gradient_only_where_it_is_asked_for() -> None:
-    model, texts = made_model("Llama"), some_texts()
-
-    assert not token_log_probs.token_log_probs(model, texts)[1].requires_grad
-    assert token_log_probs.token_log_probs(model, texts, entropy=True)[1].requires_grad
-
-
 @pytest.mark.parametrize("shares", [False, True])
 @pytest.mark.parametrize("tokens", [1, 60, None])
 def test_each_text_with_a_learned_token_is_in_one_pass(
@@ -198,15 +191,6 @@ def test_clusters_share_the_most_and_nothing_that_is_learned(
     assert [tuple(each) for each in clusters(texts[1:])] == [([1, 0], 4), ([2], 0)]
     monkeypatch.setattr(common_prefix, "LEAST", 10)
     assert [tuple(each) for each in clusters(texts)] == [([3, 2, 0, 1], 0)]
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_model_whose_cache_continues_as_it_reads_is_found_to(dtype: torch.dtype) -> None:
-    model = random_model("Qwen3", dtype, head_dim=16)
-    before = {key: value.clone() for key, value in model.state_dict().items()}
-
-    assert sharing_problem(model) == ""
-    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
 
 
 def test_a_model_whose_cache_does_not_is_padded(
