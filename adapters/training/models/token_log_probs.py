@@ -15,17 +15,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from adapters.training.models.common_prefix import cache_of, can_share, clusters, continuing
+from adapters.training.models.common_prefix import (
+    LEAST,
+    Cluster,
+    cache_of,
+    can_share,
+    clusters,
+    continuing,
+)
 from adapters.training.models.tokenized_examples import Example
+from toolgym.generation.models import common_length
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
 """Maximum number of logits in memory, by type of device: 64 and 256 MiB in float32."""
@@ -60,16 +66,16 @@ def passes(
             lengths = [_rounded_up(length) for length in lengths]
         batches = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
         return [[learned[i] for i in batch] for batch in batches]
+    before: tuple[int, ...] = ()
     result, size = [list[int]()], 0
-    for cluster in clusters([texts[index] for index in learned]):
-        read = 0  # tokens of the prefix that the pass has already
-        for index in (learned[i] for i in cluster.indices):
-            length = len(texts[index].ids)
-            if tokens is not None and result[-1] and size + length - read > tokens:
-                result.append([])
-                size = read = 0
-            result[-1].append(index)
-            size, read = size + length - read, cluster.common
+    for index in sorted(learned, key=lambda index: texts[index].ids):
+        ids = texts[index].ids
+        own = len(ids) - (shared if (shared := common_length(before, ids)) >= LEAST else 0)
+        if tokens is not None and result[-1] and size + own > tokens:
+            result.append([])
+            size, own = 0, len(ids)
+        result[-1].append(index)
+        size, before = size + own, ids
     return [indices for indices in result if indices]
 
 
@@ -124,7 +130,14 @@ def token_log_probs(
         Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
         for a model in float64), in order of texts and then of positions.
     """
-    compute = partial(_log_probs_and_entropies, temperature=temperature, entropy=entropy)
+
+    def compute(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature
+        log_softmax = torch.log_softmax(scaled, dim=1)
+        with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
+            entropies = -(log_softmax.exp() * log_softmax).sum(dim=1)
+        return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
+
     log_probs, entropies = at_learned_tokens(model, texts, compute)
     return log_probs, entropies
 
@@ -148,11 +161,7 @@ def at_learned_tokens(
     targets = moved(
         torch.tensor([t for t, is_learned in pairs if is_learned], dtype=torch.long), device
     )
-    body = _body(model)
-    if body is None:
-        ids, positions = _padded(texts, 0, device)
-        logits = model(input_ids=ids, use_cache=False).logits
-        return compute(logits.flatten(0, 1).index_select(0, positions), targets)
+    body = model.get_decoder()
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
@@ -175,16 +184,13 @@ def _hidden_states(
     model: PreTrainedModel, body: Any, texts: Sequence[Example]
 ) -> tuple[Tensor, Any]:
     """Hidden states that predict the learned tokens [M, H], and the type of the body's output."""
-    device = model.device
-    if not can_share(model):
-        ids, positions = _padded(texts, 0, device)
-        output = body(input_ids=ids, use_cache=False)
-        return output[0].flatten(0, 1).index_select(0, positions), type(output)
-    hidden: dict[int, Tensor] = {}
-    for cluster in clusters(texts):
+    device, hidden, output = model.device, dict[int, Tensor](), None
+    shares = can_share(model)
+    for cluster in clusters(texts) if shares else [Cluster([*range(len(texts))], 0)]:
         cache = cache_of(body, texts[cluster.indices[0]].ids[: cluster.common], device)
         lengths = [len(texts[index].ids) - cluster.common for index in cluster.indices]
-        for batch in like_lengths(lengths, None, _PASS_COST["cpu"]):
+        batches = like_lengths(lengths, None, _PASS_COST["cpu"]) if shares else [cluster.indices]
+        for batch in batches:
             rows = [cluster.indices[i] for i in batch]
             chosen = [texts[index] for index in rows]
             ids, positions = _padded(chosen, cluster.common, device)
@@ -193,16 +199,6 @@ def _hidden_states(
             counts = [sum(text.learn[1:]) for text in chosen]
             hidden |= dict(zip(rows, torch.split(states, counts), strict=True))
     return torch.cat([hidden[index] for index in range(len(texts))]), type(output)
-
-
-def _log_probs_and_entropies(
-    logits: Tensor, targets: Tensor, temperature: float, entropy: bool
-) -> tuple[Tensor, Tensor]:
-    scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature
-    log_softmax = torch.log_softmax(scaled, dim=1)
-    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
-        entropies = -(log_softmax.exp() * log_softmax).sum(dim=1)
-    return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
 
 
 def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -250,31 +246,3 @@ def _replaced(body: Any, forward: Callable[..., Any]) -> Iterator[None]:
         yield
     finally:
         del body.forward
-
-
-_bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
-
-
-def _body(model: PreTrainedModel) -> Any:
-    """The submodule that computes hidden states, if the model's `forward` calls one; else None."""
-    if model not in _bodies:
-        _bodies[model] = None
-        ids = torch.zeros(1, 1, dtype=torch.long, device=model.device)
-        for body in (model.base_model, model.get_decoder()):
-            if body is None or body is model:
-                continue
-            try:
-                with _replaced(body, _raise_called):
-                    model(input_ids=ids)
-            except _Called:
-                _bodies[model] = body
-                break
-    return _bodies[model]
-
-
-class _Called(Exception):
-    """Raised when a model calls its body."""
-
-
-def _raise_called(*_: Any, **__: Any) -> None:
-    raise _Called

@@ -66,7 +66,7 @@ def test_a_turn_of_weight_zero_is_read_and_not_learned(
     transcripts = demonstrate(EXPLORE, 10, recoveries=0.5, dataset="tiny")
     transcript = next(t for t in transcripts if any(m.get("weight") == 0 for m in t))
     wrong = next(m["tool_calls"][0]["function"] for m in transcript if m.get("weight") == 0)
-    text = json.dumps(wrong["arguments"])
+    text = f'"name": "{wrong["name"]}", "arguments": {json.dumps(wrong["arguments"])}'
 
     (example,) = examples_of(transcript, tiny_tools, tiny_tokenizer)
 
