@@ -215,7 +215,8 @@ def look(settings: TrainSettings, tasks: int, tries: int, quiet: bool) -> Report
             before PyTorch is loaded.
     """
     from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.loading import check_model, loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
+    from adapters.training.models.published import check_model
     from toolgym import registration
     from toolgym.commands.progress import Bars
 

@@ -483,7 +483,7 @@ def check_early(
             had, or no task of the training or of an evaluation is playable.
     """
     from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.loading import check_model
+    from adapters.training.models.published import check_model
     from adapters.training.runs.evaluations import evaluations, played_with, separated
     from toolgym import registration
     from toolgym.runs.dashboards import check_services

@@ -19,8 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
-from adapters.training.models.loading import check_model
-from adapters.training.models.published import place_of
+from adapters.training.models.published import check_model, place_of
 from adapters.training.models.tokenized_examples import needs_calls
 from toolgym import generation
 from toolgym.calls import opened_thought

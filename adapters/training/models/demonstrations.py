@@ -90,7 +90,7 @@ class RecoveringExpert(ExpertPolicy):
                     mending = _mending_call(call, right, env)
                     if mending is not None:
                         yield mending
-            if self._recoveries:
+            if self._recoveries and not is_last:
                 self._names += _names_in(call, env)
                 self._names = [*dict.fromkeys(self._names)][-_KNOWN_NAMES:]
             observation = yield call

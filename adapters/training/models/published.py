@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
+import re
 import subprocess
 import sys
 import zipfile
@@ -88,6 +89,7 @@ MODELS: Final = {
     )
 }
 """The models by name."""
+_HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def names() -> list[str]:
@@ -110,6 +112,30 @@ def place_of(name: str) -> str:
             f"the model {name} is not on this machine yet; run: toolgym models get {name}"
         )
     return str(MODELS[name].folder)
+
+
+def check_model(path_or_hub_id: str) -> None:
+    """Check that a name is that of a model folder, or could be an id on the hub.
+
+    Raises:
+        ConfigurationError: It is neither, or is the name of a published model that was not
+            downloaded; the message names the models in a folder that is not one itself.
+    """
+    place = Path(place_of(path_or_hub_id)).expanduser()
+    if not place.is_dir():
+        if place.exists() or path_or_hub_id[:1] in "./~" or not _HUB_ID.fullmatch(path_or_hub_id):
+            raise ConfigurationError(
+                f"There is no model folder {path_or_hub_id}; name one that has a config.json, such"
+                " as runs/NAME/checkpoints/final, a model of the hub such as Qwen/Qwen3-0.6B, or"
+                f" {' or '.join(MODELS)} (`toolgym models list`)."
+            )
+    elif not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
+        files = sorted(place.glob("**/model.safetensors"))
+        inside = ", ".join(str(file.parent.relative_to(place)) for file in files)
+        raise ConfigurationError(
+            f"{place} is no model folder: it needs config.json, weights and a tokenizer."
+            + f" It holds the models {inside}: name one of them." * bool(inside)
+        )
 
 
 def get(name: str) -> Path:

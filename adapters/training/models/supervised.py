@@ -125,12 +125,14 @@ def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
 def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[None]:
     """A context in which the model is in training mode; afterwards it is in evaluation mode."""
     model.train()
-    set_checkpointing(model, has_checkpointing)
+    if has_checkpointing:
+        set_checkpointing(model, True)
     try:
         yield
     finally:
         model.zero_grad()
-        set_checkpointing(model, False)
+        if has_checkpointing:
+            set_checkpointing(model, False)
         model.train(False)
 
 

@@ -66,8 +66,7 @@ def set_checkpointing(model: PreTrainedModel, is_on: bool) -> None:
     word = "enable" if is_on else "disable"
     # transformers 5.23 renamed the methods, and warns about the old names.
     method = getattr(model, f"activation_checkpointing_{word}", None)
-    if is_on or getattr(model, "is_gradient_checkpointing", True):
-        (method or getattr(model, f"gradient_checkpointing_{word}"))()
+    (method or getattr(model, f"gradient_checkpointing_{word}"))()
 
 
 @torch.no_grad()
