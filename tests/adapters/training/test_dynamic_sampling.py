@@ -1,11 +1,6 @@
 """Dynamic sampling: what is kept and drawn, that it biases nothing, and that it resumes."""
 
 import json
-from collections import Counter
-from collections.abc import Iterator
-from fractions import Fraction
-from itertools import combinations_with_replacement, islice, product
-from math import factorial, prod
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +10,6 @@ from adapters.training.algorithms.dynamic_sampling import (
     TaskStream,
     fill,
 )
-from adapters.training.algorithms.groups import is_dead
 from toolgym import ConfigurationError, Outcome
 from toolgym.runs.metrics import METRICS
 
@@ -66,105 +60,6 @@ def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, pla
     assert numbers["dropped_groups"] == step.drawn.count(DEAD)
     assert numbers["surplus_groups"] == step.drawn.count(LIVE) - len(step.live)
     assert not numbers.keys() - METRICS.keys()
-
-
-# Bias: a bandit with two tasks and three arms, all sums over all outcomes, in exact fractions
-
-POLICY = [[Fraction(n, 10) for n in row] for row in ([6, 3, 1], [1, 2, 7])]
-ARM_OUTCOME = [WRONG, WRONG, RIGHT]
-BY_OUTCOME = [Fraction(0), Fraction(0), Fraction(1)]
-WITH_COSTS = [Fraction(-1, 100), Fraction(-6, 100), Fraction(97, 100)]
-K = 3
-Gradient = tuple[Fraction, ...]
-
-
-def all_groups(rewards: list[Fraction]) -> Iterator[tuple[Fraction, list[Outcome], Gradient]]:
-    """Chance, outcomes and gradient of every group: a task drawn evenly, K arms by its policy."""
-    for task, arms in product(range(2), combinations_with_replacement(range(3), K)):
-        orders = factorial(K) // prod(map(factorial, Counter(arms).values()))
-        chance = Fraction(orders, 2) * prod(POLICY[task][arm] for arm in arms)
-        yield chance, [ARM_OUTCOME[arm] for arm in arms], gradient(task, arms, rewards)
-
-
-def gradient(task: int, arms: tuple[int, ...], rewards: list[Fraction]) -> Gradient:
-    """REINFORCE with leave-one-out baseline, to the logits of both tasks."""
-    earned = [rewards[arm] for arm in arms]
-    total = [Fraction(0)] * 6
-    for i, arm in enumerate(arms):
-        advantage = earned[i] - (sum(earned) - earned[i]) / (K - 1)
-        for logit in range(3):
-            score = (logit == arm) - POLICY[task][logit]
-            total[3 * task + logit] += advantage * score / K
-    return tuple(total)
-
-
-def plus(*weighted: tuple[Fraction, Gradient]) -> Gradient:
-    return tuple(sum(w * g[i] for w, g in weighted) for i in range(6))
-
-
-def expected_step(groups, places: int, cap: float) -> tuple[Fraction, Gradient]:
-    """Chance that anything was kept, and the expectation of the mean gradient of what was."""
-    chance_kept, total = Fraction(0), plus()
-
-    def go_on(drawn, weight):
-        nonlocal chance_kept, total
-        left = iter(drawn)
-
-        def draw(count):
-            taken = list(islice(left, count))
-            if len(taken) < count:
-                raise LookupError(count)
-            return taken
-
-        try:
-            step = fill(places, cap, draw, lambda group: group[1])
-        except LookupError as missing:
-            for more in product(groups, repeat=missing.args[0]):
-                go_on([*drawn, *more], weight * prod(group[0] for group in more))
-            return
-        kept = [group[2] for group in step.live]
-        if kept:
-            chance_kept += weight
-            total = plus((Fraction(1), total), *((weight / len(kept), g) for g in kept))
-
-    for first in product(groups, repeat=places):
-        go_on(list(first), prod(group[0] for group in first))
-    return chance_kept, total
-
-
-@pytest.fixture(scope="module")
-def merged():
-    """All groups, the dead ones merged into one without a gradient: fewer sums, same result."""
-
-    def merge(rewards):
-        table: dict[tuple, Fraction] = {}
-        for chance, outcomes, slope in all_groups(rewards):
-            key = ((WRONG,) * K, plus()) if is_dead(outcomes) else (tuple(outcomes), slope)
-            table[key] = table.get(key, Fraction(0)) + chance
-        return [(chance, list(outcomes), slope) for (outcomes, slope), chance in table.items()]
-
-    return merge
-
-
-@pytest.mark.parametrize(
-    ("places", "cap", "rewards"),
-    [
-        pytest.param(1, 3.0, BY_OUTCOME, id="one place, by outcome"),
-        pytest.param(2, 1.5, WITH_COSTS, id="two places, with costs"),
-    ],
-)
-def test_the_expected_gradient_of_live_groups_is_left_unchanged(merged, rewards, places, cap):
-    """Kept groups have, on average, exactly the gradient that live groups have anyway."""
-    groups = merged(rewards)
-    live = [group for group in groups if not is_dead(group[1])]
-    chance_live = sum(group[0] for group in live)
-    of_live = plus(*((chance / chance_live, slope) for chance, _, slope in live))
-
-    chance_kept, total = expected_step(groups, places, cap)
-
-    assert plus((1 / chance_kept, total)) == of_live
-    most = int(places * cap)
-    assert chance_kept == 1 - (1 - chance_live) ** most
 
 
 # The stream of tasks
