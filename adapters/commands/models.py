@@ -62,4 +62,5 @@ def list_models(as_json: AsJson = False) -> None:
         print_json(entries)
         return
     for entry in entries:
-        say(facts_text({name: str(value) for name, value in entry.items()}))
+        folder = entry["folder"] or f"not downloaded; run: toolgym models get {entry['name']}"
+        say(facts_text({name: str(value) for name, value in (entry | {"folder": folder}).items()}))
