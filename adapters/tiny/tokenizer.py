@@ -23,8 +23,8 @@ from transformers import PreTrainedTokenizerFast
 from toolgym.env import ToolEnv
 from toolgym.messages import Message, episode_messages
 
-# The chat format of the tiny model is a short form of ChatML, since the length of transcripts is the
-# cost of training. In a Qwen template the JSON schemas of the tools take several hundred tokens.
+# The chat format of the tiny model is a short form of ChatML, since training takes as long as its
+# transcripts. In a Qwen template the JSON schemas of the tools take several hundred tokens.
 # Here the tools are bare names, and the system message is left out, since a model that is trained
 # from scratch learns the tools from demonstrations. The header of a turn is one token.
 #
@@ -101,8 +101,7 @@ def response_template(end: str) -> dict[str, Any]:
 
 
 # During reinforcement learning a model makes mistakes, reads error messages, and may pad its calls
-# with nulls. If such text took many more tokens than right calls, those transcripts would exceed the
-# length limit. So the tokenizer is also trained on such transcripts; the model is not.
+# with nulls. If such text took many more tokens than right calls, transcripts would be too long. So the tokenizer is also trained on such transcripts; the model is not.
 
 _NONSENSE = "x"
 

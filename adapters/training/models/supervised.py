@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -77,7 +76,10 @@ def train_supervised(
     others = (p for p in model.parameters() if id(p) not in by_muon and p.requires_grad)
     adam = MasterAdamW(others, betas=(0.9, 0.98))
     batches = _batches(examples, settings)
-    with _training_mode(model, settings.gradient_checkpointing), closing(adam):
+    model.train()
+    if settings.gradient_checkpointing:
+        set_checkpointing(model, True)
+    try:
         for step in range(1, settings.steps + 1):
             rise = min(1.0, step / max(settings.ramp, 1))
             scale = min(rise, 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1))
@@ -92,6 +94,12 @@ def train_supervised(
             adam.step(rate, torch.zeros_like(norm) if muon.matrices else norm, 1.0)
             muon.step((settings.matrix_rate or 0.0) * scale)
             on_step({"step": step, "loss": loss, "learning_rate": rate, "grad_norm": grad_norm})
+    finally:
+        adam.close()
+        model.zero_grad()
+        if settings.gradient_checkpointing:
+            set_checkpointing(model, False)
+        model.train(False)
 
 
 def accumulate(
@@ -119,21 +127,6 @@ def accumulate(
 
 def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
     return (functional.cross_entropy(logits.float(), targets, reduction="none"),)
-
-
-@contextmanager
-def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[None]:
-    """A context in which the model is in training mode; afterwards it is in evaluation mode."""
-    model.train()
-    if has_checkpointing:
-        set_checkpointing(model, True)
-    try:
-        yield
-    finally:
-        model.zero_grad()
-        if has_checkpointing:
-            set_checkpointing(model, False)
-        model.train(False)
 
 
 def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[list[Example]]:
