@@ -101,7 +101,8 @@ def response_template(end: str) -> dict[str, Any]:
 
 
 # During reinforcement learning a model makes mistakes, reads error messages, and may pad its calls
-# with nulls. If such text took many more tokens than right calls, transcripts would be too long. So the tokenizer is also trained on such transcripts; the model is not.
+# with nulls. If such text took many more tokens than right calls, these transcripts would exceed
+# length limits. So the tokenizer is also trained on such transcripts; the model is not.
 
 _NONSENSE = "x"
 
