@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -221,24 +220,6 @@ def test_a_chat_without_a_system_message_or_without_tools_adds_nothing(
     assert both == with_tools.replace("system\n", "system\nBe kind.\n\n", 1)
     opened = rendered(tokenizer, [question], add_generation_prompt=True)
     assert opened == f"{asked}<|im_start|>assistant\n"
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_nothing_is_written_that_nobody_said(name: str, bare: Any) -> None:
-    tokenizer = with_chat_template(bare, name)
-    blank: list[Message] = [
-        {"role": "user", "content": None},
-        {"role": "assistant", "content": None, "tool_calls": None},
-        {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": None}}]},
-        {"role": "tool", "content": None},
-        {"role": "user", "content": [{"type": "text", "text": "a"}, "b", {"type": "image"}]},
-    ]
-
-    text = rendered(tokenizer, blank)
-
-    assert not re.search("null|None", text)
-    assert '{"name": "f", "arguments": {}}' in text
-    assert "<|im_start|>user\nab<|im_end|>" in text
 
 
 # What is read back --------------------------------------------------------------------------------

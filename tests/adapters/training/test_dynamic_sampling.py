@@ -65,34 +65,10 @@ def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, pla
 # The stream of tasks
 
 
-@settings(max_examples=40)
-@given(st.integers(1, 30), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=20))
-def test_a_stream_has_each_task_once_before_any_twice_however_it_is_cut(size, seed, cuts):
-    stream, whole = TaskStream(size, seed=seed), TaskStream(size, seed=seed)
-    taken = [task for count in cuts for task in stream.take(count)]
-    assert taken == whole.take(len(taken))
-    for start in range(0, len(taken) - size + 1, size):
-        assert sorted(taken[start : start + size]) == list(range(size))
-
-
 @pytest.mark.parametrize(("size", "process", "processes"), [(0, 0, 1), (3, 2, 2), (3, -1, 2)])
 def test_a_stream_of_nothing_or_for_nobody_is_refused(size, process, processes):
     with pytest.raises(ConfigurationError, match="at least one task"):
         TaskStream(size, seed=0, process=process, processes=processes)
-
-
-def test_a_task_is_checked_when_the_stream_reaches_it_and_refused_ones_are_passed_over():
-    checked: list[int] = []
-
-    def is_playable(position):
-        checked.append(position)
-        return position % 3 > 0
-
-    stream = TaskStream(17_000, seed=0, is_playable=is_playable)
-    taken = stream.take(8)
-    assert len(taken) == 8
-    assert taken == [position for position in checked if position % 3]
-    assert len(checked) < 60
 
 
 @settings(max_examples=40)

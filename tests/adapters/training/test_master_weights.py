@@ -117,18 +117,6 @@ def test_the_gradients_of_many_passes_add_up_in_half_precision() -> None:
     assert weights.grad is None
 
 
-def test_gradients_can_be_summed_over_processes_in_place() -> None:
-    used, unused = some_weights(torch.bfloat16)[:2]
-    own = MasterAdamW([used, unused])
-    backward(used.float().sum())
-
-    for gradient in own.gradients():
-        gradient.mul_(2.0)
-
-    assert [float(gradient.sum()) for gradient in own.gradients()] == [2.0 * used.numel(), 0.0]
-    assert float(own.norm()[0]) == pytest.approx(2 * used.numel() ** 0.5)
-
-
 def test_a_closed_optimizer_leaves_gradients_to_the_next() -> None:
     weights = some_weights(torch.bfloat16)
     own = MasterAdamW(weights)
