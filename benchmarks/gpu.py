@@ -75,7 +75,7 @@ from adapters.reference.train import ReferenceTrainer, Rollout
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.master_weights import MasterAdamW
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.settings import GrpoSettings
@@ -280,7 +280,7 @@ def imitation(bench: Bench) -> None:
             marks.append(time.perf_counter())
 
         with bench.memory() as peak:
-            settings = WarmupSettings(
+            settings = SftSettings(
                 options.runs + 1,
                 len(texts),
                 RATE,
@@ -290,7 +290,7 @@ def imitation(bench: Bench) -> None:
             model = copy.deepcopy(bench.model)
             bench.wait()
             marks.append(time.perf_counter())
-            warm_up(model, as_examples(texts, learned), settings, on_step)
+            train_supervised(model, as_examples(texts, learned), settings, on_step)
             runs = [end - begin for begin, end in itertools.pairwise(marks)]
             bench.add(Figure("imitation", OURS, sum(map(len, texts)), runs[0], runs[1:], peak()))
         del model

@@ -41,7 +41,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from adapters.tiny.model import build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.models.demonstrations import demonstrate
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
 from toolgym import registration
 
@@ -53,7 +53,7 @@ if name == "tiny":
     model = build_model(tokenizer, 0)
     tools = registration.make("sqlgym/Explore-v0", dataset="tiny").tool_schemas()
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(120))
+    train_supervised(model, examples, SftSettings(120))
 else:
     torch.manual_seed(0)
     model = LlamaForCausalLM(

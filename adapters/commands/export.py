@@ -70,6 +70,14 @@ Final = Annotated[
     str,
     typer.Option(help="Text of a last turn without a call, for TRL's own tool loop; may be empty."),
 ]
+Recoveries = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="Share of calls that fail first, with weight 0, and are then mended (default: 0).",
+    ),
+]
 ArgumentsName = Annotated[
     Literal["text", "object"],
     typer.Option(
@@ -141,6 +149,7 @@ def demonstrations(
     seed: Seed = 0,
     settings: Settings = None,
     final: Final = "done",
+    recoveries: Recoveries = 0.0,
     arguments: ArgumentsName = "text",
     format: FormatName = "parquet",
     as_json: AsJson = False,
@@ -154,6 +163,7 @@ def demonstrations(
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
+        toolgym export demonstrations sqlgym/Explore-v0 --n 20 --recoveries 0.3 --out recoveries
         toolgym export demonstrations aflowgym/Operate-v0 --n 20 --arguments object --out objects
     """
     from adapters.export.demonstrations import demonstration_export
@@ -164,6 +174,7 @@ def demonstrations(
         export = demonstration_export(
             *(env_id, parts, facts, left_out),
             seed=seed,
+            recoveries=recoveries,
             arguments=arguments,
             final=final,
             progress=progress,

@@ -68,7 +68,8 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
         toolgym preflight sqlgym/Explore-v0 --model ./base-model --chat-template hermes
     """
     from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.places import check_model, loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
+    from adapters.training.models.published import check_model
     from adapters.training.runs.evaluations import separated
     from toolgym.commands.progress import Bars
 

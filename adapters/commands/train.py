@@ -235,7 +235,7 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
 
 def _train_run() -> Any:
     """The module that runs a training, which imports PyTorch."""
-    from adapters.training.models.places import loading_pytorch
+    from adapters.training.models.loading import loading_pytorch
 
     with loading_pytorch():
         from adapters.commands import train_run
@@ -460,7 +460,7 @@ def check_early(
             had, or no task of the training or of an evaluation is playable.
     """
     from adapters.training.models.chat_templates import ChatTemplate
-    from adapters.training.models.places import check_model
+    from adapters.training.models.published import check_model
     from adapters.training.runs.evaluations import evaluations, played_with, separated
     from toolgym import registration
     from toolgym.runs.dashboards import check_services

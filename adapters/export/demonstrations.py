@@ -1,32 +1,48 @@
 """The expert's transcripts as chat messages with tool calls, for supervised training.
 
-Played through the real environment, as `adapters.trl.sft_dataset` does it: what a model reads while
-it imitates is what it will read when it acts. Only right answers become rows.
+They are played through the real environment, so a model reads the same text when it imitates as
+when it acts. Only episodes with a right answer become rows. With `recoveries`, some calls fail and
+are then mended; the assistant's message of a failed call has `"weight": 0`, and a trainer has to
+leave it out of the loss.
 
 A message has the keys that it needs and no others. Arguments are JSON text, as servers send them,
-or objects: some chat templates write a text as it stands, and some encode it once more, so that a
-model would learn to send a JSON string where an object belongs; `adapters.trl.check_format` tells
-which. Objects go through the `Json` type of `datasets`, and so lose digits of some numbers.
+or objects: some chat templates write a text unchanged, and some encode it once more, so that a
+model would learn to send a JSON string instead of an object; `adapters.trl.check_format` finds out.
+Objects have the `Json` type of `datasets`, which loses digits of some numbers.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, cast
 
 from adapters.export.tables import Column, Export, LeftOut, Row, json_text
 from adapters.export.tasks import Part, Progress
-from adapters.training.models.demonstrations import LAST_WORD, first_tries, play_episodes
-from toolgym import policies
+from adapters.training.models.demonstrations import (
+    LAST_WORD,
+    RecoveringExpert,
+    first_tries,
+    play_episodes,
+    transcript,
+)
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
-from toolgym.messages import Message, episode_messages
+from toolgym.messages import Message
 
 Arguments = Literal["text", "object"]
-ARGUMENTS: Final[tuple[Arguments, ...]] = get_args(Arguments)
 NOT_SOLVED: Final = "expert_failed"
-"""The code of an episode that is left out because its answer was not right."""
+"""Code of an episode that is left out because its answer was not right."""
+
+
+def checked_arguments(name: str) -> Arguments:
+    """Check a format of arguments.
+
+    Raises:
+        ConfigurationError: There is no such format.
+    """
+    if name not in ("text", "object"):
+        raise ConfigurationError(f"--arguments must be text or object, got {name!r}.")
+    return cast(Arguments, name)
 
 
 def message_columns(arguments: Arguments) -> tuple[Column, ...]:
@@ -37,22 +53,11 @@ def message_columns(arguments: Arguments) -> tuple[Column, ...]:
             "messages",
             ["json"],
             "the chat: each message has `role` and `content`, an assistant's may have `tool_calls`"
-            f" (arguments are {how}), a result has the `name` of its tool",
+            f" (arguments are {how}) and `weight` (0: not to be learned), a result has the `name`"
+            " of its tool",
         ),
         Column("tools", "string", "the schemas of the tools, as JSON text"),
     )
-
-
-def checked_arguments(name: str) -> Arguments:
-    """The way of that name.
-
-    Raises:
-        ConfigurationError: There is none.
-    """
-    for known in ARGUMENTS:
-        if name == known:
-            return known
-    raise ConfigurationError(f"--arguments must be {' or '.join(ARGUMENTS)}, got {name!r}.")
 
 
 def demonstration_export(
@@ -62,6 +67,7 @@ def demonstration_export(
     left_out: Sequence[LeftOut] = (),
     *,
     seed: int = 0,
+    recoveries: float = 0.0,
     arguments: Arguments = "text",
     final: str = LAST_WORD,
     progress: Progress | None = None,
@@ -69,89 +75,70 @@ def demonstration_export(
     """The expert's transcripts of the tasks of some parts, as a table.
 
     Args:
-        seed: Of the expert's situations.
-        arguments: How the arguments of calls are written.
-        final: A last assistant's turn without a call, which trainers that go on until such a turn
-            need; empty for none.
-        progress: Called with how many episodes were played and how many there are.
+        env_id: The environment.
+        parts: Its splits, with their tasks.
+        facts: Facts for the card.
+        left_out: Tasks that were refused before.
+        seed: Seed of the expert's situations.
+        recoveries: Probability that a call fails first and is then mended, 0 to 1.
+        arguments: Format of the arguments of calls.
+        final: Text of a last assistant's turn without a call, which trainers need that continue
+            until such a turn; empty for none.
+        progress: Called with the number of episodes played, and of all episodes.
     """
-    everything = list(left_out)
-    counter = itertools.count(1)
-    total = sum(len(part.tasks) for part in parts)
+    left, done = list(left_out), 0
+    player, total = RecoveringExpert(seed, recoveries), sum(len(part.tasks) for part in parts)
 
-    def played() -> None:
-        done = next(counter)
-        if progress is not None:
-            progress(done, total)
+    def rows(part: Part) -> Iterator[Row]:
+        nonlocal done
+        env = part.env
+        for _ in play_episodes(env, player, first_tries(part.tasks.ids, seed)):
+            done += 1
+            if progress is not None:
+                progress(done, total)
+            task_id = env.episode.task.id
+            if env.episode.ledger.correct:
+                messages = transcript(env, final or None)
+                yield {"task_id": task_id, **chat_of(env, messages, arguments)}
+            else:
+                reason = "the expert's answer was not right."
+                left.append(LeftOut(part.split, task_id, NOT_SOLVED, reason))
 
-    splits = {part.split: _episodes(part, seed, final, played, everything) for part in parts}
     return Export(
         title=f"Demonstrations of {env_id}",
         about="The transcripts of the environment's own expert, right answers only.",
         columns=(Column("task_id", "string", "the task"), *message_columns(arguments)),
-        splits={split: _rows(rows, arguments) for split, rows in splits.items()},
+        splits={part.split: rows(part) for part in parts},
         facts=facts,
-        left_out=everything,
+        left_out=left,
         notes=notes(arguments),
     )
 
 
-def _episodes(
-    part: Part, seed: int, final: str, played: Callable[[], None], left_out: list[LeftOut]
-) -> Iterator[tuple[ToolEnv[Any], list[Message]]]:
-    """The environment of a part and the transcript of each right answer, as it is played."""
-    env = part.env
-    for _ in play_episodes(env, policies.ExpertPolicy(), first_tries(part.tasks.ids, seed)):
-        played()
-        if env.episode.ledger.correct:
-            yield env, episode_messages(env, final or None)
-        else:
-            reason = "the expert's answer was not right."
-            left_out.append(LeftOut(part.split, env.episode.task.id, NOT_SOLVED, reason))
-
-
-def _rows(
-    episodes: Iterable[tuple[ToolEnv[Any], list[Message]]], arguments: Arguments
-) -> Iterator[Row]:
-    for env, messages in episodes:
-        yield {"task_id": env.episode.task.id, **chat_of(env, messages, arguments)}
-
-
 def chat_of(env: ToolEnv[Any], messages: Sequence[Message], arguments: Arguments) -> Row:
     """The columns of `message_columns`."""
-    return {
-        "messages": _written(messages, arguments),
-        "tools": json_text(env.tool_schemas()),
-    }
-
-
-def _written(messages: Sequence[Message], arguments: Arguments) -> list[Message]:
-    """The messages with the arguments of their calls as they are to be written."""
-    if arguments == "object":
-        return list(messages)
-    return [_with_text(each) if "tool_calls" in each else each for each in messages]
-
-
-def _with_text(message: Message) -> Message:
-    calls = [
-        {**call, "function": {**function, "arguments": json_text(function["arguments"])}}
-        for call in message["tool_calls"]
-        for function in (call["function"],)
-    ]
-    return {**message, "tool_calls": calls}
+    written = [dict(message) for message in messages]
+    for message in written if arguments == "text" else ():
+        if "tool_calls" in message:
+            functions = [call["function"] for call in message["tool_calls"]]
+            message["tool_calls"] = [
+                {"type": "function", "function": {**f, "arguments": json_text(f["arguments"])}}
+                for f in functions
+            ]
+    return {"messages": written, "tools": json_text(env.tool_schemas())}
 
 
 def notes(arguments: Arguments) -> tuple[str, ...]:
-    """What a card says of how transcripts are trained on."""
+    """Paragraphs of a card on training with transcripts."""
     check = (
         'Before training, `adapters.trl.check_format(dataset["train"], tokenizer)` renders every'
         " row by the chat template and fails on a dropped call, a null among its arguments, or"
         " arguments that are encoded twice."
     )
     other = (
-        "Where it finds them encoded twice, export again with `--arguments object`."
+        "If it finds them encoded twice, export again with `--arguments object`."
         if arguments == "text"
-        else "The `Json` type of `datasets` brings objects back with their own keys; it may change"
-        " the last digits of numbers, which `--arguments text` keeps."
+        else "The `Json` type of `datasets` returns objects with their own keys; it may change the"
+        " last digits of numbers, which `--arguments text` keeps."
     )
     return (check, other)

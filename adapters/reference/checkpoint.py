@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.low_rank import Adapter
-from adapters.training.models.stored_weights import read_weights
+from adapters.training.models.weights import read_weights
 from toolgym.errors import ConfigurationError
 
 _STATE, _TENSORS = "trainer_state.json", "optimizer.safetensors"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.reference.play import Player, Rollout
-from adapters.training.models.released_memory import release_memory
+from adapters.training.models.weights import release_memory
 from adapters.training.runs.evaluations import SEED, Evaluation
 from adapters.training.runs.progress import ProgressListener
 from adapters.training.settings import TrainSettings

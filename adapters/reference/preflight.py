@@ -38,11 +38,9 @@ from adapters.training.algorithms.rollout_metrics import batch_metrics
 from adapters.training.models.demonstrations import demonstrate, playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
-from adapters.training.models.precision import multiplies_bfloat16
-from adapters.training.models.ready import make_ready
-from adapters.training.models.released_memory import release_memory
 from adapters.training.models.token_log_probs import passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example, examples_of
+from adapters.training.models.weights import make_ready, multiplies_bfloat16, release_memory
 from adapters.training.runs.preparation import adapter_config
 from adapters.training.runs.progress import ProgressListener, peak_memory
 from adapters.training.settings import TrainSettings

@@ -63,10 +63,9 @@ from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.low_rank import Adapter
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.memory_needs import Load, bytes_of_update
-from adapters.training.models.precision import fast_dtype
-from adapters.training.models.ready import make_ready
 from adapters.training.models.token_log_probs import moved, passes, token_log_probs
 from adapters.training.models.tokenized_examples import Example
+from adapters.training.models.weights import fast_dtype, make_ready
 from adapters.training.runs.progress import peak_memory
 from adapters.training.settings import GrpoSettings
 from toolgym.records import EpisodeRecord

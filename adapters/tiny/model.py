@@ -1,16 +1,14 @@
-"""The tiny model: a Qwen3 transformer of about half a million parameters, from scratch.
+"""The tiny model: a Qwen3 transformer of about half a million parameters, built from scratch.
 
-It has the architecture of a real model, so whatever trains, saves, loads or serves that one does
-the same with this, and it is small enough that reinforcement learning with it takes minutes on two
-CPU cores. A checkpoint folder is complete: `AutoModelForCausalLM` and `AutoTokenizer` load it by
-path.
+It has the architecture of a real model, so training, saving, loading and serving work the same, and
+reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and `AutoTokenizer`
+load its checkpoint folders by path.
 
-The sizes were found by trial: two layers are the fewest that learn to copy a value from an
-observation into the answer; a third costs time and gains little. So were two liberties taken with
-the random weights. ` lamp` in a question and `lamp` inside the quotes of a query are two tokens,
-and they start out alike, or each word would have to be learnt twice. And heads may begin by writing
-back what they read (`copying`), or the copying of rare words is what a short warm-up has not got
-round to when it ends, with one seed or another.
+The sizes were found by experiment: a model needs at least two layers to copy a value from an
+observation into the answer, and a third one gains little for its time. The random initialization
+has two additions. ` lamp` in a question and `lamp` inside the quotes of a query are two tokens, so
+their embeddings start alike. And heads can start by writing back what they read (`copying`), since
+with some seeds a short supervised training does not learn to copy rare words.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ _BLANK: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"  # how byte-level BP
 
 @dataclass(frozen=True)
 class TinySize:
-    """The shape of the model; the defaults are the ones that the main job is tuned for."""
+    """The shape of the model; the defaults are those that `toolgym train` is tuned for."""
 
     hidden: int = 128
     layers: int = 2
@@ -42,13 +40,13 @@ def build_model(
     size: TinySize | None = None,
     copying: float = 0.0,
 ) -> Qwen3ForCausalLM:
-    """A model with random weights for this tokenizer.
+    """Build a model with random weights for a tokenizer.
 
     Args:
-        tokenizer: Gives the vocabulary and the tokens that end a turn and that pad.
-        seed: Of the weights; PyTorch's global random state is left as it was.
-        size: Its shape; None means the default of about 550,000 parameters.
-        copying: How strongly each head writes back what it reads, to begin with; 0 is at random.
+        tokenizer: The tokenizer, with its end-of-turn and padding tokens.
+        seed: Seed of the weights; PyTorch's global random state does not change.
+        size: The shape; None: the default of about 550,000 parameters.
+        copying: Initial strength with which each head writes back what it reads; 0: random.
 
     Returns:
         The model in float32 on the CPU.
@@ -84,7 +82,7 @@ def _config(tokenizer: PreTrainedTokenizerBase, size: TinySize) -> Qwen3Config:
 
 @torch.no_grad()
 def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Start each word after a blank as the same word without it, plus what all of those share."""
+    """Initialize each word after a blank as the same word without it, plus a shared vector."""
     vocabulary = tokenizer.get_vocab()
     embedding: Tensor = model.model.embed_tokens.weight
     blank = torch.randn(embedding.shape[1]) * model.config.initializer_range
@@ -96,12 +94,11 @@ def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokeniz
 
 @torch.no_grad()
 def _let_heads_copy(model: Qwen3ForCausalLM, strength: float) -> None:
-    """Add to each output projection the transpose of the values' projection.
+    """Add the transpose of the values' projection to each output projection.
 
-    What a head attends to then comes out of it as it went in, as far as the head's width allows,
-    and since the vocabulary is read by the embedding's own weights, that makes the same word
-    likelier. Trained models are found to have such heads; a start that imitates them is that of
-    Trockman and Kolter 2023, arXiv:2305.09828.
+    A head then returns what it attends to, up to the rank of the head, and since the vocabulary is
+    tied to the embedding, the same word becomes likelier. Trained models have such heads; this
+    initialization follows Trockman and Kolter 2023, arXiv:2305.09828.
     """
     for layer in model.model.layers:
         attention: Any = layer.self_attn

@@ -1,19 +1,19 @@
-"""A small byte-level BPE tokenizer, trained in a second on the transcripts it is meant for.
+"""A small byte-level BPE tokenizer that is trained on the transcripts of an environment.
 
-Three choices make transcripts short and copying easy. Digits are single tokens, so a number that
-the model has never seen is spelt from ten that it knows. A word is a word with underscores and
-all, so `table_name` is one token wherever it stands. The scaffolding of a JSON call (`",
-"arguments": {"` and the like) is cut out whole before merging, so that a call costs its content
-and little else; an argument padded with `null` costs two tokens.
+Three choices make transcripts short and copying easy. Digits are single tokens, so any number is
+spelled with ten tokens. A word includes its underscores, so `table_name` is one token everywhere.
+The fixed parts of a JSON call (`", "arguments": {"` and the like) are single pieces, so the length
+of a call is that of its content; an argument padded with `null` costs two tokens.
 
-Being byte-level, it can spell any text, if at length. What is saved is a tokenizer of transformers,
-chat format included, that `AutoTokenizer.from_pretrained` reads.
+Training takes a second. The result is a tokenizer of transformers with its chat format, which
+`AutoTokenizer.from_pretrained` loads; it can encode any text.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -23,17 +23,13 @@ from transformers import PreTrainedTokenizerFast
 from toolgym.env import ToolEnv
 from toolgym.messages import Message, episode_messages
 
-# The chat format of the tiny model: ChatML, as short as it can be.
+# The chat format of the tiny model is a short form of ChatML, since training takes as long as its
+# transcripts. In a Qwen template the JSON schemas of the tools take several hundred tokens.
+# Here the tools are bare names, and the system message is left out, since a model that is trained
+# from scratch learns the tools from demonstrations. The header of a turn is one token.
 #
-# A transcript's length is the cost of training on it. Rendered with a Qwen template, the JSON
-# schemas of the tools alone are several hundred tokens; here the tools are bare names and the
-# system message is left out, since a model that is trained from scratch learns the tools from
-# demonstrations and could not read a manual. What opens a turn, role and line break included, is
-# one token.
-#
-# The format has what trainers ask for: earlier turns render the same whatever follows them, `{%
-# generation %}` marks what the model wrote with the token that ends its turn inside, and
-# `RESPONSE_TEMPLATE` tells transformers (5.13 and newer) how to read a turn back into a message.
+# The format has what trainers need: earlier turns are rendered the same whatever follows, and
+# `{% generation %}` marks the text of the model with the token that ends its turn.
 
 
 PAD: Final = "<|endoftext|>"
@@ -82,39 +78,41 @@ else function.arguments | tojson }}}
 {%- endif -%}
 """
 
-RESPONSE_TEMPLATE: Final[dict[str, Any]] = {
-    "defaults": {"role": "assistant"},
-    "start_anchor": header("assistant"),
-    "fields": {
-        "tool_calls": {
-            "open": CALL_TOKENS[0],
-            "close_pattern": r"</tool_call>\s*",
-            "repeats": True,
-            "content": "json",
-            "transform": {"type": "function", "function": "{content}"},
-        },
-        "content": {"close_pattern": r"<\|im_end\|>\s*", "content": "text"},
-    },
-}
+
+def response_template(end: str) -> dict[str, Any]:
+    """The template with which transformers (5.13 and later) parses a turn into a message.
+
+    Args:
+        end: The token that ends a turn.
+    """
+    tool_calls = {
+        "open": "<tool_call>",
+        "close_pattern": r"</tool_call>\s*",
+        "repeats": True,
+        "content": "json",
+        "transform": {"type": "function", "function": "{content}"},
+    }
+    content = {"close_pattern": re.escape(end) + r"\s*", "content": "text"}
+    return {
+        "defaults": {"role": "assistant"},
+        "start_anchor": header("assistant"),
+        "fields": {"tool_calls": tool_calls, "content": content},
+    }
 
 
-# Texts that the tokenizer should find cheap, beyond demonstrations of how to do it right.
-#
-# A model that is being trained makes mistakes, and so reads error messages; and it may come to pad
-# its calls with nulls. If such text cost many times more tokens than the right one, a transcript
-# with a mistake would not fit where one without does. So the tokenizer sees some of both while it
-# is made; the model that learns from demonstrations does not.
-
+# During reinforcement learning a model makes mistakes, reads error messages, and may pad its calls
+# with nulls. If such text took many more tokens than right calls, these transcripts would exceed
+# length limits. So the tokenizer is also trained on such transcripts; the model is not.
 
 _NONSENSE = "x"
 
 
 def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
-    """The transcript with every argument of every tool in every call, null where it had none.
+    """A transcript whose calls have the arguments of all tools, null where they had none.
 
     Args:
-        transcript: Chat messages; they stay as they are.
-        tools: In the OpenAI function format.
+        transcript: Chat messages; they are not changed.
+        tools: Tool schemas in the OpenAI function format.
     """
     names = [key for tool in tools for key in tool["function"]["parameters"]["properties"]]
     padded: list[Message] = copy.deepcopy(list(transcript))
@@ -128,11 +126,11 @@ def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) 
 
 
 def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
-    """Transcripts of what goes wrong with each tool: no arguments, nonsense, no call, no such tool.
+    """Transcripts with mistakes: no call, an unknown tool, missing and meaningless arguments.
 
     Args:
-        env: An environment of one's own; its current episode ends.
-        task_ids: One transcript for each.
+        env: The environment; its current episode ends.
+        task_ids: The tasks, one transcript for each.
     """
     actions: list[Any] = [{"name": _NONSENSE, "arguments": {}}, _NONSENSE]
     for name, spec in env.tools.items():
@@ -178,12 +176,12 @@ def train_tokenizer(
     """Train the tokenizer on chat messages.
 
     Args:
-        transcripts: Conversations; take them from the training split only.
-        vocabulary: How many tokens there are at most, bytes and control tokens included.
+        transcripts: Chats of the training split.
+        vocabulary: Maximum number of tokens, bytes and control tokens included.
 
     Returns:
-        A tokenizer that pads on the left and carries the chat format. The same transcripts always
-        give the same tokenizer.
+        A tokenizer that pads on the left and has the chat format. The same transcripts always give
+        the same tokenizer.
     """
     core = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
@@ -209,7 +207,7 @@ def train_tokenizer(
         clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = CHAT_TEMPLATE
-    tokenizer.response_template = RESPONSE_TEMPLATE
+    tokenizer.response_template = response_template(END_OF_TURN)
     return tokenizer
 
 
@@ -222,5 +220,5 @@ def _texts(transcript: Sequence[Message]) -> Iterator[str]:
             yield message["content"]
         for call in message.get("tool_calls") or []:
             function = call["function"]
-            yield f" {function['name']}"  # as it stands in the list of tools
+            yield f" {function['name']}"  # as in the list of tools
             yield "\n" + json.dumps(function, ensure_ascii=False) + "\n"

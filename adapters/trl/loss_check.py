@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from adapters.training.algorithms.advantages import group_centered
+from adapters.training.algorithms.advantages import advantages
 from toolgym.errors import ConfigurationError
 
 _logger = logging.getLogger(__name__)
@@ -105,7 +105,9 @@ class LossCheck:
         columns = (output["prompt_ids"], output["completion_ids"], output["env_mask"])
         scores = [math.nan if score is None else score for score in output["score"]]
         groups = torch.arange(len(scores)) // size
-        leads = group_centered(torch.tensor(scores, dtype=torch.float64), groups).tolist()
+        leads = advantages(
+            "group_centered", torch.tensor(scores, dtype=torch.float64), groups
+        ).tolist()
         rows = zip(*columns, output["logprobs"], leads, strict=True)
         self._expected = [_Expected(*row) for row in rows]
 

@@ -151,7 +151,7 @@ def tiny_model(warmup: int):
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
     from adapters.training.models.demonstrations import demonstrate
-    from adapters.training.models.supervised import WarmupSettings, warm_up
+    from adapters.training.models.supervised import SftSettings, train_supervised
     from adapters.training.models.tokenized_examples import examples_of
     from toolgym.registration import make
 
@@ -160,7 +160,7 @@ def tiny_model(warmup: int):
     tokenizer = train_tokenizer(transcripts)
     model = build_model(tokenizer)
     examples = [e for messages in transcripts for e in examples_of(messages, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(steps=warmup))
+    train_supervised(model, examples, SftSettings(steps=warmup))
     return model, tokenizer
 
 

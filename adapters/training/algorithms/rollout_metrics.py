@@ -109,28 +109,31 @@ def batch_metrics(
         over no values.
     """
     scored = [figure for figure in figures if figure.scored]
-    scored_rewards = [reward for reward in rewards if math.isfinite(reward)]
+    finite = [reward for reward in rewards if math.isfinite(reward)]
     outcomes = [figure.outcome if figure.scored else None for figure in figures]
-    earned = by_group(rewards, groups).values()
-    finite = [[reward for reward in group if math.isfinite(reward)] for group in earned]
+    of_groups = [list(filter(math.isfinite, group)) for group in by_group(rewards, groups).values()]
     mistakes = [figure.mistake for figure in scored if figure.mistake is not None]
-    turns, calls = (sum(f.turns for f in scored), sum(f.calls for f in scored))
+
+    def total(name: str) -> float:
+        return float(sum(getattr(figure, name) for figure in scored))
+
+    turns, calls = total("turns"), total("calls")
     return {
-        "reward": _mean(scored_rewards),
-        "reward_std": _mean([statistics.stdev(group) for group in finite if len(group) > 1]),
-        "reward_max": max(scored_rewards, default=math.nan),
+        "reward": _mean(finite),
+        "reward_std": _mean([statistics.stdev(group) for group in of_groups if len(group) > 1]),
+        "reward_max": max(finite, default=math.nan),
         "dead_groups": dead_share(outcomes, groups),
         "zero_variance_groups": equal_rewards_share(rewards, groups),
         "accuracy": _mean([figure.outcome.correct for figure in scored]),
         "answered": _mean([figure.answered for figure in scored]),
-        **{mistake: _share(mistakes.count(mistake), len(mistakes)) for mistake in MISTAKES},
-        "validity": _share(sum(figure.valid_turns for figure in scored), turns),
-        "turns": float(turns),
-        "repairs_per_call": _share(sum(figure.repairs for figure in scored), calls),
-        "tool_failures": _share(sum(figure.failures for figure in scored), calls),
+        **{mistake: _mean([each == mistake for each in mistakes]) for mistake in MISTAKES},
+        "validity": total("valid_turns") / turns if turns else math.nan,
+        "turns": turns,
+        "repairs_per_call": total("repairs") / calls if calls else math.nan,
+        "tool_failures": total("failures") / calls if calls else math.nan,
         "rollouts": float(len(figures)),
         "faults": float(len(figures) - len(scored)),
-        "deadlines": float(sum(figure.deadlines for figure in scored)),
+        "deadlines": total("deadlines"),
         "completion_length": _mean([figure.written for figure in figures]),
         "clipped": _mean([figure.clipped for figure in figures]),
         "unfinished": _mean([figure.unfinished for figure in figures]),
@@ -138,8 +141,4 @@ def batch_metrics(
 
 
 def _mean(values: Sequence[float]) -> float:
-    return _share(math.fsum(values), len(values))
-
-
-def _share(part: float, whole: int) -> float:
-    return part / whole if whole else math.nan
+    return math.fsum(values) / len(values) if values else math.nan

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils.logging import disable_progress_bar
 
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
-from adapters.training.models.places import check_model
-from adapters.training.models.published import place_of
+from adapters.training.models.published import check_model, place_of
 from adapters.training.models.tokenized_examples import needs_calls
 from toolgym import generation
 from toolgym.calls import opened_thought
@@ -78,29 +78,24 @@ class ChatModelPolicy:
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
         """The text of the model in each situation, in order."""
-        turns = [
-            Generation(self._prompt(each), self._stream(each), self._max_new_tokens)
-            for each in situations
-        ]
+        turns = []
+        for situation in situations:
+            env = situation.env
+            tools: list[Any] = env.tool_schemas()
+            prompt: Any = self.tokenizer.apply_chat_template(
+                episode_messages(env, as_calls=self._needs_calls),
+                tools=tools,
+                add_generation_prompt=True,
+                tokenize=True,
+                return_dict=False,
+            )
+            stream = f"chat-{self._seed}-{situation.seed}-{len(env.episode.turns)}"
+            turns.append(Generation(list(prompt), stream, self._max_new_tokens))
         room = context_length(self.model) - self._max_new_tokens
         fitting = [turn for turn in turns if len(turn.prompt) <= room]
         fitting.sort(key=lambda turn: len(turn.prompt))  # similar lengths need little padding
         self._engine.generate(fitting, temperature=self._temperature)
         return [self._text(turn) for turn in turns]
-
-    def _prompt(self, situation: Situation) -> list[int]:
-        tools: list[Any] = situation.env.tool_schemas()
-        tokens: Any = self.tokenizer.apply_chat_template(
-            episode_messages(situation.env, as_calls=self._needs_calls),
-            tools=tools,
-            add_generation_prompt=True,
-            tokenize=True,
-            return_dict=False,
-        )
-        return list(tokens)
-
-    def _stream(self, situation: Situation) -> str:
-        return f"chat-{self._seed}-{situation.seed}-{len(situation.env.episode.turns)}"
 
     def _text(self, turn: Generation) -> str:
         """The text of a turn, call markers included, without the token that ended it.
@@ -109,35 +104,10 @@ class ChatModelPolicy:
         """
         if not turn.tokens:
             return ""
-        written = turn.tokens[:-1] if turn.tokens[-1] in self._stop else turn.tokens
-        begin, text = (
-            str(self.tokenizer.decode(tokens, skip_special_tokens=False))
-            for tokens in (turn.prompt[-16:], written)
-        )
-        return opened_thought(begin) + text
-
-
-def load(
-    path_or_hub_id: str,
-    *,
-    seed: int = 0,
-    chat_template: str | ChatTemplate | None = None,
-    **options: Any,
-) -> ChatModelPolicy:
-    """Load a policy from a checkpoint folder or from the Hugging Face hub.
-
-    Args:
-        path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
-            or an id on the hub.
-        seed: Seed of `ChatModelPolicy`.
-        chat_template: See `load_model`.
-        options: Further arguments of `ChatModelPolicy`.
-
-    Raises:
-        ConfigurationError: There is no such model, or it has no chat template.
-    """
-    model, tokenizer = load_model(path_or_hub_id, chat_template=chat_template)
-    return ChatModelPolicy(model, tokenizer, name=path_or_hub_id, seed=seed, **options)
+        is_ended = turn.tokens[-1] in self._stop
+        decode: Any = partial(self.tokenizer.decode, skip_special_tokens=False)
+        written = str(decode(turn.tokens[:-1] if is_ended else turn.tokens))
+        return opened_thought(str(decode(turn.prompt[-16:]))) + written
 
 
 def load_model(
@@ -164,19 +134,23 @@ def load_model(
     check_model(path_or_hub_id)
     if isinstance(chat_template, str):
         chat_template = ChatTemplate.named(chat_template)  # before the weights are read
-    named = place_of(path_or_hub_id)
-    path = Path(named).expanduser()
-    source = str(path) if path.exists() else named
-    precision: Any = getattr(torch, dtype) if for_training else "auto"
+    path = Path(place_of(path_or_hub_id)).expanduser()
+    source = str(path) if path.exists() else path_or_hub_id
     disable_progress_bar()
     hub = logging.getLogger("huggingface_hub")
     level = hub.level
     hub.setLevel(logging.ERROR)  # each retry is a warning
     try:
-        with reporting(f"loading {Path(named).name}"):
-            model, tokenizer = generation.load(source, precision, device)
+        with reporting(f"loading {path.name}"):
+            loaded_dtype = getattr(torch, dtype) if for_training else "auto"
+            model, tokenizer = generation.load(source, loaded_dtype, device)
     except Exception as problem:  # its type depends on the reader of the damaged file
-        raise ConfigurationError(_cannot_load(path_or_hub_id, problem)) from problem
+        reason = (str(problem).strip() or repr(problem)).splitlines()[0]
+        raise ConfigurationError(
+            f"The model {path_or_hub_id} cannot be loaded: {reason} If it is on the hub, check the"
+            " name and the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else"
+            " pass a folder."
+        ) from problem
     finally:
         hub.setLevel(level)
     if chat_template is not None:
@@ -188,12 +162,3 @@ def load_model(
             " use a chat model (an -Instruct version)."
         )
     return model, tokenizer
-
-
-def _cannot_load(name: str, problem: Exception) -> str:
-    first_line = str(problem).strip().splitlines()[0] if str(problem).strip() else repr(problem)
-    return (
-        f"The model {name} cannot be loaded: {first_line} If it is on the hub, check the name and"
-        " the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else pass a"
-        " folder."
-    )

@@ -3,14 +3,11 @@
 The rollouts of a group share their prompt, and prompts of one environment share its tools. The
 model reads such a prefix once, and all texts continue from its KV cache; gradients flow back
 through the cache and add up (Liu et al. 2025, arXiv:2506.05433).
-
-Texts are divided into clusters with a common prefix, so that the most tokens are saved.
 """
 
 from __future__ import annotations
 
 import copy
-import itertools
 import logging
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -32,52 +29,40 @@ _logger = logging.getLogger(__name__)
 
 
 class Cluster(NamedTuple):
-    """Texts that are read together.
-
-    Attributes:
-        indices: Indices of the texts, the shortest text first.
-        common: Length of their common prefix, which is read once; 0: none.
-    """
+    """Texts that are read together: their indices, and the length of their common prefix."""
 
     indices: list[int]
     common: int
 
 
-def clusters(texts: Sequence[Example], least: int | None = None) -> list[Cluster]:
-    """Divide texts into clusters with a common prefix, so that the most tokens are saved.
+def clusters(texts: Sequence[Example]) -> list[Cluster]:
+    """Divide texts into clusters of neighbors in lexicographical order with a common prefix.
+
+    A text joins the cluster before it if that does not save fewer tokens in the cluster.
 
     Args:
         texts: Texts with a learned token. A prefix ends before the token that predicts the first
             learned one.
-        least: Minimum tokens of a common prefix; None: `LEAST`.
 
     Returns:
-        The clusters of several texts, and one without a common prefix for all other texts, if any.
+        The clusters, the shortest text of each first; the last one may have texts without a prefix.
     """
-    least = LEAST if least is None else least
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]
-    order = sorted(range(len(texts)), key=lambda index: heads[index])
-    # saved[n]: tokens that the first n texts save, and the start of their last cluster.
-    saved = [(0, 0)]
-    shared = [0, *(common_length(heads[a], heads[b]) for a, b in itertools.pairwise(order))]
-    for end in range(1, len(order) + 1):
-        best, common = (saved[end - 1][0], end - 1), shared[end - 1]
-        for start in range(end - 2, -1, -1):
-            if common < least:
-                break
-            best = max(best, (saved[start][0] + (end - 1 - start) * common, start))
-            common = min(common, shared[start])
-        saved.append(best)
-    found, alone, end = list[Cluster](), list[int](), len(order)
-    while end:
-        start = saved[end][1]
-        indices = sorted(order[start:end], key=lambda index: len(texts[index].ids))
-        if len(indices) > 1:
-            found.append(Cluster(indices, min(shared[start + 1 : end])))
+    found: list[Cluster] = []
+    for index in sorted(range(len(texts)), key=lambda index: heads[index]):
+        indices, common = found[-1] if found else ([], 0)
+        shared = common_length(heads[indices[-1]], heads[index]) if indices else 0
+        shared = min(shared, common) if len(indices) > 1 else shared
+        if shared >= LEAST and len(indices) * shared >= (len(indices) - 1) * common:
+            found[-1] = Cluster([*indices, index], shared)
         else:
-            alone += indices
-        end = start
-    return [*found[::-1], *([Cluster(sorted(alone), 0)] if alone else [])]
+            found.append(Cluster([index], 0))
+    alone = [index for indices, common in found for index in indices if not common]
+    pairs = [pair for pair in found if pair.common] + [Cluster(alone, 0)] * bool(alone)
+    return [
+        Cluster(sorted(indices, key=lambda index: len(texts[index].ids)), common)
+        for indices, common in pairs
+    ]
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
@@ -121,20 +106,16 @@ def sharing_problem(model: PreTrainedModel) -> str:
     """The reason why logits differ if a model continues a cache; empty if they do not differ."""
     was_training = model.training
     model.train(False)
-    vocabulary = model.config.get_text_config().vocab_size
-    draw = torch.Generator().manual_seed(0)
-    ids = torch.randint(vocabulary, (3, 21), generator=draw).to(model.device)
+    ids = torch.arange(63).view(3, 21) % model.config.get_text_config().vocab_size
     ids[:, :13] = ids[0, :13]
     try:
         with in_float32(model):
             expected = model(input_ids=ids, use_cache=False).logits[:, 13:]
             cache = cache_of(model, ids[0, :13].tolist(), model.device)
             logits = model(input_ids=ids[:, 13:], **continuing(cache, 3)).logits
+        error = float((logits - expected).abs().max() / expected.std())
     except (TypeError, ValueError, LookupError, RuntimeError, AttributeError) as problem:
         return f"{type(problem).__name__}: {problem}"
     finally:
         model.train(was_training)
-    error = float((logits - expected).abs().max() / expected.std())
-    if error <= _TOLERANCE:
-        return ""
-    return f"its logits differ by {error:.2g} of their standard deviation"
+    return "" if error <= _TOLERANCE else f"its logits differ by {error:.2g} standard deviations"

@@ -1,21 +1,24 @@
-"""Demonstrations: transcripts to imitate, played through the real environment, and their player.
+"""Demonstrations: transcripts to imitate, played through the real environment, and their players.
 
-The observations are the environment's, down to the character, so what a model reads while it
-imitates is what it will read when it acts. What went wrong in a demonstration is there to be read
-and not to be learnt: an assistant's turn with an error or a repair carries `"weight": 0`, as in
-OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples` leaves it out of the
-loss. The turn after it is learnt: how to go on.
+The observations are those of the environment, so a model reads the same text when it imitates as
+when it acts. A turn that fails is there to be read and not to be learned: it has `"weight": 0`, as
+in OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples` leaves it out of
+the loss. The turns after it are learned.
 
-Reinforcement learning can only make likelier what a model sometimes does. A model from scratch does
-nothing yet, so it first imitates; and if it imitated an expert to perfection, nothing would be left
-to improve. `NoisyDemonstrator` masters every call, but most of the time it forgets the condition of
-a query or answers without asking. (An expert imitated only halfway does not do: its mistakes are
-slips of copying, spread over everything, and a few thousand rollouts cannot mend those.)
+Two players make the expert's play more useful:
+
+* Recoveries. An expert makes no mistakes, so a model that imitates one never sees an error. With
+  `recoveries`, some calls fail first, with a name that is wrong, and are then mended by what the
+  error and the environment's tools show.
+* Habits. Reinforcement learning can only reinforce what a model sometimes does, and a model that
+  imitates an expert perfectly has nothing left to improve. `NoisyDemonstrator` makes valid calls,
+  but in most episodes it forgets the condition of a query or answers without a query.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
@@ -23,7 +26,7 @@ import sqlglot
 from sqlglot import expressions as exp
 
 from toolgym import registration
-from toolgym.calls import ToolCall, render_call
+from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, prompt_messages, turn_messages
@@ -31,79 +34,111 @@ from toolgym.policies import ExpertPolicy, Policy, Situation
 from toolgym.tasks import Task, TaskSet
 from toolgym.tries import seed_of_try
 
-
-def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
-    """All playable tasks or `n` of them, in an order chosen by the seed.
-
-    A task whose gold leaves a choice open, or whose file is gone, would teach that right answers
-    are wrong; its task set refuses it, with a reason.
-
-    Raises:
-        ConfigurationError: `n` is below 1, or none is playable.
-    """
-    if n is not None and n < 1:
-        raise ConfigurationError(f"n must be at least 1, or None for all tasks; got {n}.")
-    shuffled = tasks.shuffle(seed)
-    chosen = shuffled.playable() if n is None else shuffled.first_playable(n)
-    if not len(chosen):
-        raise ConfigurationError(tasks.nothing_playable())
-    return chosen
-
-
+Play = Generator[Any, str, None]
+Demonstrator = Literal["sloppy", "expert"]
 Habit = Literal["careful", "careless", "guess"]
 
 HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "guess": 0.20}
-"""How often an episode is played in which way; the shares sum to 1."""
-STUMBLES: Final = 0.08
-"""How often a call that does not end the episode is garbled first."""
+"""Share of the episodes that `NoisyDemonstrator` plays in each habit."""
+LAST_WORD: Final = "done"
+"""Last assistant turn of a transcript: trainers continue until a turn without a call, so a model
+has to learn one."""
 _GUESSES: Final = 100
-_LONGEST_LOSS: Final = 24  # characters that a garbled call has lost at most
+_KNOWN_NAMES: Final = 256
+_UNKNOWN_SHARE: Final = 0.1  # of wrong calls
+_UNKNOWN_TOOLS: Final = ("search", "lookup", "inspect", "execute")
+_WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_EXAMPLE: Final = "\nThis works: "  # as `ToolError` writes it
 
 
-class NoisyDemonstrator(ExpertPolicy):
-    """An expert with mistakes: each episode is played in one habit, drawn by its seed.
+class WrongCall(ToolCall):
+    """A call that is meant to fail: a transcript gives it the weight 0."""
 
-    Now and then it garbles a call, reads the error, and makes the call again as it should be, so a
-    model that imitates it has seen errors. It spoils what the environment's own expert does, so it
-    plays wherever there is one; a novice (`ToolEnv.novice`) knows better which mistakes are made in
-    its environment, and is played instead.
+
+class RecoveringExpert(ExpertPolicy):
+    """The expert of an environment, some of whose calls fail first and are then mended.
 
     Args:
-        habits: How likely each is; see `HABITS`.
-        stumbles: See `STUMBLES`.
+        seed: Seed of the mistakes, together with the seed of the situation.
+        recoveries: Probability that a call that does not end the episode fails first, 0 to 1.
+    """
+
+    def __init__(self, seed: int = 0, recoveries: float = 0.0) -> None:
+        super().__init__()
+        if not 0 <= recoveries <= 1:
+            raise ConfigurationError(f"recoveries must be from 0 to 1, got {recoveries!r}.")
+        self._seed, self._recoveries = seed, recoveries
+        self._names: list[str] = []  # in earlier calls
+
+    def _plan(self, env: ToolEnv[Any], draw: random.Random) -> Play:
+        return env.expert()
+
+    def _play(self, situation: Situation) -> Play:
+        """Play the plan; before some calls, make a wrong one, read its error, and mend it."""
+        env, key = situation.env, f"{self._seed}-{situation.seed}"
+        plan = self._plan(env, random.Random(f"toolgym-sloppy-{key}"))
+        draw = random.Random(f"toolgym-recoveries-{key}")
+        action = next(plan, None)
+        while action is not None:
+            call = _as_call(action)
+            has_room = env.episode.steps_left > env.step_limit // 2
+            is_last = env.tools[call.name].terminal
+            if not is_last and has_room and draw.random() < self._recoveries:
+                wrong, right = wrong_call(call, env, self._names, draw)
+                observation = yield wrong
+                if observation.startswith("error[") and right is not None:
+                    mending = _mending_call(call, right, env)
+                    if mending is not None:
+                        yield mending
+            if self._recoveries and not is_last:
+                self._names += _names_in(call, env)
+                self._names = [*dict.fromkeys(self._names)][-_KNOWN_NAMES:]
+            observation = yield call
+            try:
+                action = plan.send(observation)
+            except StopIteration:
+                return
+
+
+class NoisyDemonstrator(RecoveringExpert):
+    """An expert with bad habits: each episode is played in one habit, drawn by its seed.
 
     careful: as the expert plays. careless: without the conditions of its SQL, and with the answer
-    read from what that returned. guess: a number for an answer as soon as a query is due. Where
-    the environment has a novice, habits and stumbles are the novice's own.
+    read from the result. guess: a number for an answer as soon as a query is due. An environment
+    with a novice (`ToolEnv.novice`) is played by the novice instead.
+
+    Args:
+        seed: Seed of habits and mistakes, together with the seed of the situation.
+        habits: Probability of each habit.
+        recoveries: As for `RecoveringExpert`.
     """
 
     name = "sloppy"
 
     def __init__(
-        self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, stumbles: float = STUMBLES
+        self, seed: int = 0, habits: Mapping[Habit, float] = HABITS, recoveries: float = 0.0
     ) -> None:
-        super().__init__()
-        self._seed = seed
+        super().__init__(seed, recoveries)
         self._habits = dict(habits)
-        self._stumbles = stumbles
 
-    def _play(self, situation: Situation) -> Generator[Any, str, None]:
-        draw = random.Random(f"toolgym-sloppy-{self._seed}-{situation.seed}")
+    def _plan(self, env: ToolEnv[Any], draw: random.Random) -> Play:
         habit = draw.choices(list(self._habits), list(self._habits.values()))[0]
-        env = situation.env
-        novice = env.novice(draw)
-        if novice is not None:
-            yield from novice
-            return
+        return env.novice(draw) or self._in_habit(habit, env, draw)
+
+    def _in_habit(self, habit: Habit, env: ToolEnv[Any], draw: random.Random) -> Play:
         expert = env.expert()
         action = next(expert)
         while True:
-            if habit == "guess" and _is_query(action, env):
-                yield _guess(env, draw)
+            call = _as_call(action)
+            spec = env.tools[call.name]
+            sql = [key for key in call.arguments if spec.code_argument(key) == "sql"]
+            if habit == "guess" and sql and not spec.terminal:
+                last = next(spec for spec in env.tools.values() if spec.terminal)
+                yield ToolCall(last.name, {key: draw.randrange(_GUESSES) for key in last.required})
                 return
-            call = careless(action, env) if habit == "careless" else _as_call(action)
-            if not env.tools[call.name].terminal and draw.random() < self._stumbles:
-                yield garbled(call, draw)
+            if habit == "careless":
+                spoilt = {key: without_conditions(str(call.arguments[key])) for key in sql}
+                call = ToolCall(call.name, {**call.arguments, **spoilt})
             observation = yield call
             try:
                 action = expert.send(observation)
@@ -111,40 +146,15 @@ class NoisyDemonstrator(ExpertPolicy):
                 return
 
 
-def has_novice(env_id: str) -> bool:
-    """Whether an environment brings a novice of its own, who plays in place of the habits.
-
-    Nothing is made: one that a function makes, and one that nobody has registered, has none.
-    """
-    try:
-        made_by = registration.environment_creator(env_id)
-    except ConfigurationError:
-        return False
-    return getattr(made_by, "novice", ToolEnv.novice) is not ToolEnv.novice
-
-
-def careless(action: Any, env: ToolEnv[Any]) -> ToolCall:
-    """The same call with every SQL argument stripped of its conditions."""
-    call = _as_call(action)
-    spoilt = {key: without_conditions(str(call.arguments[key])) for key in _sql_of(call, env)}
-    return ToolCall(call.name, {**call.arguments, **spoilt})
-
-
 def without_conditions(sql: str) -> str:
-    """A query that asks of all rows what was asked of some.
-
-    What would list many rows instead of a few is cut to the first one: the careless take the first
-    thing they see.
+    """A query without WHERE and HAVING; if it lists rows, only the first one.
 
     >>> without_conditions("SELECT MAX(price) FROM products WHERE category = 'home'")
     'SELECT MAX(price) FROM products'
     >>> without_conditions("SELECT price FROM products WHERE name = 'lamp'")
     'SELECT price FROM products LIMIT 1'
     """
-    try:
-        tree = sqlglot.parse_one(sql, read="sqlite")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        return sql
+    tree = _parsed(sql)
     if not isinstance(tree, exp.Select) or not (tree.args.get("where") or tree.args.get("having")):
         return sql
     tree.set("where", None)
@@ -155,42 +165,118 @@ def without_conditions(sql: str) -> str:
     return tree.sql(dialect="sqlite")
 
 
-def garbled(call: ToolCall, draw: random.Random) -> str:
-    """The text of a call that has lost a piece, as a model that slips would write it."""
-    text = render_call(call)
-    inner = text.index("{") + 1, text.rindex("}")
-    start = draw.randrange(*inner)
-    return text[:start] + text[min(start + draw.randint(1, _LONGEST_LOSS), inner[1]) :]
+def wrong_call(
+    call: ToolCall, env: ToolEnv[Any], names: list[str], draw: random.Random
+) -> tuple[WrongCall, str | None]:
+    """A plausible call that probably fails in place of a right one.
+
+    In SQL, one table or column has a wrong name; in other code, the names change places; another
+    text is a wrong name. A tenth of the calls, and those without a text, are calls of a tool that
+    does not exist or is not ready.
+
+    Args:
+        call: The right call, which is due.
+        env: The environment; its episode gives words of the question.
+        names: Names in calls of earlier episodes, such as columns of other tables.
+        draw: Source of chance.
+
+    Returns:
+        The call; and the table or column whose name was replaced, "" in other code, or None if the
+        error says all that is needed for the right call.
+    """
+    question = env.episode.question.split("\n", 1)[0]
+    words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
+    inside = _names_in(call, env)
+    known = {*inside, *_WORD.findall(" ".join(turn.observation for turn in env.episode.turns))}
+    pool = [*draw.sample(names, min(len(names), len(words))), *words]
+    wrong = [name for name in pool if name not in known]
+    for key, text in call.arguments.items() if draw.random() > _UNKNOWN_SHARE else ():
+        right, changed = None, text
+        if not isinstance(text, str):
+            continue
+        match env.tools[call.name].code_argument(key):
+            case None if wrong:
+                changed = draw.choice(wrong)
+            case "sql" if wrong and inside:
+                right = draw.choice(inside)
+                changed = re.sub(rf"(?<!\w){right}(?!\w)", draw.choice(wrong), text)
+            case str(language) if language != "sql":
+                right, turned = "", dict(zip(inside, [*inside[1:], *inside[:1]], strict=True))
+                changed = _WORD.sub(lambda word: turned[word[0]], text)  # noqa: B023
+        if changed != text:
+            return WrongCall(call.name, {**call.arguments, key: changed}), right
+    early = [name for name in env.tools if env.example_call(name).get("name", name) != name]
+    if early and not call.arguments:
+        return WrongCall(draw.choice(early), {}), None
+    unknown = [name for name in _UNKNOWN_TOOLS if name not in env.tools]
+    return WrongCall(draw.choice(unknown), call.arguments), None
+
+
+def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
+    """The call between an error in code and the call that is due, read from observations.
+
+    It is the one that showed the right name before, or else the one that the error offers.
+    """
+    *earlier, failed = env.episode.turns
+    for turn in earlier if right else ():
+        if turn.calls and not any(turn.errors) and right in _WORD.findall(turn.observation):
+            return turn.calls[0]
+    example = failed.observation.partition(_EXAMPLE)[2].split("\n", 1)[0]
+    offered = parse_calls(example, env.tools)
+    works = (each for each in offered if each.error is None and not env.tools[each.name].terminal)
+    return next((each for each in works if each.arguments != due.arguments), None)
+
+
+def _names_in(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
+    """The names in a call, each once: tables and columns of SQL, words of other texts."""
+    names: dict[str, None] = {}
+    for key, text in call.arguments.items():
+        if isinstance(text, str):
+            found = _WORD.findall(text)
+            if env.tools[call.name].code_argument(key) == "sql":
+                tree = _parsed(text)
+                nodes = tree.find_all(exp.Table, exp.Column) if isinstance(tree, exp.Query) else ()
+                found = sorted({node.name for node in nodes if _WORD.fullmatch(node.name)})
+            names |= dict.fromkeys(found)
+    return [*names]
+
+
+def _parsed(sql: str) -> Any:
+    try:
+        return sqlglot.parse_one(sql, read="sqlite")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
 
 
 def _as_call(action: Any) -> ToolCall:
-    """A call, in whichever form an expert gives it."""
+    """An action of an expert, which may be a dict, as a call."""
     if isinstance(action, ToolCall):
         return action
     return ToolCall(str(action["name"]), dict(action.get("arguments") or {}))
 
 
-def _sql_of(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
-    """The arguments of a call that hold SQL."""
-    spec = env.tools[call.name]
-    return [key for key in call.arguments if spec.code_argument(key) == "sql"]
+def has_novice(env_id: str) -> bool:
+    """Whether an environment has a novice; False if it is made by a function or not registered."""
+    try:
+        made_by = registration.environment_creator(env_id)
+    except ConfigurationError:
+        return False
+    return getattr(made_by, "novice", ToolEnv.novice) is not ToolEnv.novice
 
 
-def _is_query(action: Any, env: ToolEnv[Any]) -> bool:
-    call = _as_call(action)
-    return not env.tools[call.name].terminal and bool(_sql_of(call, env))
+def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
+    """Playable tasks in an order drawn by the seed: `n` of them, or all.
 
-
-def _guess(env: ToolEnv[Any], draw: random.Random) -> ToolCall:
-    """A call of the terminal tool with a number wherever it needs something."""
-    terminal = next(spec for spec in env.tools.values() if spec.terminal)
-    return ToolCall(terminal.name, {key: draw.randrange(_GUESSES) for key in terminal.required})
-
-
-Demonstrator = Literal["sloppy", "expert"]
-
-LAST_WORD: Final = "done"
-"""Closes a transcript: trainers go on until a turn without a call, so that turn must be learnt."""
+    Raises:
+        ConfigurationError: `n` is below 1, or no task is playable.
+    """
+    if n is not None and n < 1:
+        raise ConfigurationError(f"n must be at least 1, or None for all tasks; got {n}.")
+    shuffled = tasks.shuffle(seed)
+    chosen = shuffled.playable() if n is None else shuffled.first_playable(n)
+    if not len(chosen):
+        raise ConfigurationError(tasks.nothing_playable())
+    return chosen
 
 
 def demonstrate(
@@ -198,35 +284,39 @@ def demonstrate(
     n: int,
     *,
     demonstrator: Demonstrator = "sloppy",
+    recoveries: float = 0.0,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
     **env_kwargs: Any,
 ) -> list[list[Message]]:
-    """Play n episodes and return their transcripts.
+    """Play episodes and return their transcripts.
 
     Args:
         env_id: A registered environment with an expert.
-        n: How many; beyond the number of tasks each is played again, in another habit.
-        demonstrator: Who plays.
-        seed: Chooses tasks and habits.
-        progress: Called with how many are done and how many there are.
-        env_kwargs: For the environment; the training split is its default.
+        n: Number of episodes; beyond the number of tasks, tasks are played again with other draws.
+        demonstrator: `sloppy` is `NoisyDemonstrator`, `expert` is `RecoveringExpert`.
+        recoveries: Probability that a call fails first and is then mended, 0 to 1.
+        seed: Seed of tasks and draws.
+        progress: Called after each episode with the number of episodes played, and `n`.
+        env_kwargs: Arguments of the environment, whose default split is for training.
 
     Returns:
-        Chat messages, prompt included, each transcript closed by an assistant's `LAST_WORD`.
+        Chat messages of each episode, prompt included; the last one is `LAST_WORD`.
 
     Raises:
-        ConfigurationError: n is below 1, no task is playable, or the environment has no expert.
+        ConfigurationError: `n` or `recoveries` is out of range, no task is playable, or the
+            environment has no expert.
     """
     if n < 1:
         raise ConfigurationError(f"demonstrations must be at least 1, got {n}.")
     env = registration.make(env_id, **env_kwargs)
     ids = playable_tasks(env.tasks, n, seed).ids
-    policy: Policy = NoisyDemonstrator(seed) if demonstrator == "sloppy" else ExpertPolicy()
+    player = NoisyDemonstrator if demonstrator == "sloppy" else RecoveringExpert
+    policy = player(seed, recoveries=recoveries)
     tries = ((ids[number % len(ids)], seed * 1_000_003 + number) for number in range(n))
     transcripts = []
     for _ in play_episodes(env, policy, tries):
-        transcripts.append(_transcript(env))
+        transcripts.append(transcript(env, LAST_WORD))
         if progress is not None:
             progress(len(transcripts), n)
     return transcripts
@@ -240,11 +330,12 @@ def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[str, int]]
 def play_episodes(
     env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[str, int]]
 ) -> Iterator[None]:
-    """Play episodes, and yield after each, while the environment still holds it.
+    """Play episodes, and yield after each one, while the environment still holds it.
 
     Args:
-        policy: Who acts. An action without text ends its episode, unanswered.
-        tries: For each episode the task's id and the seed of its situations.
+        env: The environment.
+        policy: The policy that acts. An action without text ends its episode without an answer.
+        tries: Task id and seed of the situations of each episode.
     """
     for task_id, seed in tries:
         observation, _ = env.reset(options={"task_id": task_id})
@@ -258,11 +349,18 @@ def play_episodes(
         yield
 
 
-def _transcript(env: ToolEnv[Any]) -> list[Message]:
+def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
+    """The current episode as chat messages; turns that failed or were repaired have weight 0.
+
+    Args:
+        env: The environment.
+        final: Text of a last assistant turn without a call; None adds nothing.
+    """
     messages = prompt_messages(env)
     for turn in env.episode.turns:
         spoken, *results = turn_messages(turn)
-        if any(turn.errors) or any(call.repairs for call in turn.calls):
+        is_repaired = any(call.repairs for call in turn.calls)
+        if any(turn.errors) or is_repaired or isinstance(turn.action, WrongCall):
             spoken = {**spoken, "weight": 0}
         messages += [spoken, *results]
-    return [*messages, {"role": "assistant", "content": LAST_WORD}]
+    return messages if final is None else [*messages, {"role": "assistant", "content": final}]

@@ -12,8 +12,7 @@ A step has two phases, so that the gradient can be inspected before weights chan
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import torch
@@ -31,7 +30,7 @@ class MasterAdamW:
     changes.
 
     Args:
-        parameters: Parameters to train, on one device.
+        parameters: Parameters to train, at least one, on one device.
         betas: Decay rates of the two moments.
         weight_decay: Decoupled weight decay; it is multiplied by the learning rate.
 
@@ -51,22 +50,33 @@ class MasterAdamW:
     ) -> None:
         self.updates = 0
         self._parameters = list(parameters)
-        self._masters: list[nn.Parameter] = []
+        self._masters = list(self._parameters)
         self._hooks: list[Any] = []
-        for parameter in self._parameters:
-            master = _master(parameter)
-            if master is not parameter:
+        for index, parameter in enumerate(self._parameters):
+            if parameter.dtype == torch.bfloat16:
+                master = nn.Parameter(parameter.detach().float())
+
+                def collect(parameter: Tensor, master: nn.Parameter = master) -> None:
+                    gradient, parameter.grad = parameter.grad, None
+                    if master.grad is None and gradient is not None:
+                        master.grad = gradient.float()
+                    elif master.grad is not None and gradient is not None:
+                        master.grad.add_(gradient)
+
+                self._masters[index] = master
                 register: Any = parameter.register_post_accumulate_grad_hook
-                self._hooks.append(register(_collect(master)))
-            self._masters.append(master)
-        self._adam: torch.optim.AdamW | None = None
-        if self._masters:
-            self._adam = torch.optim.AdamW(
-                self._masters,
-                betas=betas,
-                weight_decay=weight_decay,
-                fused=True if self._masters[0].is_cuda else None,
-            )
+                self._hooks.append(register(collect))
+            elif parameter.dtype not in (torch.float32, torch.float64):
+                raise ConfigurationError(
+                    f"weights in {parameter.dtype} cannot be trained: load the model in bfloat16 or"
+                    " float32."
+                )
+        self._adam = torch.optim.AdamW(
+            self._masters,
+            betas=betas,
+            weight_decay=weight_decay,
+            fused=True if self._masters[0].is_cuda else None,
+        )
 
     def gradients(self) -> list[Tensor]:
         """The accumulated gradients, one per parameter, float32 or float64; change them in place.
@@ -97,9 +107,8 @@ class MasterAdamW:
         """
         self.updates += 1
         gradients = self._gradients()
-        if self._adam is None or not gradients:
-            return
-        torch._foreach_mul_(gradients, torch.clamp(max_norm / (norm + 1e-6), max=1.0))
+        if gradients:
+            torch._foreach_mul_(gradients, torch.clamp(max_norm / (norm + 1e-6), max=1.0))
         self._adam.param_groups[0]["lr"] = rate
         self._adam.step()
         self._round()
@@ -126,7 +135,7 @@ class MasterAdamW:
         for index, master in enumerate(self._masters):
             if master is not self._parameters[index]:
                 tensors[f"{index}.master"] = master.detach()
-            state = self._adam.state.get(master, {}) if self._adam is not None else {}
+            state = self._adam.state.get(master, {})
             tensors |= {f"{index}.{name}": state[name] for name in _STATE if state}
         return tensors
 
@@ -143,16 +152,12 @@ class MasterAdamW:
         for index, master in enumerate(self._masters):
             if master is not self._parameters[index]:
                 master.copy_(tensors.get(f"{index}.master", self._parameters[index]))
-            if self._adam is None:
-                continue
-            self._adam.state.pop(master, None)
-            if f"{index}.step" in tensors:
-                state = {name: tensors[f"{index}.{name}"] for name in _STATE}
-                on_host = ("step",) if not self._adam.param_groups[0]["fused"] else ()
-                self._adam.state[master] = {
-                    name: tensor.to("cpu" if name in on_host else master.device, copy=True)
-                    for name, tensor in state.items()
-                }
+        state = {
+            index: {name: tensors[f"{index}.{name}"].clone() for name in _STATE}
+            for index in range(len(self._masters))
+            if f"{index}.step" in tensors
+        }
+        self._adam.load_state_dict({**self._adam.state_dict(), "state": state})
         self._round()
 
     def _gradients(self) -> list[Tensor]:
@@ -165,34 +170,6 @@ class MasterAdamW:
         if rounded:
             parameters, masters = map(list, zip(*rounded, strict=True))
             torch._foreach_copy_(parameters, masters)
-
-
-def _master(parameter: nn.Parameter) -> nn.Parameter:
-    """The weights that AdamW updates: the parameter itself, or a float32 copy."""
-    if parameter.dtype in (torch.float32, torch.float64):
-        return parameter
-    if parameter.dtype == torch.bfloat16:
-        return nn.Parameter(parameter.detach().float())
-    raise ConfigurationError(
-        f"weights in {parameter.dtype} cannot be trained: load the model in bfloat16 or float32."
-    )
-
-
-def _collect(master: nn.Parameter) -> Callable[[Tensor], None]:
-    """A hook that adds a new gradient to that of the master weights, by a weak reference."""
-    target = weakref.ref(master)
-
-    def collect(parameter: Tensor) -> None:
-        gradient, parameter.grad = parameter.grad, None
-        weights = target()
-        if weights is None or gradient is None:
-            return
-        if weights.grad is None:
-            weights.grad = gradient.float()
-        else:
-            weights.grad.add_(gradient)
-
-    return collect
 
 
 def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:

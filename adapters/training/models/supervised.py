@@ -9,11 +9,8 @@ add up to that of the batch (`adapters.training.models.token_log_probs`).
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Final
 
 import torch
@@ -24,30 +21,25 @@ from transformers import PreTrainedModel
 from adapters.training.models.master_weights import MasterAdamW
 from adapters.training.models.token_log_probs import at_learned_tokens, passes
 from adapters.training.models.tokenized_examples import Example
-
-OnStep = Callable[[dict[str, float]], None]
-IsEnough = Callable[[int], bool]
-"""Function that is called after each step with its number; True ends the training."""
-_RECENT: Final = 20  # number of steps whose mean loss is compared with `stop_loss`
-_TOKENS_PER_PASS: Final = 8192
+from adapters.training.models.weights import set_checkpointing
+from toolgym.generation.models import common_length
 
 
 @dataclass(frozen=True)
-class WarmupSettings:
+class SftSettings:
     """Settings of supervised training.
 
     Attributes:
         steps: Optimizer steps; examples are repeated as often as needed.
         batch: Examples per step.
-        learning_rate: Peak learning rate; it rises linearly over `ramp` steps and falls linearly to
-            a tenth.
+        learning_rate: Peak learning rate. Both learning rates rise linearly over `ramp` steps, and
+            fall linearly to a tenth at the last step.
         ramp: Steps of the linear rise.
         seed: Seed of the order of examples.
-        matrix_rate: Peak learning rate of Muon for weight matrices, with the same schedule; AdamW
-            updates the other weights. None: AdamW updates all weights.
-        stop_loss: Training ends when the mean loss of twenty steps is below this; None: never.
+        matrix_rate: Peak learning rate of Muon for weight matrices; AdamW updates the other
+            weights. None: AdamW updates all weights.
         tokens_per_pass: Maximum tokens of one forward and backward pass, padding included, unless a
-            single example has more; None: 8,192.
+            single example has more.
         gradient_checkpointing: Whether activations are recomputed instead of kept.
         alike: Number of examples in a row whose prompts share a prefix, such as those about one
             database, if there are as many; on a CPU their common prefix is read once.
@@ -59,74 +51,73 @@ class WarmupSettings:
     ramp: int = 20
     seed: int = 0
     matrix_rate: float | None = None
-    stop_loss: float | None = None
-    tokens_per_pass: int | None = None
+    tokens_per_pass: int = 8192
     gradient_checkpointing: bool = False
     alike: int = 1
 
 
-def warm_up(
+def train_supervised(
     model: PreTrainedModel,
     examples: Sequence[Example],
-    settings: WarmupSettings,
-    on_step: OnStep | None = None,
-    is_enough: IsEnough | None = None,
+    settings: SftSettings,
+    on_step: Callable[[dict[str, float]], None] = lambda metrics: None,
 ) -> None:
-    """Train the model in place.
+    """Train a model in place on the learned tokens of examples.
 
     Args:
+        model: The model; it is in evaluation mode afterwards.
         examples: Training examples, at least one.
+        settings: The settings.
         on_step: Called after each step with `step` (from 1), `loss` (nats per learned token of the
             batch), `learning_rate` and `grad_norm`.
-        is_enough: Called after `on_step`; it may generate with the model. True ends the training.
     """
     muon = Muon([] if settings.matrix_rate is None else matrices_of(model))
     by_muon = {id(matrix) for matrix in muon.matrices}
     others = (p for p in model.parameters() if id(p) not in by_muon and p.requires_grad)
     adam = MasterAdamW(others, betas=(0.9, 0.98))
     batches = _batches(examples, settings)
-    recent = deque[float](maxlen=_RECENT)
-    with _training_mode(model, settings.gradient_checkpointing), closing(adam):
+    model.train()
+    if settings.gradient_checkpointing:
+        set_checkpointing(model, True)
+    try:
         for step in range(1, settings.steps + 1):
-            scale = _lr_scale(step, settings)
+            rise = min(1.0, step / max(settings.ramp, 1))
+            scale = min(rise, 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1))
             rate = settings.learning_rate * scale
             model.zero_grad()
             total = accumulate(model, next(batches), settings.tokens_per_pass)
             if muon.matrices:
                 norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-                loss, grad_norm = float(total), float(norm)
-                adam.step(rate, torch.zeros_like(norm), 1.0)  # gradients are clipped already
-                muon.step((settings.matrix_rate or 0.0) * scale)
             else:
                 norm, _ = adam.norm()
-                loss, grad_norm = float(total), float(norm)
-                adam.step(rate, norm, 1.0)
-            if on_step is not None:
-                metrics = {"step": step, "loss": loss, "learning_rate": rate}
-                on_step({**metrics, "grad_norm": grad_norm})
-            recent.append(loss)
-            is_full = len(recent) == recent.maxlen
-            if settings.stop_loss is not None and is_full and fmean(recent) < settings.stop_loss:
-                break
-            if is_enough is not None and is_enough(step):
-                break
+            loss, grad_norm = float(total), float(norm)
+            adam.step(rate, torch.zeros_like(norm) if muon.matrices else norm, 1.0)
+            muon.step((settings.matrix_rate or 0.0) * scale)
+            on_step({"step": step, "loss": loss, "learning_rate": rate, "grad_norm": grad_norm})
+    finally:
+        adam.close()
+        model.zero_grad()
+        if settings.gradient_checkpointing:
+            set_checkpointing(model, False)
+        model.train(False)
 
 
 def accumulate(
-    model: PreTrainedModel, batch: Sequence[Example], tokens_per_pass: int | None = None
+    model: PreTrainedModel, batch: Sequence[Example], tokens_per_pass: int = 8192
 ) -> Tensor:
     """Add the gradient of the mean loss of a batch to the parameters' gradients.
 
     Args:
+        model: The model.
         batch: At least one example with a learned token.
-        tokens_per_pass: See `WarmupSettings`.
+        tokens_per_pass: See `SftSettings`.
 
     Returns:
         The loss in nats per learned token, on the model's device.
     """
     learned = sum(sum(example.learn[1:]) for example in batch)
     total = torch.zeros((), device=model.device)
-    for indices in passes(batch, tokens_per_pass or _TOKENS_PER_PASS, model):
+    for indices in passes(batch, tokens_per_pass, model):
         (losses,) = at_learned_tokens(model, [batch[i] for i in indices], _cross_entropies)
         loss = losses.sum() / learned
         loss.backward()  # type: ignore[no-untyped-call]
@@ -138,42 +129,16 @@ def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
     return (functional.cross_entropy(logits.float(), targets, reduction="none"),)
 
 
-@contextmanager
-def _training_mode(model: PreTrainedModel, has_checkpointing: bool) -> Iterator[None]:
-    """A context in which the model is in training mode; afterwards it is in evaluation mode."""
-    model.train()
-    if has_checkpointing:
-        # transformers 5.23 renamed both methods, and warns about the old names.
-        enable = getattr(model, "activation_checkpointing_enable", None)
-        (enable or model.gradient_checkpointing_enable)()
-    try:
-        yield
-    finally:
-        model.zero_grad()
-        if has_checkpointing:
-            disable = getattr(model, "activation_checkpointing_disable", None)
-            (disable or model.gradient_checkpointing_disable)()
-        model.train(False)
-
-
-def _lr_scale(step: int, settings: WarmupSettings) -> float:
-    """The factor on peak learning rates: a linear rise, then a linear decay to a tenth."""
-    rise = min(1.0, step / max(settings.ramp, 1))
-    fall = 1.0 - 0.9 * (step - 1) / max(settings.steps - 1, 1)
-    return min(rise, fall)
-
-
-def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[list[Example]]:
+def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[list[Example]]:
     """Endless batches; each epoch has every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
     clusters = _alike(examples) if settings.alike > 1 else [list(range(len(examples)))]
     while True:
         runs: list[list[int]] = []
         for cluster in clusters:
-            order = list(cluster)
-            draw.shuffle(order)
-            starts = range(0, len(order), settings.alike)
-            runs += [order[start : start + settings.alike] for start in starts]
+            draw.shuffle(cluster)
+            starts = range(0, len(cluster), settings.alike)
+            runs += [cluster[start : start + settings.alike] for start in starts]
         if settings.alike > 1:
             draw.shuffle(runs)
         order = [index for run in runs for index in run]
@@ -183,15 +148,15 @@ def _batches(examples: Sequence[Example], settings: WarmupSettings) -> Iterator[
 
 def _alike(examples: Sequence[Example]) -> list[list[int]]:
     """Indices of the examples, in clusters with a common prefix of more than half of the prompt."""
-    prompt_lengths = [example.learn.index(True) for example in examples]
     clusters: list[list[int]] = []
     for index in sorted(range(len(examples)), key=lambda index: examples[index].ids):
-        first = clusters[-1][0] if clusters else index
-        half = max(prompt_lengths[first], prompt_lengths[index]) // 2 + 1
-        if clusters and examples[first].ids[:half] == examples[index].ids[:half]:
-            clusters[-1].append(index)
-        else:
-            clusters.append([index])
+        if clusters:
+            pair = examples[clusters[-1][0]], examples[index]
+            longer = max(example.learn.index(True) for example in pair)
+            if common_length(pair[0].ids, pair[1].ids) > longer // 2:
+                clusters[-1].append(index)
+                continue
+        clusters.append([index])
     return clusters
 
 

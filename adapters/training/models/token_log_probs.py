@@ -14,18 +14,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
+from contextlib import contextmanager
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-from adapters.training.models.common_prefix import cache_of, can_share, clusters, continuing
+from adapters.training.models.common_prefix import (
+    LEAST,
+    Cluster,
+    cache_of,
+    can_share,
+    clusters,
+    continuing,
+)
 from adapters.training.models.tokenized_examples import Example
+from toolgym.generation.models import common_length
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
 """Maximum number of logits in memory, by type of device: 64 and 256 MiB in float32."""
@@ -60,17 +66,16 @@ def passes(
             lengths = [_rounded_up(length) for length in lengths]
         batches = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
         return [[learned[i] for i in batch] for batch in batches]
+    before: tuple[int, ...] = ()
     result, size = [list[int]()], 0
-    for cluster in clusters([texts[index] for index in learned]):
-        is_read = False
-        for index in (learned[i] for i in cluster.indices):
-            own = len(texts[index].ids) - cluster.common
-            added = own if is_read else own + cluster.common
-            if tokens is not None and result[-1] and size + added > tokens:
-                result.append([])
-                size, added = 0, own + cluster.common
-            result[-1].append(index)
-            size, is_read = size + added, True
+    for index in sorted(learned, key=lambda index: texts[index].ids):
+        ids = texts[index].ids
+        own = len(ids) - (shared if (shared := common_length(before, ids)) >= LEAST else 0)
+        if tokens is not None and result[-1] and size + own > tokens:
+            result.append([])
+            size, own = 0, len(ids)
+        result[-1].append(index)
+        size, before = size + own, ids
     return [indices for indices in result if indices]
 
 
@@ -125,7 +130,14 @@ def token_log_probs(
         Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
         for a model in float64), in order of texts and then of positions.
     """
-    compute = partial(_log_probs_and_entropies, temperature=temperature, entropy=entropy)
+
+    def compute(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature
+        log_softmax = torch.log_softmax(scaled, dim=1)
+        with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
+            entropies = -(log_softmax.exp() * log_softmax).sum(dim=1)
+        return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
+
     log_probs, entropies = at_learned_tokens(model, texts, compute)
     return log_probs, entropies
 
@@ -149,15 +161,11 @@ def at_learned_tokens(
     targets = moved(
         torch.tensor([t for t, is_learned in pairs if is_learned], dtype=torch.long), device
     )
-    body = _body(model)
-    if body is None:
-        ids, positions = _padded(texts, 0, device)
-        logits = model(input_ids=ids, use_cache=False).logits
-        return compute(logits.flatten(0, 1).index_select(0, positions), targets)
+    body = model.get_decoder()
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, output_type(last_hidden_state=states[None])):
+        with _replaced(body, lambda *_, **__: output_type(last_hidden_state=states[None])):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
@@ -176,16 +184,13 @@ def _hidden_states(
     model: PreTrainedModel, body: Any, texts: Sequence[Example]
 ) -> tuple[Tensor, Any]:
     """Hidden states that predict the learned tokens [M, H], and the type of the body's output."""
-    device = model.device
-    if not can_share(model):
-        ids, positions = _padded(texts, 0, device)
-        output = body(input_ids=ids, use_cache=False)
-        return output[0].flatten(0, 1).index_select(0, positions), type(output)
-    hidden: dict[int, Tensor] = {}
-    for cluster in clusters(texts):
+    device, hidden, output = model.device, dict[int, Tensor](), None
+    shares = can_share(model)
+    for cluster in clusters(texts) if shares else [Cluster([*range(len(texts))], 0)]:
         cache = cache_of(body, texts[cluster.indices[0]].ids[: cluster.common], device)
         lengths = [len(texts[index].ids) - cluster.common for index in cluster.indices]
-        for batch in like_lengths(lengths, None, _PASS_COST["cpu"]):
+        batches = like_lengths(lengths, None, _PASS_COST["cpu"]) if shares else [cluster.indices]
+        for batch in batches:
             rows = [cluster.indices[i] for i in batch]
             chosen = [texts[index] for index in rows]
             ids, positions = _padded(chosen, cluster.common, device)
@@ -194,16 +199,6 @@ def _hidden_states(
             counts = [sum(text.learn[1:]) for text in chosen]
             hidden |= dict(zip(rows, torch.split(states, counts), strict=True))
     return torch.cat([hidden[index] for index in range(len(texts))]), type(output)
-
-
-def _log_probs_and_entropies(
-    logits: Tensor, targets: Tensor, temperature: float, entropy: bool
-) -> tuple[Tensor, Tensor]:
-    scaled = logits.to(torch.promote_types(logits.dtype, torch.float32)) / temperature
-    log_softmax = torch.log_softmax(scaled, dim=1)
-    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
-        entropies = -(log_softmax.exp() * log_softmax).sum(dim=1)
-    return log_softmax.gather(1, targets[:, None]).squeeze(1), entropies
 
 
 def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
@@ -245,42 +240,9 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
 
 
 @contextmanager
-def _replaced(body: Any, output: Any) -> Iterator[None]:
-    """A context in which the body of a model returns `output`; None: it raises `_Called`."""
-
-    def forward(*_: Any, **__: Any) -> Any:
-        if output is None:
-            raise _Called
-        return output
-
+def _replaced(body: Any, forward: Callable[..., Any]) -> Iterator[None]:
     body.forward = forward
     try:
         yield
     finally:
         del body.forward
-
-
-class _Called(Exception):
-    """Raised when a model calls its body."""
-
-
-_bodies: WeakKeyDictionary[PreTrainedModel, Any] = WeakKeyDictionary()
-
-
-def _body(model: PreTrainedModel) -> Any:
-    """The submodule that computes hidden states, if the model's `forward` calls one; else None."""
-    if model not in _bodies:
-        _bodies[model] = next(filter(partial(_calls, model), _candidates(model)), None)
-    return _bodies[model]
-
-
-def _candidates(model: Any) -> list[Any]:
-    found = (model.base_model, model.get_decoder())
-    return [body for body in found if body is not None and body is not model]
-
-
-def _calls(model: PreTrainedModel, body: Any) -> bool:
-    with _replaced(body, None), suppress(_Called):
-        model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=model.device))
-        return False
-    return True

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from jinja2 import TemplateError
@@ -40,21 +41,12 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
         {"role": "assistant", "content": "", "tool_calls": [call]},
         {"role": "tool", "name": name, "content": "one, two"},
     ]
-    rendered = []
+    options = {"tools": env.tool_schemas(), "tokenize": True, "return_dict": False}
+    render: Any = partial(tokenizer.apply_chat_template, chat, **options)
     try:
-        for options in ({}, SANITIZED):
-            rendered.append(
-                tokenizer.apply_chat_template(
-                    chat,
-                    tools=env.tool_schemas(),
-                    tokenize=True,
-                    return_dict=False,
-                    **options,
-                )
-            )
+        return bool(render() == render(**SANITIZED))
     except (NotImplementedError, TypeError, ValueError, TemplateError):
         return False
-    return bool(rendered[0] == rendered[1])
 
 
 def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -100,51 +92,32 @@ def examples_of(
     Raises:
         ConfigurationError: The rendered chat does not begin with the prompt of its last turn.
     """
-    pieces: list[tuple[str, bool]] = []
-    so_far = ""
-    for turn in (i for i, message in enumerate(messages) if message["role"] == "assistant"):
-        prompt = _render(messages[:turn], tools, tokenizer, prompted=True)
-        written = _turn_text(prompt, _render(messages[: turn + 1], tools, tokenizer), tokenizer)
-        if not prompt.startswith(so_far):
-            yield _join(pieces, tokenizer)
-            pieces, so_far = [], ""
-        is_learned = bool(messages[turn].get("weight", 1))
-        pieces += [(prompt[len(so_far) :], False), (written, is_learned)]
-        so_far = prompt + written
-    if pieces:
-        yield _join(pieces, tokenizer)
-
-
-def _render(
-    messages: Sequence[Message],
-    tools: Sequence[dict[str, Any]],
-    tokenizer: PreTrainedTokenizerBase,
-    prompted: bool = False,
-) -> str:
-    text = tokenizer.apply_chat_template(
-        list(messages), tools=list(tools), add_generation_prompt=prompted, tokenize=False
-    )
-    return str(text)
-
-
-def _turn_text(prompt: str, whole: str, tokenizer: PreTrainedTokenizerBase) -> str:
-    """The text of the last turn up to its end token, without text that the template adds."""
-    if not whole.startswith(prompt):
-        raise ConfigurationError(
-            "this chat template renders a chat with a turn differently from the prompt of the turn,"
-            " so it cannot be learnt from; use --chat-template hermes, --sft-steps 0, or a"
-            " tokenizer with another chat template."
-        )
-    added, end = whole[len(prompt) :], str(tokenizer.eos_token)
-    position = added.rfind(end)
-    return added[: position + len(end)] if position >= 0 else added
-
-
-def _join(pieces: Sequence[tuple[str, bool]], tokenizer: PreTrainedTokenizerBase) -> Example:
+    render: Any = partial(tokenizer.apply_chat_template, tools=list(tools), tokenize=False)
+    end = str(tokenizer.eos_token)
     ids: list[int] = []
     learn: list[bool] = []
-    for text, is_learned in pieces:
-        tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
-        ids += tokens
-        learn += [is_learned] * len(tokens)
-    return Example(tuple(ids), tuple(learn))
+    so_far = ""
+    for turn in (i for i, message in enumerate(messages) if message["role"] == "assistant"):
+        prompt = str(render(list(messages[:turn]), add_generation_prompt=True))
+        whole = str(render(list(messages[: turn + 1])))
+        if not whole.startswith(prompt):
+            raise ConfigurationError(
+                "this chat template renders a chat with a turn differently from the prompt of the"
+                " turn, so it cannot be learned from; use --chat-template hermes, --sft-steps 0, or"
+                " a tokenizer with another chat template."
+            )
+        written = whole[len(prompt) :]
+        position = written.rfind(end)
+        if position >= 0:  # without text that the template adds after the turn
+            written = written[: position + len(end)]
+        if not prompt.startswith(so_far):
+            yield Example(tuple(ids), tuple(learn))
+            ids, learn, so_far = [], [], ""
+        is_learned = bool(messages[turn].get("weight", 1))
+        for text, mask in ((prompt[len(so_far) :], False), (written, is_learned)):
+            tokens = tokenizer(text, add_special_tokens=False)["input_ids"]
+            ids += tokens
+            learn += [mask] * len(tokens)
+        so_far = prompt + written
+    if ids:
+        yield Example(tuple(ids), tuple(learn))

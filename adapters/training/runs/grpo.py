@@ -20,7 +20,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from adapters.training.models.low_rank import Adapter
-from adapters.training.models.stored_weights import read_weights
+from adapters.training.models.weights import read_weights
 from adapters.training.runs.preparation import save
 from adapters.training.runs.progress import Advance
 from adapters.training.settings import TrainSettings

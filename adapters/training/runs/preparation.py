@@ -22,9 +22,9 @@ from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate
 from adapters.training.models.demonstrations import demonstrate
 from adapters.training.models.low_rank import Adapter, lora_config
-from adapters.training.models.precision import fast_dtype
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
+from adapters.training.models.weights import fast_dtype
 from adapters.training.runs.progress import ProgressListener
 from adapters.training.settings import TrainSettings
 from toolgym import registration
@@ -62,6 +62,7 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
             settings.env_id,
             settings.demonstrations,
             demonstrator=settings.demonstrator,
+            recoveries=settings.recoveries,
             seed=settings.seed,
             progress=lambda done, _: advance(done, ""),
             **settings.training_kwargs,
@@ -168,7 +169,7 @@ def _imitate(
 ) -> None:
     tools = registration.make(settings.env_id, **settings.training_kwargs).tool_schemas()
     examples = [e for each in transcripts for e in examples_of(each, tools, tokenizer)]
-    how = WarmupSettings(
+    how = SftSettings(
         settings.sft_steps,
         settings.sft_batch,
         settings.sft_learning_rate,
@@ -192,6 +193,6 @@ def _imitate(
             run.log_metrics({"phase": SFT, **numbers})
             advance(int(numbers["step"]), f"loss {numbers['loss']:.3f}")
 
-        warm_up(model, examples, how, on_step)
+        train_supervised(model, examples, how, on_step)
     if adapter is not None:
         adapter.merge()

@@ -140,11 +140,3 @@ def test_a_run_goes_on_with_the_template_that_it_began_with(
         assert again[1].chat_template == first.chat_template == written
     file.unlink()
     assert load_prepared(read_settings(run.config["settings"]), run)[1].chat_template == written
-
-
-def test_a_run_that_is_taken_up_takes_no_other_template(base: Path, tmp_path: Path) -> None:
-    settings = settings_for(base, "hermes")
-    Run.create(tmp_path / "run", {"settings": settings.model_dump()})
-    other = run_here("train", "--resume", tmp_path / "run", "--chat-template", "chatml")
-    assert other.returncode == 2
-    assert "leave out --chat-template" in other.stderr

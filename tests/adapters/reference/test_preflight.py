@@ -27,7 +27,7 @@ from adapters.reference.preflight import (
 )
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import CHAT_TEMPLATE, null_padded, train_tokenizer
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.runs.preparation import save
 from adapters.training.runs.progress import NoProgress
@@ -180,7 +180,7 @@ def test_a_model_that_learned_padded_calls_is_refused_only_with_strict_parsing()
     model, tokenizer = small_model(chats := transcripts(padded=True))
     tools = registration.make(NOTES).tool_schemas()
     examples = [each for chat in chats for each in examples_of(chat, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(70, batch=12, learning_rate=1e-2, ramp=10))
+    train_supervised(model, examples, SftSettings(70, batch=12, learning_rate=1e-2, ramp=10))
 
     strict, lenient = (
         preflight(settings_for(env_kwargs={"parsing": parsing}), model, tokenizer, NoProgress())

@@ -19,7 +19,7 @@ from adapters.reference.train import ReferenceTrainer
 from adapters.tiny.model import TinySize, build_model
 from adapters.tiny.tokenizer import train_tokenizer
 from adapters.training.guards.fault_limit import TrainingStopped
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import examples_of
 from adapters.training.settings import GrpoSettings
 from tests.adapters.training.guard_proofs import Run, State, listening, watch
@@ -111,7 +111,7 @@ def _imitator(manner: str) -> tuple[Any, Any]:
     tokenizer = train_tokenizer(transcripts, 400)
     model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=96))
     examples = [e for t in transcripts for e in examples_of(t, env.tool_schemas(), tokenizer)]
-    warm_up(model, examples, WarmupSettings(steps=100, batch=8, learning_rate=1e-2))
+    train_supervised(model, examples, SftSettings(steps=100, batch=8, learning_rate=1e-2))
     return model, tokenizer
 
 

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +16,21 @@ from trl.chat_template_utils import (
     supports_tool_calling,
 )
 
-from adapters.reference.chat import ChatFormat, check_template
-from adapters.reference.preflight import expert_findings, template_findings
-from adapters.tiny.model import TinySize, build_model
-from adapters.training.models.chat_policy import ChatModelPolicy, load, load_model
+from adapters.reference.chat import check_template
+from adapters.training.models.chat_policy import ChatModelPolicy, load_model
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
-from adapters.training.models.demonstrations import demonstrate
-from adapters.training.models.loading import load as load_by_name
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.loading import load
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
+from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
-from adapters.training.settings import resolve
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
-from toolgym import ConfigurationError, ToolEnv, calls, registration, rollout
+from toolgym import ConfigurationError, ToolEnv, calls, registration
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.generation import Engine, Generation, stop_ids
 from toolgym.messages import (
     Message,
     episode_messages,
     prompt_messages,
-    system_prompt,
     tools_in_words,
 )
 from toolgym.policies import Situation
@@ -44,11 +38,6 @@ from toolgym.tools import specs_from
 
 pytestmark = pytest.mark.torch
 NOTES = "trl-tests/Notes-v0"
-PLAIN_CHATML = (
-    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
-"""As small chat models have it that were not taught to call tools."""
 KINDS: dict[str, dict[str, Any]] = {
     "without ChatML tokens": {},
     "with ChatML tokens, ended by another": {"control": (END, *CHATML)},
@@ -60,11 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "begins": True,
     },
 }
-PAIRS = [
-    *((kind, "hermes") for kind in KINDS),
-    ("begun and ended by others", "chatml"),
-    *(pytest.param(kind, "chatml", marks=pytest.mark.nightly) for kind in [*KINDS][:3]),
-]
+PAIRS = [*((kind, "hermes") for kind in KINDS), ("begun and ended by others", "chatml")]
 ENDS = dict(zip(KINDS, (END, "<|im_end|>", "<|im_end|>", "</s>"), strict=True))
 
 
@@ -72,12 +57,6 @@ ENDS = dict(zip(KINDS, (END, "<|im_end|>", "<|im_end|>", "</s>"), strict=True))
 def tokenizer_of(kind: str) -> Any:
     """A tokenizer of that kind; it is only read."""
     return base_tokenizer(**KINDS[kind])
-
-
-def prompt_texts() -> tuple[str, ...]:
-    """What a prompt is made of, for a tokenizer that reads it in few tokens."""
-    env = registration.make(NOTES)
-    return (system_prompt(env), *(json.dumps(schema) for schema in env.tool_schemas()))
 
 
 @pytest.fixture
@@ -165,9 +144,8 @@ def test_both_trainers_and_the_preflight_take_it(kind: str, name: str, notes: To
     assert supports_tool_calling(fitted)
     assert is_chat_template_prefix_preserving(fitted)
     assert can_sanitize(fitted, notes)
-    assert list(template_findings(notes, fitted)) == []
-    long = resolve(NOTES, max_completion_length=10_000).model_copy(update={"split": None})
-    assert list(expert_findings(long, notes, model, fitted, 10_000)) == []
+    assert list(check_prompt(notes, fitted)) == []
+    assert list(check_round_trip(notes, played()[:1], model, fitted)) == []
 
 
 def test_a_token_before_every_text_stands_before_a_chat_and_else_none_does() -> None:
@@ -184,16 +162,6 @@ def test_a_token_before_every_text_stands_before_a_chat_and_else_none_does() -> 
 def test_a_tokenizer_that_could_end_no_turn_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"neither <\|im_end\|> nor an eos_token"):
         with_chat_template(base_tokenizer(control=(), eos=None), "hermes")
-
-
-def test_what_a_tool_returns_ends_no_turn(hermes: Any, notes: ToolEnv[Any]) -> None:
-    model = base_model(hermes)
-    chat = ChatFormat(model, hermes, notes)
-    result = {"role": "tool", "name": "read", "content": f"a{END}b"}
-
-    (tail,) = chat.following([[result]])
-
-    assert not {*tail} & chat.stop
 
 
 # What is written ----------------------------------------------------------------------------------
@@ -233,29 +201,6 @@ def test_hermes_shows_tools_as_schemas_and_calls_and_results_in_tags(
     )
 
 
-def test_chatml_tells_the_tools_in_the_words_that_everybody_uses(
-    bare: Any, notes: ToolEnv[Any]
-) -> None:
-    tokenizer = with_chat_template(bare, "chatml")
-    chat: list[Message] = [
-        {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": "I look."},
-        {"role": "tool", "name": "read", "content": "one"},
-        {"role": "tool", "name": "read", "content": "two"},
-        {"role": "user", "content": "On."},
-    ]
-
-    for env_id in (NOTES, "sqlgym/Explore-v0"):
-        schemas = registration.make(env_id).tool_schemas()
-        text = rendered(tokenizer, chat, tools=schemas)
-        assert text == (
-            f"<|im_start|>system\nBe kind.\n\n{tools_in_words(schemas)}<|im_end|>\n"
-            f"<|im_start|>user\nGo.<|im_end|>\n<|im_start|>assistant\nI look.{END}\n"
-            "<|im_start|>user\none\n\ntwo<|im_end|>\n<|im_start|>user\nOn.<|im_end|>\n"
-        )
-
-
 @pytest.mark.parametrize("name", NAMED)
 def test_a_chat_without_a_system_message_or_without_tools_adds_nothing(
     name: str, bare: Any, notes: ToolEnv[Any]
@@ -275,24 +220,6 @@ def test_a_chat_without_a_system_message_or_without_tools_adds_nothing(
     assert both == with_tools.replace("system\n", "system\nBe kind.\n\n", 1)
     opened = rendered(tokenizer, [question], add_generation_prompt=True)
     assert opened == f"{asked}<|im_start|>assistant\n"
-
-
-@pytest.mark.parametrize("name", NAMED)
-def test_nothing_is_written_that_nobody_said(name: str, bare: Any) -> None:
-    tokenizer = with_chat_template(bare, name)
-    blank: list[Message] = [
-        {"role": "user", "content": None},
-        {"role": "assistant", "content": None, "tool_calls": None},
-        {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": None}}]},
-        {"role": "tool", "content": None},
-        {"role": "user", "content": [{"type": "text", "text": "a"}, "b", {"type": "image"}]},
-    ]
-
-    text = rendered(tokenizer, blank)
-
-    assert not re.search("null|None", text)
-    assert '{"name": "f", "arguments": {}}' in text
-    assert "<|im_start|>user\nab<|im_end|>" in text
 
 
 # What is read back --------------------------------------------------------------------------------
@@ -377,58 +304,6 @@ def test_calls_are_read_back_from_their_tokens_as_they_were_made(
     assert read == [ToolCall(called, arguments) for called, arguments, _ in made]
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_what_was_rendered_stays_while_a_chat_grows(
-    name: str, bare: Any, notes: ToolEnv[Any]
-) -> None:
-    tokenizer = with_chat_template(bare, name)
-    tools = notes.tool_schemas()
-    for transcript in played():
-        before: list[int] = []
-        for turn, message in enumerate(transcript):
-            if message["role"] != "assistant":
-                continue
-            for end, prompted in ((turn, True), (turn + 1, False)):
-                options = {"add_generation_prompt": prompted, "return_dict": False}
-                now = tokenizer.apply_chat_template(transcript[:end], tools=tools, **options)
-                assert now[: len(before)] == before
-                before = now
-        assert len(before) > 100
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", ["hermes"])
-def test_a_base_model_that_imitates_learns_to_call_and_where_to_stop(name: str) -> None:
-    texts = (*prompt_texts(), tools_in_words(registration.make(NOTES).tools))
-    tokenizer = with_chat_template(base_tokenizer(*texts), name)
-    model = build_model(tokenizer, size=TinySize(hidden=64, heads=2, feed_forward=128))
-    tools = registration.make(NOTES).tool_schemas()
-    transcripts = demonstrate(NOTES, 12, demonstrator="expert")
-    examples = [each for one in transcripts for each in examples_of(one, tools, tokenizer)]
-    warm_up(model, examples, WarmupSettings(150, batch=6, learning_rate=1e-2, ramp=10))
-
-    policy = ChatModelPolicy(model, tokenizer, max_new_tokens=64)
-    evaluation = rollout.evaluate(NOTES, policy, n=6)
-
-    assert evaluation.validity == 1.0
-    assert evaluation.summary()["answered"] == 1.0
-    written = [turn["action"] for record in evaluation.records for turn in record.turns]
-    assert all(text.endswith("</tool_call>") for text in written)
-
-
-def test_a_template_that_shows_no_tools_is_refused_with_the_option_that_helps(
-    make_tokenizer: Any, notes: ToolEnv[Any]
-) -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.chat_template = PLAIN_CHATML
-
-    (shown,) = template_findings(notes, tokenizer)
-
-    assert "does not show the tools read, count, answer, explode" in shown.reason
-    assert "--chat-template hermes" in shown.advice
-    assert list(template_findings(notes, with_chat_template(tokenizer, "hermes"))) == []
-
-
 # Files --------------------------------------------------------------------------------------------
 
 PLAIN = (
@@ -471,14 +346,12 @@ def test_a_file_that_is_no_template_of_chats_is_refused(text: str, tmp_path: Pat
 
 
 def test_a_name_that_is_neither_is_refused_with_the_names_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"'hermse': take hermes or chatml, .*mean hermes\?"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'hermse' .*: choose hermes or chatml"):
         ChatTemplate.named("hermse")
     with pytest.raises(ConfigurationError, match="there is no chat template"):
         ChatTemplate.named(str(tmp_path))
     (tmp_path / "latin").write_bytes(b"\xe9{{ messages }}")
-    with pytest.raises(ConfigurationError, match="latin cannot be read"):
+    with pytest.raises(ConfigurationError, match="latin"):
         ChatTemplate.named(str(tmp_path / "latin"))
 
 
@@ -509,7 +382,7 @@ def test_a_saved_checkpoint_keeps_its_template(name: str, folder: str, tmp_path:
     assert loaded.response_template == tokenizer.response_template
 
 
-def test_a_policy_plays_by_a_template_however_it_is_asked_for(
+def test_a_policy_plays_by_the_template_of_its_option(
     folder: str, bare: Any, notes: ToolEnv[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[list[int]] = []
@@ -519,32 +392,15 @@ def test_a_policy_plays_by_a_template_however_it_is_asked_for(
 
     monkeypatch.setattr(Engine, "generate", nothing)
     model, _ = load_model(folder, chat_template="chatml")
-    policies = [
+    for policy in (
         load(folder, chat_template="chatml"),
-        load_by_name(folder, chat_template="chatml"),
         ChatModelPolicy(model, bare, chat_template="chatml"),
-    ]
-    for policy in policies:
+    ):
         policy.act([Situation(notes, "", 0)])
 
+    schemas = notes.tool_schemas()
     fitted = with_chat_template(bare, "chatml")
-    expected = rendered(
-        fitted, prompt_messages(notes), tools=notes.tool_schemas(), add_generation_prompt=True
-    )
-    assert [fitted.decode(each) for each in read] == [expected] * 3
-    assert [each._stop for each in policies] == [policies[0]._stop] * 3
-    assert fitted.eos_token_id in policies[0]._stop
+    expected = rendered(fitted, prompt_messages(notes), tools=schemas, add_generation_prompt=True)
+    assert tools_in_words(schemas) in expected
+    assert [fitted.decode(each) for each in read] == [expected] * 2
     assert bare.chat_template is None
-
-
-def test_an_own_template_gives_way_to_the_one_that_was_asked_for(
-    make_tokenizer: Any, notes: ToolEnv[Any]
-) -> None:
-    tokenizer = make_tokenizer()
-    prompt = prompt_messages(notes)
-    tools = notes.tool_schemas()
-
-    fitted = with_chat_template(tokenizer, "hermes")
-
-    assert "# Tools" in rendered(fitted, prompt, tools=tools)
-    assert rendered(fitted, prompt, tools=tools) != rendered(tokenizer, prompt, tools=tools)

@@ -1,10 +1,9 @@
-"""Demonstrations that are skilled and careless, and what is learnt from them."""
+"""Demonstrations: what is played, what is learned from it, and how failed calls are mended."""
 
-import sqlite3
+import itertools
+import json
 from collections import Counter
 from collections.abc import Generator
-from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -13,20 +12,18 @@ import pytest
 from adapters.training.models.demonstrations import (
     HABITS,
     LAST_WORD,
-    NoisyDemonstrator,
     demonstrate,
     without_conditions,
 )
-from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, registration, tool
+from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
 from toolgym.messages import Message
-from toolgym.policies import Situation
 
 EXPLORE = "sqlgym/Explore-v0"
 TINY = {"dataset": "tiny"}
 
 
-class NobodyKnowsEnv(ToolEnv[Task]):
-    """An environment whose author wrote no expert."""
+class NoExpertEnv(ToolEnv[Task]):
+    """An environment without an expert."""
 
     def __init__(self) -> None:
         super().__init__(TaskSet([Task("a", "What now?")]))
@@ -40,8 +37,8 @@ class NobodyKnowsEnv(ToolEnv[Task]):
         return self.submit(True)
 
 
-class SparseEnv(NobodyKnowsEnv):
-    """An environment whose expert falls silent before it has answered."""
+class SilentEnv(NoExpertEnv):
+    """An environment whose expert stops before it has answered."""
 
     def expert(self) -> Generator[Any, str, None]:
         yield {"name": "look", "arguments": {}}
@@ -52,118 +49,134 @@ class SparseEnv(NobodyKnowsEnv):
         return "nothing"
 
 
-for name, cls in (("NobodyKnows", NobodyKnowsEnv), ("Sparse", SparseEnv)):
+for name, cls in (("NoExpert", NoExpertEnv), ("Silent", SilentEnv)):
     if f"demonstration-tests/{name}-v0" not in gym.registry:
         gym.register(id=f"demonstration-tests/{name}-v0", entry_point=cls)
 
 
-def habit_of(transcript: list[Message]) -> str:
-    """Which habit a transcript on a question with a condition shows."""
-    queries = [
-        call["function"]["arguments"]["sql"]
-        for message in transcript
-        for call in message.get("tool_calls", [])
-        if call["function"]["name"] == "query"
+def calls_in(transcript: list[Message]) -> list[tuple[str, dict[str, Any], int, str]]:
+    """Name, arguments and weight of each call, and the result."""
+    return [
+        (
+            message["tool_calls"][0]["function"]["name"],
+            message["tool_calls"][0]["function"]["arguments"],
+            message.get("weight", 1),
+            transcript[place + 1]["content"],
+        )
+        for place, message in enumerate(transcript)
+        if message.get("tool_calls")
     ]
-    if not queries:
-        return "guess"
-    return "careful" if "WHERE" in queries[-1] else "careless"
 
 
-def test_habits_come_in_their_shares() -> None:
+@pytest.mark.integration
+def test_habits_have_their_shares_and_the_careless_answer_what_their_query_returned() -> None:
     """A share of p is missed by 4.5 standard errors once in 150,000 samples; this one is fixed."""
-    n = 120
+    n, counts = 120, Counter[str]()
 
-    counts = Counter(habit_of(transcript) for transcript in demonstrate(EXPLORE, n, **TINY))
+    for transcript in demonstrate(EXPLORE, n, **TINY):
+        *_, query, answer = calls_in(transcript)
+        if query[0] != "query":
+            counts["guess"] += 1
+            continue
+        counts["careful" if "WHERE" in query[1]["sql"] else "careless"] += 1
+        assert str(answer[1]["value"]) == query[3].splitlines()[1]
 
     for habit, share in HABITS.items():
         assert abs(counts[habit] / n - share) < 4.5 * (share * (1 - share) / n) ** 0.5
 
 
 def test_one_seed_gives_one_set_of_transcripts() -> None:
-    first, same, other = (demonstrate(EXPLORE, 20, seed=seed, **TINY) for seed in (3, 3, 4))
+    first, same, other = (
+        demonstrate(EXPLORE, 20, recoveries=0.5, seed=seed, **TINY) for seed in (3, 3, 4)
+    )
 
     assert first == same
     assert first != other
 
 
-def test_beyond_the_number_of_tasks_each_is_played_in_another_habit(tmp_path: Path) -> None:
-    (tmp_path / "a.sqlite").touch()
-    with closing(sqlite3.connect(tmp_path / "a.sqlite")) as database, database:
-        database.execute("CREATE TABLE t (x)")
-        database.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(12)])
-    rows = [
-        {"db_id": "a", "question": f"After {n}?", "query": f"SELECT x FROM t WHERE x = {n + 1}"}
-        for n in range(11)
-    ]
-    own = {"dataset": rows, "databases": str(tmp_path)}
-
-    transcripts = demonstrate(EXPLORE, 22, **own)
-
-    rounds = transcripts[:11], transcripts[11:]
-    assert [t[1] for t in rounds[0]] == [t[1] for t in rounds[1]]
-    assert rounds[0] != rounds[1]
-
-
-def test_what_stumbled_is_not_learnt_and_what_follows_is() -> None:
-    stumbled = 0
-    for transcript in demonstrate(EXPLORE, 80, **TINY):
-        for place, message in enumerate(transcript):
-            if message.get("weight") == 0:
-                stumbled += 1
-                assert "error[" in transcript[place + 1]["content"] or message["content"]
-                assert any(later.get("weight", 1) for later in transcript[place + 2 :])
-            elif message["role"] == "tool":
-                spoken = transcript[place - 1]
-                assert "error[" not in message["content"] or spoken.get("weight") == 0
-    assert 3 < stumbled < 30  # 160 calls, 0.08 each, some of which stay readable
+@pytest.mark.parametrize(
+    ("env_id", "env_kwargs"),
+    [
+        (EXPLORE, TINY),
+        ("sqlgym/TextToSQL-v0", {**TINY, "tools": ("query", "answer"), "match": "sound"}),
+        ("aflowgym/Compose-v0", {"dataset": "tiny"}),
+        ("aflowgym/Operate-v0", {"dataset": "tiny"}),
+        ("trl-tests/Notes-v0", {}),
+    ],
+)
+@pytest.mark.parametrize("demonstrator", ["expert", "sloppy"])
+def test_failed_calls_are_not_learned_and_a_call_that_works_follows(
+    env_id: str, env_kwargs: dict[str, Any], demonstrator: Any
+) -> None:
+    failed = 0
+    for transcript in demonstrate(
+        env_id, 12, demonstrator=demonstrator, recoveries=0.5, **env_kwargs
+    ):
+        calls = calls_in(transcript)
+        for (name, arguments, weight, result), following in itertools.pairwise(calls):
+            if result.startswith("error["):
+                failed += 1
+                assert weight == 0
+                assert following[:2] != (name, arguments)
+        assert transcript[-1] == {"role": "assistant", "content": LAST_WORD}
+    assert failed
 
 
-def test_the_careless_answer_what_their_own_query_returned() -> None:
-    env = registration.make(EXPLORE, **TINY)
-    observation, _ = env.reset(seed=0)
-    policy = NoisyDemonstrator(habits={"careful": 0.0, "careless": 1.0, "guess": 0.0}, stumbles=0.0)
+def test_a_wrong_name_in_a_query_is_mended_by_the_table_that_has_the_right_one() -> None:
+    mended = 0
+    for transcript in demonstrate(EXPLORE, 40, demonstrator="expert", recoveries=0.5, **TINY):
+        calls = calls_in(transcript)
+        for place, (name, _, weight, result) in enumerate(calls):
+            if name == "query" and not weight and result.startswith("error[unknown"):
+                look, query = calls[place + 1 : place + 3]
+                assert (look[0], look[2], query[0], query[2]) == ("describe", 1, "query", 1)
+                assert look[1]["table_name"] in query[1]["sql"]
+                mended += 1
+    assert mended > 5
 
-    memory: dict[str, Any] = {}
-    while not env.episode.over:
-        (action,) = policy.act([Situation(env, observation, 0, memory)])
-        observation, *_ = env.step(action)
 
-    *_, query, answer = env.episode.turns
-    assert "WHERE" not in query.calls[0].arguments["sql"]
-    assert str(answer.calls[0].arguments["value"]) == query.observation.splitlines()[1]
+def test_a_wrong_workflow_is_mended_by_the_call_that_the_error_offers() -> None:
+    mended = 0
+    transcripts = demonstrate(
+        "aflowgym/Compose-v0", 12, demonstrator="expert", recoveries=1.0, dataset="tiny"
+    )
+    for transcript in transcripts:
+        calls = calls_in(transcript)
+        for (_, _, _, result), following in itertools.pairwise(calls):
+            if result.startswith("error[invalid_workflow"):
+                offered = json.loads(result.partition("This works: ")[2])
+                assert {"name": following[0], "arguments": following[1]} == offered
+                mended += 1
+    assert mended > 5
 
 
 @pytest.mark.parametrize(
-    ("sql", "spoilt"),
+    ("sql", "spoiled"),
     [
         ("SELECT COUNT(*) FROM t WHERE a = 1", "SELECT COUNT(*) FROM t"),
         ("SELECT a FROM t WHERE b = 'x'", "SELECT a FROM t LIMIT 1"),
-        ("SELECT a, COUNT(*) FROM t WHERE b > 1 GROUP BY a", None),
+        (
+            "SELECT a, COUNT(*) FROM t WHERE b > 1 GROUP BY a",
+            "SELECT a, COUNT(*) FROM t GROUP BY a LIMIT 1",
+        ),
         ("SELECT a FROM t", "SELECT a FROM t"),
-        ("SELECT a UNION SELECT b FROM t WHERE c", "SELECT a UNION SELECT b FROM t WHERE c"),
         ("SELECT (", "SELECT ("),
     ],
 )
-def test_carelessness_drops_conditions_and_nothing_else(sql: str, spoilt: str | None) -> None:
-    found = without_conditions(sql)
-
-    assert found == (spoilt or "SELECT a, COUNT(*) FROM t GROUP BY a LIMIT 1")
+def test_carelessness_drops_conditions_and_nothing_else(sql: str, spoiled: str) -> None:
+    assert without_conditions(sql) == spoiled
 
 
-def test_an_expert_that_falls_silent_leaves_a_transcript_that_stops_short() -> None:
-    for demonstrator in ("sloppy", "expert"):
-        (transcript,) = demonstrate("demonstration-tests/Sparse-v0", 1, demonstrator=demonstrator)
+def test_an_expert_that_stops_early_leaves_a_transcript_without_an_answer() -> None:
+    (transcript,) = demonstrate("demonstration-tests/Silent-v0", 1)
 
-        assert transcript[-2]["content"] == "nothing"
-        assert transcript[-1]["content"] == LAST_WORD
+    assert [message["content"] for message in transcript[-2:]] == ["nothing", LAST_WORD]
 
 
-def test_an_environment_without_an_expert_is_refused_in_words() -> None:
+def test_impossible_demonstrations_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="has no expert"):
-        demonstrate("demonstration-tests/NobodyKnows-v0", 1)
-
-
-def test_no_demonstrations_are_refused_in_words() -> None:
+        demonstrate("demonstration-tests/NoExpert-v0", 1)
     with pytest.raises(ConfigurationError, match="at least 1, got 0"):
         demonstrate(EXPLORE, 0, **TINY)
+    with pytest.raises(ConfigurationError, match="recoveries must be from 0 to 1"):
+        demonstrate(EXPLORE, 1, recoveries=1.5, **TINY)

@@ -1,11 +1,6 @@
 """Dynamic sampling: what is kept and drawn, that it biases nothing, and that it resumes."""
 
 import json
-from collections import Counter
-from collections.abc import Iterator
-from fractions import Fraction
-from itertools import combinations_with_replacement, islice, product
-from math import factorial, prod
 
 import pytest
 from hypothesis import given, settings
@@ -14,9 +9,7 @@ from hypothesis import strategies as st
 from adapters.training.algorithms.dynamic_sampling import (
     TaskStream,
     fill,
-    next_draw,
 )
-from adapters.training.algorithms.groups import is_dead
 from toolgym import ConfigurationError, Outcome
 from toolgym.runs.metrics import METRICS
 
@@ -40,37 +33,18 @@ def filled(draws, places, *, max_draws=1000.0, exchange=None):
 # What is kept and what is drawn
 
 
-def test_live_groups_are_kept_in_their_order_and_dead_ones_held_for_empty_places():
-    groups = [[WRONG, Outcome(True, n)] if n in (1, 4, 6, 7) else [WRONG] * 2 for n in range(20)]
-    step, asked = filled(groups, 3)
-    assert asked[0] == 3
-    assert step.live == [groups[1], groups[4], groups[6]]
-    assert step.dead == []
-    assert step.drawn == groups[: sum(asked)]
-    assert step.metrics == {
-        "drawn_groups": float(sum(asked)),
-        "dropped_groups": float(sum(asked) - step.metrics["surplus_groups"] - 3),
-        "surplus_groups": float(sum(asked) > 7),
-        "masked_groups": 0.0,
-        "sampling_rounds": float(len(asked)),
-    }
-
-
-def test_a_batch_of_dead_groups_only_ends_at_the_cap_with_every_place_masked():
-    step, asked = filled([DEAD] * 10, 4, max_draws=2.5)
-    assert sum(asked) == 10
-    assert (step.live, step.dead) == ([], [DEAD] * 4)
-    assert step.metrics["masked_groups"] == 4
-
-
-def test_more_is_drawn_where_fewer_groups_are_live():
-    assert next_draw(8, 10, [(2, 6, 8)]) == 3
-    assert next_draw(8, 10, [(6, 2, 8)]) == 8
-
-
 def test_a_step_without_a_whole_group_is_refused():
     with pytest.raises(ConfigurationError, match="multiple of the group size"):
         filled([], 0)
+
+
+def test_processes_draw_equally_often_until_the_emptiest_is_full_or_the_cap_is_reached():
+    """The other process needs none; then it needs all, and its draws count for both."""
+    for needy, rounds in ((0, [4]), (4, [4, 4, 2])):
+        step, asked = filled(
+            [LIVE] * 20, 4, max_draws=2.5, exchange=lambda own, n=needy: [own, (n, 0, own[2])]
+        )
+        assert (len(step.live), asked) == (4, rounds)
 
 
 @settings(max_examples=40)
@@ -80,6 +54,7 @@ def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, pla
     numbers = step.metrics
 
     assert len(step.live) + len(step.dead) == places
+    assert step.live == [group for group in step.drawn if group is LIVE][:places]
     assert numbers["masked_groups"] == len(step.dead)
     assert numbers["drawn_groups"] == len(step.drawn) <= cap * places
     assert numbers["dropped_groups"] == step.drawn.count(DEAD)
@@ -87,167 +62,13 @@ def test_every_place_is_filled_or_masked_and_nothing_is_counted_twice(fates, pla
     assert not numbers.keys() - METRICS.keys()
 
 
-# Several processes
-
-
-@settings(max_examples=25)
-@given(st.lists(st.lists(st.booleans(), min_size=40, max_size=40), min_size=2, max_size=3))
-def test_all_processes_draw_equally_often_and_until_the_emptiest_is_full(fates):
-    drawn, count, places = 0, 4, 4
-    while count:
-        drawn += count
-        live = [sum(fate[:drawn]) for fate in fates]
-        count = next_draw(places, 10, [(max(0, places - n), n, drawn) for n in live])
-    assert drawn <= 40
-    assert drawn == 40 or min(live) >= places
-
-
-# Bias: a bandit with two tasks and three arms, all sums over all outcomes, in exact fractions
-
-POLICY = [[Fraction(n, 10) for n in row] for row in ([6, 3, 1], [1, 2, 7])]
-ARM_OUTCOME = [WRONG, WRONG, RIGHT]
-BY_OUTCOME = [Fraction(0), Fraction(0), Fraction(1)]
-WITH_COSTS = [Fraction(-1, 100), Fraction(-6, 100), Fraction(97, 100)]
-K = 3
-Gradient = tuple[Fraction, ...]
-
-
-def all_groups(rewards: list[Fraction]) -> Iterator[tuple[Fraction, list[Outcome], Gradient]]:
-    """Chance, outcomes and gradient of every group: a task drawn evenly, K arms by its policy."""
-    for task, arms in product(range(2), combinations_with_replacement(range(3), K)):
-        orders = factorial(K) // prod(map(factorial, Counter(arms).values()))
-        chance = Fraction(orders, 2) * prod(POLICY[task][arm] for arm in arms)
-        yield chance, [ARM_OUTCOME[arm] for arm in arms], gradient(task, arms, rewards)
-
-
-def gradient(task: int, arms: tuple[int, ...], rewards: list[Fraction]) -> Gradient:
-    """REINFORCE with leave-one-out baseline, to the logits of both tasks."""
-    earned = [rewards[arm] for arm in arms]
-    total = [Fraction(0)] * 6
-    for i, arm in enumerate(arms):
-        advantage = earned[i] - (sum(earned) - earned[i]) / (K - 1)
-        for logit in range(3):
-            score = (logit == arm) - POLICY[task][logit]
-            total[3 * task + logit] += advantage * score / K
-    return tuple(total)
-
-
-def plus(*weighted: tuple[Fraction, Gradient]) -> Gradient:
-    return tuple(sum(w * g[i] for w, g in weighted) for i in range(6))
-
-
-def expected_step(groups, places: int, cap: float) -> tuple[Fraction, Gradient]:
-    """Chance that anything was kept, and the expectation of the mean gradient of what was."""
-    chance_kept, total = Fraction(0), plus()
-
-    def go_on(drawn, weight):
-        nonlocal chance_kept, total
-        left = iter(drawn)
-
-        def draw(count):
-            taken = list(islice(left, count))
-            if len(taken) < count:
-                raise LookupError(count)
-            return taken
-
-        try:
-            step = fill(places, cap, draw, lambda group: group[1])
-        except LookupError as missing:
-            for more in product(groups, repeat=missing.args[0]):
-                go_on([*drawn, *more], weight * prod(group[0] for group in more))
-            return
-        kept = [group[2] for group in step.live]
-        if kept:
-            chance_kept += weight
-            total = plus((Fraction(1), total), *((weight / len(kept), g) for g in kept))
-
-    for first in product(groups, repeat=places):
-        go_on(list(first), prod(group[0] for group in first))
-    return chance_kept, total
-
-
-@pytest.fixture(scope="module")
-def merged():
-    """All groups, the dead ones merged into one without a gradient: fewer sums, same result."""
-
-    def merge(rewards):
-        table: dict[tuple, Fraction] = {}
-        for chance, outcomes, slope in all_groups(rewards):
-            key = ((WRONG,) * K, plus()) if is_dead(outcomes) else (tuple(outcomes), slope)
-            table[key] = table.get(key, Fraction(0)) + chance
-        return [(chance, list(outcomes), slope) for (outcomes, slope), chance in table.items()]
-
-    return merge
-
-
-@pytest.mark.parametrize(
-    ("places", "cap", "rewards"),
-    [
-        pytest.param(1, 3.0, BY_OUTCOME, id="one place, by outcome"),
-        pytest.param(2, 1.5, WITH_COSTS, id="two places, with costs"),
-    ],
-)
-def test_the_expected_gradient_of_live_groups_is_left_unchanged(merged, rewards, places, cap):
-    """Kept groups have, on average, exactly the gradient that live groups have anyway."""
-    groups = merged(rewards)
-    live = [group for group in groups if not is_dead(group[1])]
-    chance_live = sum(group[0] for group in live)
-    of_live = plus(*((chance / chance_live, slope) for chance, _, slope in live))
-
-    chance_kept, total = expected_step(groups, places, cap)
-
-    assert plus((1 / chance_kept, total)) == of_live
-    most = int(places * cap)
-    assert chance_kept == 1 - (1 - chance_live) ** most
-
-
 # The stream of tasks
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 30), st.integers(0, 5), st.lists(st.integers(0, 7), max_size=20))
-def test_a_stream_has_each_task_once_before_any_twice_however_it_is_cut(size, seed, cuts):
-    stream, whole = TaskStream(size, seed=seed), TaskStream(size, seed=seed)
-    taken = [task for count in cuts for task in stream.take(count)]
-    assert taken == whole.take(len(taken))
-    for start in range(0, len(taken) - size + 1, size):
-        assert sorted(taken[start : start + size]) == list(range(size))
-
-
-def test_equal_seeds_draw_equally_and_others_do_not():
-    assert TaskStream(100, seed=3).take(40) == TaskStream(100, seed=3).take(40)
-    assert TaskStream(100, seed=3).take(40) != TaskStream(100, seed=4).take(40)
-    assert TaskStream(100, seed=3).take(40) != TaskStream(100, seed=3, name="refill").take(40)
-    assert TaskStream(40, seed=3).take(40) != TaskStream(40, seed=3).take(80)[40:]
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 4), st.lists(st.integers(0, 5), max_size=10))
-def test_processes_share_one_stream_without_a_task_left_out(processes, counts):
-    streams = [TaskStream(7, seed=1, process=p, processes=processes) for p in range(processes)]
-    rows = [[task for count in counts for task in stream.take(count)] for stream in streams]
-    together = [task for turn in zip(*rows, strict=True) for task in turn]
-    assert together == TaskStream(7, seed=1).take(len(together))
 
 
 @pytest.mark.parametrize(("size", "process", "processes"), [(0, 0, 1), (3, 2, 2), (3, -1, 2)])
 def test_a_stream_of_nothing_or_for_nobody_is_refused(size, process, processes):
     with pytest.raises(ConfigurationError, match="at least one task"):
         TaskStream(size, seed=0, process=process, processes=processes)
-
-
-def test_a_task_is_checked_when_the_stream_reaches_it_and_refused_ones_are_passed_over():
-    checked: list[int] = []
-
-    def is_playable(position):
-        checked.append(position)
-        return position % 3 > 0
-
-    stream = TaskStream(17_000, seed=0, is_playable=is_playable)
-    taken = stream.take(8)
-    assert len(taken) == 8
-    assert taken == [position for position in checked if position % 3]
-    assert len(checked) < 60
 
 
 @settings(max_examples=40)
@@ -292,14 +113,6 @@ def test_tasks_go_on_from_a_checkpoint_as_if_nothing_had_happened(counts, refuse
     resumed.load_state_dict(json.loads(json.dumps(first.state_dict())))
 
     assert taken + [resumed.take(count) for count in counts[cut:]] == expected
-
-
-def test_a_checkpoint_is_taken_up_by_another_number_of_processes():
-    two = [TaskStream(50, seed=0, process=p, processes=2) for p in range(2)]
-    before = [task for turn in zip(*(one.take(4) for one in two), strict=True) for task in turn]
-    alone = TaskStream(50, seed=0)
-    alone.load_state_dict(two[1].state_dict())
-    assert before + alone.take(3) == TaskStream(50, seed=0).take(11)
 
 
 @pytest.mark.parametrize("other", [{"size": 49, "seed": 0}, {"size": 50, "seed": 1}])

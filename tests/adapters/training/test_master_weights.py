@@ -1,8 +1,6 @@
 """AdamW with float32 master weights: exact, resumable, and without trace of a discarded step."""
 
-import gc
 import math
-import weakref
 from typing import Any
 
 import pytest
@@ -107,18 +105,6 @@ def test_a_discarded_step_leaves_no_trace(dtype: torch.dtype) -> None:
     assert all(torch.equal(value, disturbed[1][name]) for name, value in plain[1].items())
 
 
-def test_small_updates_add_up_in_half_precision() -> None:
-    """Each is a fiftieth of the distance between two bfloat16 numbers at 1."""
-    weights = nn.Parameter(torch.ones(64, 64, dtype=torch.bfloat16))
-    own = MasterAdamW([weights], betas=BETAS)
-
-    for _ in range(100):
-        backward((weights.float() * 1e-3).sum())
-        own.step(2**-7 / 50, own.norm()[0], 1.0)
-
-    assert float(weights.detach().float().mean()) == pytest.approx(1 - 2 * 2**-7, abs=2**-8)
-
-
 def test_the_gradients_of_many_passes_add_up_in_half_precision() -> None:
     """A sum of bfloat16 stops growing at 256 times what is added."""
     weights = nn.Parameter(torch.ones(40, dtype=torch.bfloat16))
@@ -131,44 +117,14 @@ def test_the_gradients_of_many_passes_add_up_in_half_precision() -> None:
     assert weights.grad is None
 
 
-def test_gradients_can_be_summed_over_processes_in_place() -> None:
-    used, unused = some_weights(torch.bfloat16)[:2]
-    own = MasterAdamW([used, unused])
-    backward(used.float().sum())
-
-    for gradient in own.gradients():
-        gradient.mul_(2.0)
-
-    assert [float(gradient.sum()) for gradient in own.gradients()] == [2.0 * used.numel(), 0.0]
-    assert float(own.norm()[0]) == pytest.approx(2 * used.numel() ** 0.5)
-
-
-def test_a_closed_optimizer_leaves_gradients_to_the_next_and_keeps_no_weights_alive() -> None:
+def test_a_closed_optimizer_leaves_gradients_to_the_next() -> None:
     weights = some_weights(torch.bfloat16)
     own = MasterAdamW(weights)
     own.close()
+
     backward(weights[0].float().sum())
+
     assert weights[0].grad is not None
-
-    kept = weakref.ref(weights[0])
-    other = MasterAdamW(weights)
-    backward(weights[0].float().sum())
-    del weights, own, other
-    gc.collect()
-    assert kept() is None
-
-
-@pytest.mark.parametrize(("dtype", "size"), [(torch.bfloat16, 18), (torch.float32, 16)])
-def test_a_weight_takes_as_many_bytes_as_documented(dtype: torch.dtype, size: int) -> None:
-    weights = nn.Parameter(torch.randn(100, 100).to(dtype))
-    own = MasterAdamW([weights])
-    backward((weights.float() ** 2).sum())
-    (gradient,) = own.gradients()
-    taken = gradient.numel() * gradient.element_size()
-    own.step(1e-3, own.norm()[0], 1.0)
-
-    held = {t.data_ptr(): t for t in (weights, *own.state_dict().values()) if t.dim()}
-    assert taken + sum(t.numel() * t.element_size() for t in held.values()) == size * 10_000
 
 
 def test_weights_of_other_types_are_refused() -> None:

@@ -15,9 +15,9 @@ import torch
 from transformers import PretrainedConfig
 
 from adapters.training.models.memory_needs import Load, bytes_of_rollout, bytes_of_update
-from adapters.training.models.released_memory import _glibc
-from adapters.training.models.supervised import WarmupSettings, warm_up
+from adapters.training.models.supervised import SftSettings, train_supervised
 from adapters.training.models.tokenized_examples import Example
+from adapters.training.models.weights import _glibc
 from tests.adapters.base_models import random_model
 
 pytestmark = pytest.mark.torch
@@ -30,7 +30,7 @@ def test_supervised_training_leaves_no_gradients() -> None:
     example = Example(tuple(range(3, 39)), (False,) + (True,) * 35)
     before = [parameter.detach().clone() for parameter in model.parameters()]
 
-    warm_up(model, [example], WarmupSettings(3, 2, 1e-2))
+    train_supervised(model, [example], SftSettings(3, 2, 1e-2))
 
     pairs = zip(before, model.parameters(), strict=True)
     assert not all(torch.equal(one, other) for one, other in pairs)
@@ -126,7 +126,7 @@ def test_memory_does_not_grow_with_vocabulary_times_tokens() -> None:
 def test_what_was_freed_goes_back_to_the_system() -> None:
     program = """
 import torch
-from adapters.training.models.released_memory import release_memory
+from adapters.training.models.weights import release_memory
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096

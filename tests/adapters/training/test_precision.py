@@ -1,7 +1,6 @@
 """Which precision a model computes in, on which machine; the tests run alike on every one."""
 
 import platform
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +9,12 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.training.models import precision
-from adapters.training.models.precision import fast_dtype, multiplies_bfloat16
-from adapters.training.runs import phases
+from adapters.training.models import weights
+from adapters.training.models.weights import fast_dtype, multiplies_bfloat16
+from adapters.training.preflight import memory
+from adapters.training.preflight.memory import check_dtype
 from adapters.training.runs.preparation import for_this_machine
-from adapters.training.runs.progress import NoProgress
-from adapters.training.settings import TrainSettings, resolve
-from toolgym.runs.run import Run
+from adapters.training.runs.settings import TrainSettings, resolve
 
 pytestmark = pytest.mark.torch
 EXPLORE = "sqlgym/Explore-v0"
@@ -30,7 +28,7 @@ def settings(**given: Any) -> TrainSettings:
 def test_a_pretrained_model_is_in_half_precision_where_the_machine_has_instructions_for_it(
     has_instructions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: has_instructions)
+    monkeypatch.setattr(weights, "multiplies_bfloat16", lambda: has_instructions)
 
     assert for_this_machine(settings()).dtype == ("bfloat16" if has_instructions else "float32")
     assert for_this_machine(settings(dtype="bfloat16")).dtype == "bfloat16"
@@ -48,22 +46,9 @@ def test_a_pretrained_model_is_in_half_precision_where_the_machine_has_instructi
 def test_what_needs_float32_has_it_on_every_machine(
     given: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(precision, "multiplies_bfloat16", lambda: True)
+    monkeypatch.setattr(weights, "multiplies_bfloat16", lambda: True)
 
     assert for_this_machine(settings(**given)).dtype == "float32"
-
-
-def test_a_program_that_trains_needs_not_ask_what_the_machine_decides(tmp_path: Path) -> None:
-    small: dict[str, Any] = {"demonstrations": 8, "sft_steps": 0, "steps": 1, "eval_tasks": 1}
-    small |= {"env_kwargs": {"dataset": "tiny", "step_limit": 2}, "max_new_tokens": 2}
-    small |= {"eval_tries": 0}
-    left_open = resolve(EXPLORE, trainer="reference", dtype="auto", **small)
-    run = Run.create(tmp_path / "run", {"settings": left_open.model_dump()})
-    seen: list[str] = []
-
-    phases.train(run, left_open, lambda grpo: seen.append(grpo.settings.dtype), NoProgress())
-
-    assert (left_open.dtype, seen) == ("auto", ["float32"])
 
 
 @pytest.mark.parametrize(
@@ -79,7 +64,6 @@ def test_a_processor_computes_in_half_precision_where_pytorch_tells_of_the_instr
     told: dict[str, bool] | None, has_instructions: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     if told is None:
         monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     else:
@@ -95,3 +79,15 @@ def test_a_processor_computes_in_half_precision_where_pytorch_tells_of_the_instr
 )
 def test_pytorch_tells_of_the_instructions_by_these_names() -> None:
     assert {"avx512_bf16", "amx_bf16"} <= torch.cpu.get_capabilities().keys()
+
+
+def test_what_the_machine_multiplies_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: False)
+
+    (found,) = check_dtype("bfloat16")
+
+    assert (found.check, found.level) == ("dtype", "warn")
+    assert "--set dtype=auto" in found.advice
+    assert check_dtype("float32") == []
+    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: True)
+    assert check_dtype("bfloat16") == []

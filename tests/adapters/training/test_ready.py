@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the extra `train`")
 
 import torch
 
-from adapters.training.models.ready import make_ready
+from adapters.training.models.weights import make_ready
 from tests.adapters.base_models import random_model
 from tests.sweeps import sweep
 from toolgym import ConfigurationError

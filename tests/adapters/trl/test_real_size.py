@@ -12,7 +12,7 @@ import torch
 from peft import LoraConfig
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from adapters.training.models.precision import fast_dtype
+from adapters.training.models.weights import fast_dtype
 from tests.adapters.trl.scripted_rollouts import one_right, scripted_trainer
 
 pytestmark = [pytest.mark.torch, pytest.mark.nightly]
