@@ -9,13 +9,17 @@ questions, and their rewards would be compared for nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jinja2 import TemplateError
+
 from adapters.training.algorithms.dynamic_sampling import TaskStream
 from adapters.training.models.demonstrations import first_tries, play_episodes, playable_tasks
+from adapters.training.models.tokenized_examples import examples_of, learned_turns
 from toolgym import policies, registration
+from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, episode_messages, system_prompt
@@ -154,14 +158,11 @@ def sft_dataset(
     return Dataset.from_dict(columns, features=features)
 
 
-# What a supervised data set looks like once a tokenizer's own chat template has rendered it.
-#
-# Three faults have ruined trainings without an error: calls whose arguments were padded with nulls,
-# templates that drop tool calls, and arguments that are encoded twice, so that the model learns to
-# write a JSON string where an object belongs. `check_format` renders every row and looks for all
-# three.
+# The format of supervised data. Three faults have ruined trainings without an error: calls whose
+# arguments were padded with nulls, templates that drop tool calls, and arguments that are encoded
+# twice, so that the model learns to write a JSON string instead of an object.
 
-_SHOWN = 1500
+_SHOWN = 1500  # characters
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,8 @@ class FormatReport:
     """The report of `check_format` on a data set whose format is sound.
 
     Attributes:
-        rows: How many were rendered.
-        calls: Tool calls in them.
+        rows: Number of rows.
+        calls: Number of tool calls in them.
         longest: Tokens of the longest row.
         example: The first row as the model will read it.
     """
@@ -182,114 +183,59 @@ class FormatReport:
 
 
 def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> FormatReport:
-    """Render every row, and check that calls and results survive the chat template.
+    """Check that every call of a data set is read back from the tokens that a model learns.
+
+    Turns with a `weight` of 0 are not learned, and not checked.
 
     Args:
-        dataset: Column `messages`, and `tools` if there are any, as `sft_dataset` makes them.
-        tokenizer: One with a chat template.
+        dataset: Columns `messages` and `tools`, as `sft_dataset` makes them.
+        tokenizer: A tokenizer with a chat template.
 
     Raises:
-        ConfigurationError: A call has a null among its arguments, or the template refuses the row,
-            drops a call, or encodes its arguments twice. The message names the row and shows it.
+        ConfigurationError: A call is faulty, such as one with a null for an argument; or the
+            template refuses the row, drops a call or a result, or encodes arguments twice. The
+            message names the row and shows it.
     """
     if not len(dataset):
         raise ConfigurationError("the data set has no rows, so there is nothing to train on.")
-    _check_template(tokenizer)
-    calls, longest, example = 0, 0, ""
+    calls, longest, texts = 0, 0, list[str]()
     for number, row in enumerate(dataset):
-        text = _render_row(row, tokenizer, f"row {number}")
-        for name, arguments in _calls(row["messages"]):
-            calls += 1
-            _check_call(name, arguments, text, number)
+        if not {"messages", "tools"} <= row.keys():
+            raise ConfigurationError("the data set needs the columns messages and tools.")
+        messages, tools = row["messages"], row["tools"]
+        tools = json.loads(tools) if isinstance(tools, str) else tools
+        spoken = [m for m in messages if m["role"] == "assistant" and m.get("weight", 1)]
+        text, problem = json.dumps(messages, default=str), ""
+        try:
+            text = str(tokenizer.apply_chat_template(messages, tools=tools, tokenize=False))
+            examples = list(examples_of(messages, tools, tokenizer))
+            turns = [turn for each in examples for turn in learned_turns(each, tokenizer)]
+            for message, turn in zip(spoken, turns, strict=True):
+                meant, read = parse_calls(message, tools), parse_calls(turn, tools)
+                calls += len(meant)
+                for call in meant:
+                    if call.error is not None or call.repairs:
+                        fault = call.error.message if call.error else ", ".join(call.repairs)
+                        problem = f"the call of {call.name} is faulty ({fault}): make the data set"
+                        problem += " with sft_dataset, or give the column the feature type Json()"
+                if meant != read:
+                    problem = problem or f"{_shown(meant)} is read back as {_shown(read)}"
+        except (ConfigurationError, TemplateError, TypeError, ValueError) as refusal:
+            problem = f"the chat template refuses it: {refusal}"
+        results = [str(m["content"]) for m in messages if m["role"] == "tool"]
+        if any(each not in text and json.dumps(each)[1:-1] not in text for each in results):
+            problem = problem or "the chat template drops results of tools"
+        if problem:
+            raise ConfigurationError(
+                f"row {number}: {problem}. Take a template that renders tool calls as they are, such"
+                " as hermes (adapters.training.models.chat_templates.with_chat_template). The row"
+                f" is rendered as:\n{text[-_SHOWN:]}"
+            )
         longest = max(longest, len(tokenizer(text, add_special_tokens=False)["input_ids"]))
-        example = example or text
-    return FormatReport(len(dataset), calls, longest, example)
+        texts = texts or [text]
+    return FormatReport(len(dataset), calls, longest, texts[0])
 
 
-def _check_template(tokenizer: Any) -> None:
-    """Render one call whose words occur nowhere else; what is missing then was dropped."""
-    words = ("toolgym_name", "toolgym_key", "toolgym_value", "toolgym_result")
-    function = {"name": words[0], "arguments": {words[1]: words[2]}}
-    chat = [
-        {"role": "user", "content": "hello"},
-        {
-            "role": "assistant",
-            "content": "",
-            "tool_calls": [{"type": "function", "function": function}],
-        },
-        {"role": "tool", "name": "tool", "content": words[3]},
-    ]
-    text = _render_row({"messages": chat}, tokenizer, "an invented row")
-    if not all(word in text for word in words):
-        raise ConfigurationError(
-            "the chat template drops tool calls or their results; use one that renders them, such"
-            " as hermes (adapters.training.models.chat_templates.with_chat_template). It"
-            f" renders a call and its result as:\n{text}"
-        )
-
-
-def _render_row(row: Mapping[str, Any], tokenizer: Any, name: str) -> str:
-    from jinja2 import TemplateError
-
-    tools = row.get("tools")
-    tools = json.loads(tools) if isinstance(tools, str) else tools
-    try:
-        return str(
-            tokenizer.apply_chat_template(row["messages"], tools=tools or None, tokenize=False)
-        )
-    except (TemplateError, TypeError) as problem:
-        raise ConfigurationError(
-            f"{name}: the chat template refuses it ({problem}). Its messages:\n"
-            f"{json.dumps(row['messages'], ensure_ascii=False, default=str)[:_SHOWN]}"
-        ) from problem
-
-
-def _calls(messages: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Name and arguments of every call in a transcript, both layouts of a call alike."""
-    for message in messages:
-        for call in message.get("tool_calls") or []:
-            function = call.get("function") or call
-            yield str(function.get("name")), function.get("arguments")
-
-
-def _check_call(name: str, arguments: Any, text: str, number: int) -> None:
-    encoded = isinstance(arguments, str)
-    try:
-        decoded = json.loads(arguments) if encoded else arguments
-    except json.JSONDecodeError:
-        raise _refusal(number, f"the arguments of {name} are no JSON: {arguments}", text) from None
-    if not isinstance(decoded, Mapping):
-        raise _refusal(number, f"the arguments of {name} are {decoded!r}, not an object", text)
-    empty = [key for key, value in decoded.items() if value is None]
-    if empty:
-        cure = "build it with sft_dataset, or give the column the feature type datasets.Json()"
-        raise _refusal(number, f"the call of {name} has null for {', '.join(empty)}; {cure}", text)
-    if encoded and arguments not in text and json.dumps(arguments)[1:-1] in text:
-        cure = "store them as a dict; this template encodes a string once more"
-        raise _refusal(number, f"the arguments of {name} are encoded twice; {cure}", text)
-    missing = [str(part) for part in (name, *_leaves(decoded)) if not _appears(part, text)]
-    if missing:
-        raise _refusal(number, f"the call of {name} lost {', '.join(missing)}", text)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    """Every text and number inside some arguments, keys included."""
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            yield key
-            yield from _leaves(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _leaves(inner)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield value
-
-
-def _appears(part: Any, text: str) -> bool:
-    """Whether a text has a value, as it is or as JSON writes it, letters escaped or not."""
-    spelled = [str(part), json.dumps(part), json.dumps(part, ensure_ascii=False)]
-    return any(spelling.strip('"') in text for spelling in spelled)
-
-
-def _refusal(number: int, what: str, text: str) -> ConfigurationError:
-    return ConfigurationError(f"row {number}: {what}. It is rendered as:\n{text[-_SHOWN:]}")
+def _shown(calls: Sequence[ToolCall]) -> str:
+    shown = (f"{call.name}({call.arguments}) {', '.join(call.repairs)}".rstrip() for call in calls)
+    return "; ".join(shown) or "no call"

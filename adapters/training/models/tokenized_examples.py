@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
 from typing import Any
 
 from jinja2 import TemplateError
@@ -121,3 +122,10 @@ def examples_of(
         so_far = prompt + written
     if ids:
         yield Example(tuple(ids), tuple(learn))
+
+
+def learned_turns(example: Example, tokenizer: PreTrainedTokenizerBase) -> Iterator[str]:
+    """The text of each turn that is learned, with the token that ends it."""
+    for is_learned, places in groupby(range(len(example.ids)), key=example.learn.__getitem__):
+        if is_learned:
+            yield str(tokenizer.decode([example.ids[place] for place in places]))

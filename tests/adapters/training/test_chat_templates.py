@@ -17,12 +17,13 @@ from trl.chat_template_utils import (
 )
 
 from adapters.reference.chat import check_template
+from adapters.reference.preflight import expert_findings, template_findings
 from adapters.training.models.chat_policy import ChatModelPolicy, load_model
 from adapters.training.models.chat_templates import NAMED, ChatTemplate, with_chat_template
 from adapters.training.models.loading import load
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
-from adapters.training.preflight.chat_format import check_prompt, check_round_trip
 from adapters.training.runs.preparation import save
+from adapters.training.settings import resolve
 from tests.adapters.base_models import CHATML, END, base_model, base_tokenizer
 from toolgym import ConfigurationError, ToolEnv, calls, registration
 from toolgym.calls import ToolCall, parse_calls
@@ -144,8 +145,9 @@ def test_both_trainers_and_the_preflight_take_it(kind: str, name: str, notes: To
     assert supports_tool_calling(fitted)
     assert is_chat_template_prefix_preserving(fitted)
     assert can_sanitize(fitted, notes)
-    assert list(check_prompt(notes, fitted)) == []
-    assert list(check_round_trip(notes, played()[:1], model, fitted)) == []
+    assert list(template_findings(notes, fitted)) == []
+    long = resolve(NOTES, max_completion_length=10_000).model_copy(update={"split": None})
+    assert list(expert_findings(long, notes, model, fitted, 10_000)) == []
 
 
 def test_a_token_before_every_text_stands_before_a_chat_and_else_none_does() -> None:

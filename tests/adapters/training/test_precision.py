@@ -11,10 +11,8 @@ import torch
 
 from adapters.training.models import weights
 from adapters.training.models.weights import fast_dtype, multiplies_bfloat16
-from adapters.training.preflight import memory
-from adapters.training.preflight.memory import check_dtype
 from adapters.training.runs.preparation import for_this_machine
-from adapters.training.runs.settings import TrainSettings, resolve
+from adapters.training.settings import TrainSettings, resolve
 
 pytestmark = pytest.mark.torch
 EXPLORE = "sqlgym/Explore-v0"
@@ -40,7 +38,7 @@ def test_a_pretrained_model_is_in_half_precision_where_the_machine_has_instructi
     [
         {"trainer": "trl", "dtype": "auto"},
         {"sft_matrix_rate": 0.1},
-        {"model": None, "dtype": "auto"},
+        {"model": "tiny", "dtype": "auto"},
     ],
 )
 def test_what_needs_float32_has_it_on_every_machine(
@@ -79,15 +77,3 @@ def test_a_processor_computes_in_half_precision_where_pytorch_tells_of_the_instr
 )
 def test_pytorch_tells_of_the_instructions_by_these_names() -> None:
     assert {"avx512_bf16", "amx_bf16"} <= torch.cpu.get_capabilities().keys()
-
-
-def test_what_the_machine_multiplies_slowly_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: False)
-
-    (found,) = check_dtype("bfloat16")
-
-    assert (found.check, found.level) == ("dtype", "warn")
-    assert "--set dtype=auto" in found.advice
-    assert check_dtype("float32") == []
-    monkeypatch.setattr(memory, "multiplies_bfloat16", lambda: True)
-    assert check_dtype("bfloat16") == []
