@@ -30,7 +30,7 @@ PATIENCE: Final = 10.0
 MOST_CONNECTIONS: Final = 512
 
 
-class SameOrigin:
+class RequestChecks:
     """ASGI middleware that refuses pages of other sites, and bodies that do not arrive in time."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -67,7 +67,7 @@ def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
         app: The application.
         hosts: The names by which clients reach the server, without ports.
     """
-    limited = RequestBodyLimitMiddleware(SameOrigin(app), max_body_size=LONGEST_BODY)
+    limited = RequestBodyLimitMiddleware(RequestChecks(app), max_body_size=LONGEST_BODY)
     return TrustedHostMiddleware(limited, allowed_hosts=hosts, www_redirect=False)
 
 
