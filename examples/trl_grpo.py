@@ -6,7 +6,7 @@ after a few steps of imitation, so that this runs on a CPU; give a folder or a h
 one. It needs the extra `train`.
 
     python examples/trl_grpo.py
-    python examples/trl_grpo.py --steps 20 --warmup 300
+    python examples/trl_grpo.py --steps 20 --sft-steps 300
     python examples/trl_grpo.py --model Qwen/Qwen3-0.6B
 """
 
@@ -22,7 +22,7 @@ from toolgym.registration import make
 ENV_ID = "sqlgym/Explore-v0"
 
 
-def tiny_model(warmup: int):
+def tiny_model(sft_steps: int):
     """A transformer of half a million parameters that has imitated a few demonstrations."""
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
@@ -35,7 +35,7 @@ def tiny_model(warmup: int):
     tokenizer = train_tokenizer(transcripts)
     model = build_model(tokenizer)
     examples = [e for messages in transcripts for e in examples_of(messages, tools, tokenizer)]
-    train_supervised(model, examples, SftSettings(steps=warmup))
+    train_supervised(model, examples, SftSettings(steps=sft_steps))
     return model, tokenizer
 
 
@@ -44,10 +44,10 @@ def print_step(step: int, metrics: dict[str, float], episodes: list) -> None:
     print(f"step {step}: reward {metrics['reward']:+.3f}, valid calls {metrics['validity']:.0%}")
 
 
-def main(model_name: str | None, steps: int, warmup: int) -> None:
+def main(model_name: str | None, steps: int, sft_steps: int) -> None:
     """Train for some steps and print the metrics of each."""
     if model_name is None:
-        model, tokenizer = tiny_model(warmup)
+        model, tokenizer = tiny_model(sft_steps)
         options = {"dataset": "tiny", "step_limit": 6}
     else:
         model = AutoModelForCausalLM.from_pretrained(model_name)
@@ -82,6 +82,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="GRPO on sqlgym/Explore-v0 with TRL.")
     parser.add_argument("--model", help="a folder or a hub id; the tiny model without it")
     parser.add_argument("--steps", type=int, default=2, help="optimizer steps of GRPO")
-    parser.add_argument("--warmup", type=int, default=60, help="steps of imitation (tiny model)")
+    parser.add_argument("--sft-steps", type=int, default=60, help="steps of imitation (tiny model)")
     given = parser.parse_args()
-    main(given.model, given.steps, given.warmup)
+    main(given.model, given.steps, given.sft_steps)

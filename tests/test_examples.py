@@ -16,7 +16,7 @@ RUNS = {
     "unit_test_an_environment.py": ((), "passed: the whole contract holds"),
     "own_database.py": (("{folder}/staff.db",), "the expert solves 100% of 30 tasks of dev"),
     "own_environment.py": (("50",), "correct: True, score 0.9"),
-    "trl_grpo.py": (("--steps", "1", "--warmup", "5"), "step 1: reward "),
+    "trl_grpo.py": (("--steps", "1", "--sft-steps", "5"), "step 1: reward "),
 }
 NEEDS_TORCH = [name for name in RUNS if name.startswith("trl_")]
 

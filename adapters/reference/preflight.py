@@ -361,7 +361,7 @@ def _update_seconds(
     config = adapter_config(settings)
     adapter = None if config is None else Adapter(model, config)
     try:
-        reference = copy.deepcopy(model) if adapter is None else None
+        reference = copy.deepcopy(model) if settings.beta and adapter is None else None
         trained = (parameter for parameter in model.parameters() if parameter.requires_grad)
         tokens, began = settings.tokens_per_pass, time.monotonic()
         with closing(MasterAdamW(trained)) as optimizer:

@@ -227,7 +227,7 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
             problem = problem or "the chat template drops results of tools"
         if problem:
             raise ConfigurationError(
-                f"row {number}: {problem}. Take a template that renders tool calls as they are, such"
+                f"row {number}: {problem}. Take a template that renders tool calls unchanged, such"
                 " as hermes (adapters.training.models.chat_templates.with_chat_template). The row"
                 f" is rendered as:\n{text[-_SHOWN:]}"
             )

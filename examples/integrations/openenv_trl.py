@@ -9,7 +9,7 @@ not write are masked. A rollout that a fault left unscored is rewarded with None
 out. It needs both extras, `pip install 'toolgym[openenv,train]'`, and starts the server itself.
 
     python examples/integrations/openenv_trl.py
-    python examples/integrations/openenv_trl.py --steps 20 --warmup 300
+    python examples/integrations/openenv_trl.py --steps 20 --sft-steps 300
     python examples/integrations/openenv_trl.py --url http://127.0.0.1:8000 --model Qwen/Qwen3-0.6B
 """
 
@@ -146,7 +146,7 @@ def reward(completions: list, score: list[float | None], **columns: object) -> l
     return score
 
 
-def tiny_model(warmup: int):
+def tiny_model(sft_steps: int):
     """A transformer of half a million parameters that has imitated a few demonstrations."""
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
@@ -160,7 +160,7 @@ def tiny_model(warmup: int):
     tokenizer = train_tokenizer(transcripts)
     model = build_model(tokenizer)
     examples = [e for messages in transcripts for e in examples_of(messages, tools, tokenizer)]
-    train_supervised(model, examples, SftSettings(steps=warmup))
+    train_supervised(model, examples, SftSettings(steps=sft_steps))
     return model, tokenizer
 
 
@@ -225,10 +225,10 @@ def main() -> None:
     parser.add_argument("--url", help="of a server that runs; without it one is started")
     parser.add_argument("--model", help="a folder or a hub id; the tiny model without it")
     parser.add_argument("--steps", type=int, default=2, help="optimizer steps of GRPO")
-    parser.add_argument("--warmup", type=int, default=60, help="steps of imitation (tiny model)")
+    parser.add_argument("--sft-steps", type=int, default=60, help="steps of imitation (tiny model)")
     given = parser.parse_args()
     if given.model is None:
-        model, tokenizer = tiny_model(given.warmup)
+        model, tokenizer = tiny_model(given.sft_steps)
     else:
         model = AutoModelForCausalLM.from_pretrained(given.model)
         tokenizer = AutoTokenizer.from_pretrained(given.model)

@@ -20,7 +20,7 @@ from tests.adapters.openenv.openenv_play import ROOT
 
 @pytest.mark.nightly
 def test_a_step_of_grpo_is_made_on_a_server() -> None:
-    command = ["examples/integrations/openenv_trl.py", "--steps", "1", "--warmup", "20"]
+    command = ["examples/integrations/openenv_trl.py", "--steps", "1", "--sft-steps", "20"]
     environ = os.environ | {"OMP_NUM_THREADS": "1", "TRL_EXPERIMENTAL_SILENCE": "1"}
 
     done = subprocess.run(

@@ -455,8 +455,8 @@ def checkpoint(pair: Pair, tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     folder = tmp_path_factory.mktemp("runs") / "notes-001"
     run = Run.create(folder, {"settings": settings.model_dump()})
-    save(*pair, run.checkpoints / "warmup")
-    return run.checkpoints / "warmup"
+    save(*pair, run.checkpoints / "sft")
+    return run.checkpoints / "sft"
 
 
 def on_command_line(*arguments: object) -> Any:

@@ -168,7 +168,7 @@ def test_the_check_finds_arguments_that_are_encoded_twice(make_tokenizer: Any) -
         for each in message.get("tool_calls", []):
             each["function"]["arguments"] = json.dumps(each["function"]["arguments"])
     check_format(rows, make_tokenizer("qwen3"))
-    with pytest.raises(ConfigurationError, match="row 0: read.* is read back as read"):
+    with pytest.raises(ConfigurationError, match=r"row 0: read.* is read back as read"):
         check_format(rows, make_tokenizer("qwen2_5"))
     with pytest.raises(ConfigurationError, match="row 0: the chat template refuses it"):
         check_format(rows, make_tokenizer("qwen3_5_nothink"))
