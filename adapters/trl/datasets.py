@@ -13,16 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import TemplateError
-
 from adapters.training.algorithms.dynamic_sampling import TaskStream
-from adapters.training.models.demonstrations import first_tries, play_episodes, playable_tasks
-from adapters.training.models.tokenized_examples import examples_of, learned_turns
+from adapters.training.models.demonstrations import (
+    first_tries,
+    play_episodes,
+    playable_tasks,
+    transcript,
+)
 from toolgym import policies, registration
 from toolgym.calls import ToolCall, parse_calls
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
-from toolgym.messages import Message, episode_messages, system_prompt
+from toolgym.messages import Message, system_prompt
 from toolgym.policies import Policy
 from toolgym.tasks import TaskSet
 
@@ -137,7 +139,8 @@ def sft_dataset(
 
     Returns:
         Columns `messages` and `tools` (the environment's schemas, which are also in the
-        prompts of evaluations and of `Rollouts`).
+        prompts of evaluations and of `Rollouts`). A turn with an error or a repair has `"weight":
+        0`, which `SFTTrainer` ignores; `adapters.training.models.tokenized_examples` does not.
 
     Raises:
         ConfigurationError: `n` is below 1, no task is playable, or the environment has no expert.
@@ -149,7 +152,7 @@ def sft_dataset(
     player = policies.ExpertPolicy() if policy is None else policy
     ids = playable_tasks(env.tasks, n, seed).ids
     rows = [
-        episode_messages(env, final)
+        transcript(env, final)
         for _ in play_episodes(env, player, first_tries(ids, seed))
         if env.episode.ledger.correct or (policy is not None and not env.episode.ledger.faulted)
     ]
@@ -196,14 +199,18 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
             template refuses the row, drops a call or a result, or encodes arguments twice. The
             message names the row and shows it.
     """
+    from jinja2 import TemplateError
+
+    from adapters.training.models.tokenized_examples import examples_of, learned_turns
+
     if not len(dataset):
         raise ConfigurationError("the data set has no rows, so there is nothing to train on.")
     calls, longest, texts = 0, 0, list[str]()
     for number, row in enumerate(dataset):
         if not {"messages", "tools"} <= row.keys():
             raise ConfigurationError("the data set needs the columns messages and tools.")
-        messages, tools = row["messages"], row["tools"]
-        tools = json.loads(tools) if isinstance(tools, str) else tools
+        messages = [{k: v for k, v in m.items() if v is not None} for m in row["messages"]]
+        tools = json.loads(row["tools"]) if isinstance(row["tools"], str) else row["tools"]
         spoken = [m for m in messages if m["role"] == "assistant" and m.get("weight", 1)]
         text, problem = json.dumps(messages, default=str), ""
         try:
@@ -214,7 +221,7 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
                 meant, read = parse_calls(message, tools), parse_calls(turn, tools)
                 calls += len(meant)
                 for call in meant:
-                    if call.error is not None or call.repairs:
+                    if not problem and (call.error is not None or call.repairs):
                         fault = call.error.message if call.error else ", ".join(call.repairs)
                         problem = f"the call of {call.name} is faulty ({fault}): make the data set"
                         problem += " with sft_dataset, or give the column the feature type Json()"

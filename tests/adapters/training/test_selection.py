@@ -150,18 +150,6 @@ def test_no_interval_is_skipped_and_the_first_and_last_weights_are_evaluated(
     assert {next(r for r in reached if r >= s) for s in range(0, steps, every)} <= set(done)
 
 
-def test_settings_that_need_evaluations_are_refused_without_them() -> None:
-    for wrong, message in (
-        ({"patience": 2}, "patience needs evaluations, and eval_every is 0"),
-        ({"checkpoint": "best"}, "checkpoint=best .* set eval_every"),
-        ({"eval_env_kwargs": {"split": "dev"}}, "split of evaluations is set by --split"),
-        ({"steps": 0, "sft_steps": 0}, "set steps"),
-        ({"steps": 0, "eval_every": 1}, "set steps"),
-    ):
-        with pytest.raises(ConfigurationError, match=message):
-            small(**wrong)
-
-
 @pytest.fixture(scope="module")
 def selecting(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return trained(tmp_path_factory.mktemp("selecting") / "run", small(**SELECTING))
