@@ -14,7 +14,7 @@ Objects have the `Json` type of `datasets`, which loses digits of some numbers.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from adapters.export.tables import Column, Export, LeftOut, Row, json_text
 from adapters.export.tasks import Part, Progress
@@ -26,23 +26,11 @@ from adapters.training.models.demonstrations import (
     transcript,
 )
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError
 from toolgym.messages import Message
 
 Arguments = Literal["text", "object"]
 NOT_SOLVED: Final = "expert_failed"
 """Code of an episode that is left out because its answer was not right."""
-
-
-def checked_arguments(name: str) -> Arguments:
-    """Check a format of arguments.
-
-    Raises:
-        ConfigurationError: There is no such format.
-    """
-    if name not in ("text", "object"):
-        raise ConfigurationError(f"--arguments must be text or object, got {name!r}.")
-    return cast(Arguments, name)
 
 
 def message_columns(arguments: Arguments) -> tuple[Column, ...]:

@@ -2,7 +2,7 @@
 
     checkpoint-N/            model or adapter in the format of `save_pretrained`, tokenizer, and
       optimizer.safetensors  moments of AdamW and float32 master weights
-      trainer_state.json     step, updates, position in the tasks, guards; written last
+      trainer_state.json     step, position in the tasks, guards; written last
 
 A checkpoint is written under a temporary name and renamed when it is complete, so a process that is
 killed at any moment leaves the one before it. No random state is saved: sampling is seeded by the

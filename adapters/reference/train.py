@@ -434,7 +434,6 @@ class ReferenceTrainer:
 
     def _save(self) -> None:
         state = {
-            "updates": self._optimizer.updates,
             "tasks": self._tasks.state_dict(),
             "guards": self._guards.state_dict(),
             "faults": self._faults.state_dict(),
@@ -453,7 +452,7 @@ class ReferenceTrainer:
     def _load(self, step: int) -> dict[str, Any]:
         """Load weights and optimizer of a checkpoint, and return the rest of its state."""
         tensors, state = self._checkpoints.load(step, self.adapter or self._model)
-        self._optimizer.load_state_dict(tensors, state["updates"])
+        self._optimizer.load_state_dict(tensors)
         self._processes.wait()  # process 0 may remove this checkpoint next
         return state
 

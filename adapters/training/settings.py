@@ -194,8 +194,8 @@ class TrainSettings(GrpoSettings):
     """Chat model to train: a folder, a hub id, or the name of a published model (`toolgym models
     list`). `tiny` is built here, with half a million parameters."""
     chat_template: str | None = None
-    """Chat template for a model whose own does not show tools: `hermes`, `chatml`, or a Jinja file,
-    whose text is kept in the run folder."""
+    """Chat template for a model whose own does not show tools: `hermes`, or a Jinja file, whose
+    text is kept in the run folder."""
     trainer: Literal["trl", "reference"] = "trl"
     """The trainer of GRPO."""
     lora: bool = False

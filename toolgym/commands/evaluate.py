@@ -72,7 +72,7 @@ BaseUrl = Annotated[
 Template = Annotated[
     str | None,
     typer.Option(
-        help="Chat template in place of the model's own: hermes or chatml, which work with any"
+        help="Chat template in place of the model's own: hermes, which works with any"
         " model, or a Jinja file.",
     ),
 ]

@@ -44,7 +44,6 @@ GuardName = Literal[
     "entropy",
     "kl",
     "gradient",
-    "growth",
     "mismatch",
     "idle",
     "solved",

@@ -43,7 +43,7 @@ class ChatModelPolicy:
         batch: Maximum number of episodes in one forward pass.
         seed: Seed of the random numbers, together with the seed of the situation and the number of
             the turn.
-        chat_template: Chat template instead of the tokenizer's own: `hermes`, `chatml`, or the path
+        chat_template: Chat template instead of the tokenizer's own: `hermes`, or the path
             of a Jinja file (`adapters.training.models.chat_templates`). Model and tokenizer are not
             changed.
 
@@ -125,7 +125,7 @@ def load_model(
         path_or_hub_id: A folder, an id on the hub, or the name of a published model.
         for_training: Whether to load the weights in `dtype`; else they keep the dtype of the file.
         dtype: Data type for training: `float32`, `bfloat16`, or `auto`, the faster one here.
-        chat_template: Chat template instead of the tokenizer's own: `hermes`, `chatml`, or the path
+        chat_template: Chat template instead of the tokenizer's own: `hermes`, or the path
             of a Jinja file (`adapters.training.models.chat_templates`); None keeps the tokenizer's.
         device: Device of the model; None: the GPU if there is one, else the CPU.
 

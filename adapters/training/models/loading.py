@@ -32,7 +32,7 @@ def load(
         path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
             an id on the hub, or the name of a published model.
         seed: Seed of `ChatModelPolicy`.
-        chat_template: `hermes`, `chatml`, or the path of a Jinja file; None: the tokenizer's own.
+        chat_template: `hermes`, or the path of a Jinja file; None: the tokenizer's own.
         options: `temperature`, `max_new_tokens` and `batch` of `ChatModelPolicy`.
 
     Raises:

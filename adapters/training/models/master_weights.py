@@ -34,9 +34,6 @@ class MasterAdamW:
         betas: Decay rates of the two moments.
         weight_decay: Decoupled weight decay; it is multiplied by the learning rate.
 
-    Attributes:
-        updates: Number of steps made.
-
     Raises:
         ConfigurationError: A parameter is neither bfloat16 nor float32 nor float64.
     """
@@ -48,7 +45,6 @@ class MasterAdamW:
         betas: tuple[float, float] = (0.9, 0.999),
         weight_decay: float = 0.0,
     ) -> None:
-        self.updates = 0
         self._parameters = list(parameters)
         self._masters = list(self._parameters)
         self._hooks: list[Any] = []
@@ -105,7 +101,6 @@ class MasterAdamW:
             norm: Global norm of the gradient, from `norm`.
             max_norm: Gradients are clipped to this norm.
         """
-        self.updates += 1
         gradients = self._gradients()
         if gradients:
             torch._foreach_mul_(gradients, torch.clamp(max_norm / (norm + 1e-6), max=1.0))
@@ -140,15 +135,13 @@ class MasterAdamW:
         return tensors
 
     @torch.no_grad()
-    def load_state_dict(self, tensors: Mapping[str, Tensor], updates: int) -> None:
+    def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore a state; load the weights of the model before.
 
         Args:
             tensors: The result of `state_dict`; tensors are copied.
-            updates: Number of steps made before.
         """
         self.discard()
-        self.updates = updates
         for index, master in enumerate(self._masters):
             if master is not self._parameters[index]:
                 master.copy_(tensors.get(f"{index}.master", self._parameters[index]))

@@ -88,7 +88,7 @@ def test_without_the_option_a_base_model_is_refused_with_its_name(
 def test_eval_takes_the_option_in_two_ways_and_says_that_it_was_given(base: Path) -> None:
     cheap = ["--dataset", "tiny", "--n", "2", "--step-limit", "2", "--json"]
     cheap += ["--policy-set", "max_new_tokens=8"]
-    ways = (["--chat-template", "chatml"], ["--policy-set", "chat_template=chatml"])
+    ways = (["--chat-template", "hermes"], ["--policy-set", "chat_template=hermes"])
     figures = []
     for way in ways:
         done = run_here("eval", ENV, "--policy", base, *cheap, *way)
@@ -96,7 +96,7 @@ def test_eval_takes_the_option_in_two_ways_and_says_that_it_was_given(base: Path
         figures.append(json.loads(done.stdout))
 
     assert figures[0] == figures[1]
-    assert figures[0]["chat_template"] == "chatml"
+    assert figures[0]["chat_template"] == "hermes"
     both = run_here("eval", ENV, "--policy", base, *cheap, *ways[0], *ways[1])
     assert both.returncode == 2
     assert "chat_template is given twice" in both.stderr
@@ -129,7 +129,7 @@ def test_a_run_goes_on_with_the_template_that_it_began_with(
     sft_steps: int, base: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "own.jinja"
-    written = ChatTemplate.named("chatml").text.replace("You have these tools", "Here are tools")
+    written = ChatTemplate.named("hermes").text.replace("You can call tools.", "Call tools.")
     file.write_text(written)
     settings = settings_for(base, str(file), sft_steps=sft_steps)
     run = Run.create(tmp_path / "run", {"settings": settings.model_dump()})

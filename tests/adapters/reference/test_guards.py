@@ -132,8 +132,7 @@ def test_a_return_takes_optimizer_and_schedule_back_and_nothing_that_is_drawn(
     assert len(run.returns) == 2
     for step, place in run.returns.items():
         assert is_same(run.states[step], run.states[place])
-        made = [run.states[at].optimizer["updates"] for at in (place, step, step - 1)]
-        assert made[0] == made[1] < made[2]
+        assert not is_same(run.states[step - 1], run.states[place])
         assert rollback_message(step, place) in run.log
     assert is_same(random[0], random[1])
     assert is_same(random[2], random[3])

@@ -161,7 +161,7 @@ def train(
     def look(step: int, adapter: Any = None) -> dict[str, float] | None:
         weights = {name: value.detach().clone() for name, value in policy.named_parameters()}
         optimizer = trainer._optimizer
-        moments = {**optimizer.state_dict(), "updates": optimizer.updates}
+        moments = optimizer.state_dict()
         run.states.append(State(weights, copy.deepcopy(moments)))
         return None if enough(run) else {}
 

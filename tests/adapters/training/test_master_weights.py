@@ -69,13 +69,12 @@ def test_a_training_that_is_resumed_goes_on_to_the_bit(dtype: torch.dtype) -> No
         own = MasterAdamW(weights, betas=BETAS, weight_decay=0.01)
         for step in range(1, 7):
             if interrupted and step == 4:
-                saved, updates = save(own.state_dict()), own.updates
+                saved = save(own.state_dict())
                 weights = [nn.Parameter(weight.detach().clone()) for weight in weights]
                 own = MasterAdamW(weights, betas=BETAS, weight_decay=0.01)
-                own.load_state_dict(load(saved), updates)
+                own.load_state_dict(load(saved))
             some_passes(weights, step)
             own.step(1e-3, own.norm()[0], 1.0)
-        assert own.updates == 6
         return weights
 
     for one, other in zip(train(False), train(True), strict=True):
@@ -84,7 +83,7 @@ def test_a_training_that_is_resumed_goes_on_to_the_bit(dtype: torch.dtype) -> No
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_discarded_step_leaves_no_trace(dtype: torch.dtype) -> None:
-    def train(bad_steps: tuple[int, ...]) -> tuple[list[nn.Parameter], dict[str, Tensor], int]:
+    def train(bad_steps: tuple[int, ...]) -> tuple[list[nn.Parameter], dict[str, Tensor]]:
         weights = some_weights(dtype)
         own = MasterAdamW(weights, betas=BETAS)
         for step in range(1, 5):
@@ -95,11 +94,10 @@ def test_a_discarded_step_leaves_no_trace(dtype: torch.dtype) -> None:
                 assert (float(own.norm()[0]), own.norm()[1], own.nonfinite_weights()) == (0, 0, 0)
             some_passes(weights, step)
             own.step(1e-3, own.norm()[0], 1.0)
-        return weights, own.state_dict(), own.updates
+        return weights, own.state_dict()
 
     plain, disturbed = train(()), train((1, 3))
 
-    assert plain[2] == disturbed[2]
     for one, other in zip(plain[0], disturbed[0], strict=True):
         assert torch.equal(one, other)
     assert all(torch.equal(value, disturbed[1][name]) for name, value in plain[1].items())

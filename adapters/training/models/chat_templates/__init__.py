@@ -1,10 +1,9 @@
 """Chat templates for models that have none, or one that does not show tools.
 
-`hermes` shows the tools as JSON schemas and writes calls and results in tags; `chatml` describes
-the tools in words (`toolgym.messages.tools_in_words`), and results are plain text. Any other name
-is the path of a Jinja file.
+`hermes` shows the tools as JSON schemas and writes calls and results in tags. Any other name is the
+path of a Jinja file.
 
-A model has to be able to stop at the end of its turn. With a named template its turns end with the
+A model has to be able to stop at the end of its turn. With `hermes` its turns end with the
 tokenizer's `eos_token`. That is `<|im_end|>` if the tokenizer has it as one token, else the present
 one, since generation cannot stop at a text of several tokens, and a new token would have to be
 learned. The turns of others end with `<|im_end|>`. With a file, turns end as the template writes,
@@ -23,16 +22,14 @@ from typing import TYPE_CHECKING, Final
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from toolgym.errors import ConfigurationError
-from toolgym.messages import TOOLS_IN_WORDS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-NAMED: Final = ("hermes", "chatml")
-"""Names of the templates of this package."""
+HERMES: Final = "hermes"
+"""Name of the template of this package."""
 END_OF_TURN: Final = "<|im_end|>"
 
-_HERE: Final = Path(__file__).parent
 _WORDS: Final = ("toolgym_question", "toolgym_answer")
 _CHAT: Final = [
     {"role": "user", "content": _WORDS[0]},
@@ -45,7 +42,7 @@ class ChatTemplate:
     """A chat template.
 
     Attributes:
-        name: One of `NAMED`, or the path of a file.
+        name: `hermes`, or the path of a file.
         text: The Jinja template.
     """
 
@@ -59,17 +56,14 @@ class ChatTemplate:
         Raises:
             ConfigurationError: There is no such template or file, or it cannot render a chat.
         """
-        if name in NAMED:
-            whole, own = (_HERE.joinpath(f"{each}.jinja").read_text() for each in ("chat", name))
-            words = '{%- include "tools_in_words.jinja" -%}\n'
-            own = own.replace(words, TOOLS_IN_WORDS.read_text())
-            return cls(name, whole.replace("{#- named template -#}\n", own))
+        if name == HERMES:
+            return cls(name, Path(__file__).with_name("hermes.jinja").read_text())
         try:
             template = cls(name, Path(name).expanduser().read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
             raise ConfigurationError(
-                f"there is no chat template {name!r} ({problem}): choose {' or '.join(NAMED)}, or"
-                " name a file with a Jinja template."
+                f"there is no chat template {name!r} ({problem}): choose hermes, or name"
+                " a file with a Jinja template."
             ) from problem
         template.render()
         return template
@@ -112,7 +106,7 @@ def with_chat_template(
 
     Args:
         tokenizer: The tokenizer; it is not changed.
-        template: `hermes`, `chatml`, the path of a Jinja file, or a `ChatTemplate`.
+        template: `hermes`, the path of a Jinja file, or a `ChatTemplate`.
         model: Its generation config gets the token that ends a turn, besides its own.
 
     Raises:
@@ -127,7 +121,7 @@ def with_chat_template(
             setattr(made, former, None)
     made.chat_template = chosen.text
     added = made.get_added_vocab()
-    if chosen.name not in NAMED:
+    if chosen.name != HERMES:
         special = {name: str(token) for name, token in made.special_tokens_map.items()}
         end = chosen.render(**special).rpartition(_WORDS[1])[2].lstrip()
         made.eos_token = max(filter(end.startswith, added), key=len, default=made.eos_token)
@@ -137,7 +131,7 @@ def with_chat_template(
         if not made.eos_token:
             raise ConfigurationError(
                 f"the tokenizer has neither {END_OF_TURN} nor an eos_token, so no turn of"
-                f" --chat-template {chosen.name} could end: set tokenizer.eos_token and save it."
+                f" --chat-template hermes could end: set tokenizer.eos_token and save it."
             )
         # `apply_chat_template` does not add the token that begins each text of some models.
         ids = made("")["input_ids"]
