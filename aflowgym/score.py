@@ -68,7 +68,7 @@ def episode_score(config: RewardConfig, calls: int, reached: float, correct: boo
 # The left side is the worst that one valid workflow can come to which leaves a wrong solution: it
 # spends every call that it may make. The right side is the best that an invalid one can come to. In
 # the system that this language is from, a text that did not parse was worth as much as a wrong
-# workflow, so a model learnt to write nonsense. All other demands are those of
+# workflow, so a model learned to write nonsense. All other demands are those of
 # `toolgym.rewards.RewardConfig`.
 
 

@@ -1,4 +1,4 @@
-"""The commands that need a trainer: `toolgym train` and what comes after it.
+"""The commands of the adapters: train, preflight, audit, models, export, serve, mcp.
 
 They are found through the entry-point group `toolgym.commands`. Importing one is cheap, since the
 help of all commands does it; torch and the trainers are imported when a command runs.

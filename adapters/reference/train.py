@@ -426,7 +426,7 @@ class ReferenceTrainer:
         """
         step = self._guards.choose_snapshot(self._saved_steps())
         if step is None:
-            cure = "Lower save_every or raise keep, or start again after a longer warm-up."
+            cure = "Lower save_every or raise keep, or start again with more supervised steps."
             raise TrainingStopped(self.step, no_snapshot_message(self.step, reasons, cure))
         self._load(step)
         if self._processes.is_main:

@@ -1,5 +1,5 @@
-"""The common part of both trainers: models as policies, demonstrations, warm-up, the run's phases.
+"""The common part of both trainers: settings, models, supervised training, guards, evaluations.
 
-Nothing here knows a particular trainer. A run is the same whichever one does the reinforcement
-learning: the same demonstrations, the same warm-up, the same evaluations, the same run folder.
+Nothing here depends on a trainer. Demonstrations, supervised steps, evaluations and the run folder
+are the same with each.
 """

@@ -253,7 +253,7 @@ class GuardCallback(TrainerCallback):
         step = self.guards.choose_snapshot(snapshots)
         if step is None or self._snapshots is None:
             reasons = self._decision.reasons if self._decision is not None else ()
-            cure = "Lower snapshot_steps, or start again after a longer warm-up."
+            cure = "Lower snapshot_steps, or start again with more supervised steps."
             message = no_snapshot_message(state.global_step, reasons, cure)
             self._stop(state.global_step, message, control)
             return

@@ -13,10 +13,10 @@
 # %% [markdown]
 # # Train the tiny model and read its report
 #
-# A transformer of half a million parameters is made from scratch. It imitates demonstrations,
-# some of them clumsy, and is then improved by GRPO in the environment itself. After about five
-# minutes of one core you have what any training here leaves: a folder with all numbers, transcripts
-# and checkpoints, and a report as one HTML page.
+# A transformer of half a million parameters is made from scratch. It imitates demonstrations, some
+# of them sloppy, and is then improved by GRPO in the environment. After about five minutes of one
+# core there is a run folder with all numbers, transcripts and checkpoints, and a report as one HTML
+# page.
 #
 # It needs `pip install 'toolgym[train,notebooks]'`.
 
@@ -24,11 +24,12 @@
 OPTIONS = {}
 
 # %% [markdown]
-# Only a look at how it goes, in a minute? Then put this into the cell above. A model that was
-# trained for so short a time has learnt nothing, and its report will say so:
+# For a trial run of a minute, put this into the cell above. A model that was trained for so short a
+# time has learned nothing, and its report says so:
 #
 # ```python
-# OPTIONS = {"sft_steps": 20, "demos": 100, "steps": 2, "eval_tasks": 8, "no_preflight": True}
+# OPTIONS = {"sft_steps": 20, "demonstrations": 100, "steps": 2, "eval_tasks": 8}
+# OPTIONS["preflight"] = False
 # ```
 
 # %%
@@ -42,18 +43,19 @@ from toolgym.report import write_report
 # %% [markdown]
 # ## The training
 #
-# `train` does what `toolgym train sqlgym/Explore-v0` does in a terminal, with the same options. Its
-# first lines say what is trained on what, and what it is measured on; then each phase has a line.
+# `train` does what `toolgym train sqlgym/Explore-v0` does in a terminal, and takes the same
+# settings by name. Its first lines name the model, the data and the evaluations; then each phase
+# has a line.
 
 # %%
 run = train("sqlgym/Explore-v0", trainer="reference", **OPTIONS)
 
 # %% [markdown]
-# ## What came of it
+# ## The result
 #
 # All tasks of an evaluation are unseen in training; "unseen databases" are harder, since nothing of
-# the database was seen either. The sampled figures tell how much was learnt. Greedily a model does
-# the likeliest of its habits, and a small push can change which one that is.
+# the database was seen either. The sampled figures show how much was learned. Greedy decoding takes
+# the likeliest of the model's habits, and noise can change which one that is.
 
 # %%
 summary = run.summary
@@ -75,11 +77,11 @@ pd.DataFrame(
 print(summary["gain"])
 
 # %% [markdown]
-# ## How it went
+# ## The curves
 #
-# Each step of GRPO leaves a line of numbers. These are the ones to look at first: the reward, the
-# share of groups that teach nothing because all members had the same outcome, the entropy (how many
-# ways the model still tries), and the share of turns with valid calls.
+# Each step of GRPO logs one line of metrics. Look first at the reward, the share of groups that
+# teach nothing because all members had the same outcome, the entropy (how many ways the model still
+# tries), and the share of turns with valid calls.
 
 # %%
 FIRST = ["reward", "dead_groups", "entropy", "validity"]
@@ -109,15 +111,15 @@ picture
 # %% [markdown]
 # ## The same task before and after
 #
-# Numbers do not tell what a model does; transcripts do. This is the first task whose verdict
-# changed, or simply the first one, if none did.
+# Transcripts show what the model does. This is the first task that became right, or the first
+# task if none did.
 
 # %%
 before = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "before")}
 after = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "after")}
 changed = [task for task in after if after[task].correct > before[task].correct]
 task_id = (changed or list(after))[0]
-print(f"{len(changed)} of {len(after)} tasks are right now that were not")
+print(f"{len(changed)} of {len(after)} tasks became right")
 for name, episode in (("before", before[task_id]), ("after", after[task_id])):
     print(f"\n{name}: {episode}")
     for turn in episode.turns:
@@ -126,8 +128,8 @@ for name, episode in (("before", before[task_id]), ("after", after[task_id])):
 # %% [markdown]
 # ## The report
 #
-# The training has written it; `write_report` writes it again, also for several runs on one page. It
-# is one file that works offline.
+# The training has written the report; `write_report` writes it again, also for several runs on one
+# page. It is one file that works offline.
 
 # %%
 report = write_report(run)
@@ -138,6 +140,6 @@ IFrame(str(report), width="100%", height=600)
 # ## Next
 #
 # - `toolgym audit RUN` judges the verdicts again by a second rule.
-# - `toolgym train sqlgym/Explore-v0 --control shuffled-rewards` is the same run without anything to
-#   learn from: what still improves there was not learnt.
+# - `toolgym train sqlgym/Explore-v0 --control shuffled-rewards` is the same run with shuffled
+#   rewards, from which nothing can be learned.
 # - `toolgym train sqlgym/Explore-v0 --model PATH` trains a real model.

@@ -3,7 +3,7 @@
 Three schemas of three tables, each filled nine times with different rows: `shop_0` to `shop_8`
 have the same tables and names but other numbers. A question about a schema is asked of each filling
 in which its condition matters: with another answer than without. The answers of a question differ,
-so they cannot be learnt by heart: the model must use its tools.
+so they cannot be learned by heart: the model must use its tools.
 
 Seven kinds of question: a count, a maximum, a minimum, a sum, a count above a bound, a number and
 a text looked up by name. A sixth of the texts, chosen by a hash of schema and text, is held out

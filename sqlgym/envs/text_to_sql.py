@@ -53,7 +53,7 @@ class TextToSQLEnv(ExploreEnv):
             `describe` the prompt holds the schema.
         schema_first: Whether the prompt tells of the database before it asks. Prompts of one
             database then begin alike, which whoever keeps what a model has read of a beginning can
-            use: a server with a prefix cache, and the warm-up of the reference trainer.
+            use: a server with a prefix cache, and the supervised steps of a training.
 
     Raises:
         ConfigurationError: There is no such data set or split, or an argument is out of range.

@@ -78,7 +78,7 @@ class Found:
 
 @dataclass
 class Search:
-    """One search, with what it has learnt of the shapes so far."""
+    """One search, with what it has learned of the shapes so far."""
 
     database: Database
     world: World

@@ -1,4 +1,4 @@
-"""Splits of synthesised tasks that share nothing that could be learnt by heart.
+"""Splits of synthesised tasks that share nothing that could be learned by heart.
 
 Of three databases or more, each goes as a whole to one part, every part with at least one. Of one
 or two, the tasks are divided by the skeleton of their SQL: the canonical form with a question mark

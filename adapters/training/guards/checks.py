@@ -452,7 +452,7 @@ GUARDS: Final = (
         (),
         idle,
         (WARN, WARN, STOP),
-        "Run `toolgym preflight` on this model, warm up longer, use parsing='lenient', or begin"
+        "Run `toolgym preflight` on this model, raise --sft-steps, use parsing='lenient', or begin"
         " with easier tasks. See rollouts.jsonl for errors and for whether a correct answer is"
         " judged correct.",
         wait="idle_steps",

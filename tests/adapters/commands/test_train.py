@@ -349,8 +349,8 @@ def full_run(tmp_path_factory):
     return folder
 
 
-def warmed_up(folder: Path, source: Path, env_id: str, **changes: object) -> dict[str, object]:
-    """The main job again on the warm-up of another run."""
+def trained_again(folder: Path, source: Path, env_id: str, **changes: object) -> dict[str, object]:
+    """The main job again after the supervised steps of another run."""
     settings = resolve(env_id, env_kwargs={"dataset": "tiny"}, **changes)
     run = Run.create(folder, {"settings": settings.model_dump()})
     shutil.copytree(source / "checkpoints" / "sft", run.checkpoints / "sft")
@@ -390,7 +390,7 @@ def right_conditions(folder, transcripts):
 
 
 @pytest.mark.nightly
-def test_after_its_warm_up_the_tiny_model_copies_what_the_question_names(full_run):
+def test_after_the_supervised_steps_the_tiny_model_copies_what_the_question_names(full_run):
     """Reinforcement learning mends no slip of copying, so a seed is as good as this is.
 
     Seen with AdamW and heads at random: 43 % with seed 100, whose run then ended at 50 %.
@@ -408,21 +408,21 @@ def sampled(summary):
 
 
 @pytest.mark.nightly
-def test_with_shuffled_rewards_nothing_is_learnt(full_run, tmp_path):
+def test_with_shuffled_rewards_nothing_is_learned(full_run, tmp_path):
     """Noise moves the policy a little; it must not look like a gain.
 
-    It is measured by sampling. The warmed-up model has several habits that are about as likely, and
+    It is measured by sampling. The model has several habits that are about as likely, and
     what it does greedily is the likeliest: a small push decides between them (seen over three
     seeds: from 15 to 77 %, from 12 to 27 %, from 12 to 21 %, while of what it samples 28 % were
     right before and 32 % after, 23 and 24 %, 28 and 30 %).
     """
-    summary = warmed_up(
+    summary = trained_again(
         tmp_path / "control", full_run, ENV, control="shuffled-rewards", steps=40, eval_tries=1
     )
     before, after = sampled(summary)
-    _, learnt = sampled(Run.open(full_run).summary)
+    _, learned = sampled(Run.open(full_run).summary)
     assert after[0] <= before[1]
-    assert after[1] < learnt[0]
+    assert after[1] < learned[0]
     assert "Rewards were shuffled" in summary["gain"]
 
 
@@ -439,7 +439,7 @@ def test_thirty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(fu
 
     gym.register("unsolvable-tests/Explore-v0", entry_point=Unsolvable)
     try:
-        summary = warmed_up(
+        summary = trained_again(
             tmp_path / "hard",
             full_run,
             "unsolvable-tests/Explore-v0",
@@ -458,7 +458,7 @@ def test_thirty_steps_on_what_cannot_be_solved_do_not_teach_the_model_to_stop(fu
 @pytest.mark.nightly
 def test_under_lora_what_is_measured_and_saved_is_model_and_adapter_together(full_run, tmp_path):
     changes = {"lora": True, "steps": 4, "save_every": 2, "eval_tasks": 8, "eval_tries": 0}
-    warmed_up(tmp_path / "lora", full_run, ENV, **changes)
+    trained_again(tmp_path / "lora", full_run, ENV, **changes)
     run = Run.open(tmp_path / "lora")
     base, _ = load_model(str(run.checkpoints / "sft"), for_training=True)
     before = {name: weight.clone() for name, weight in base.state_dict().items()}

@@ -37,7 +37,7 @@ def test_rollouts_may_be_longer_on_other_data_than_the_tiny_models_own():
     assert given.max_completion_length == 300
 
 
-def test_trainings_on_other_data_and_after_a_novice_keep_the_warm_up_they_were_tuned_with():
+def test_trainings_on_other_data_and_after_a_novice_keep_the_imitation_they_were_tuned_with():
     own = resolve(ENV, env_kwargs={"dataset": "tiny"})
     fresh = {"copying", "sft_matrix_rate"}
     assert own.copying > 0

@@ -147,7 +147,7 @@ def test_half_precision_goes_back_with_the_float32_weights_behind_it(tmp_path: P
 
 
 @pytest.mark.nightly
-def test_rollouts_that_were_to_be_learnt_from_twice_are_thrown_away_on_the_way_back(
+def test_rollouts_that_were_to_be_learned_from_twice_are_thrown_away_on_the_way_back(
     tmp_path: Path,
 ) -> None:
     run = train(tmp_path, guards=alone("validity"), updates_per_batch=2, **FAR_TOO_FAST)

@@ -124,10 +124,10 @@ def test_every_turn_ends_with_one_token_at_which_generation_stops(kind: str, nam
         (example,) = examples_of(transcript, tools, fitted)
         last = [
             token
-            for token, learnt, after in zip(
+            for token, learned, after in zip(
                 example.ids, example.learn, (*example.learn[1:], False), strict=True
             )
-            if learnt and not after
+            if learned and not after
         ]
         spoken = sum(message["role"] == "assistant" for message in transcript)
         assert last == [fitted.eos_token_id] * spoken
@@ -296,12 +296,12 @@ def test_calls_are_read_back_from_their_tokens_as_they_were_made(
     ]
 
     (example,) = examples_of(chat, TOOLS, tokenizer)
-    learnt = [
-        token for token, is_learnt in zip(example.ids, example.learn, strict=True) if is_learnt
+    learned = [
+        token for token, is_learned in zip(example.ids, example.learn, strict=True) if is_learned
     ]
-    read = parse_calls(tokenizer.decode(learnt[:-1]), specs_from(TOOLS))
+    read = parse_calls(tokenizer.decode(learned[:-1]), specs_from(TOOLS))
 
-    assert learnt[-1] == tokenizer.eos_token_id
+    assert learned[-1] == tokenizer.eos_token_id
     assert read == [ToolCall(called, arguments) for called, arguments, _ in made]
 
 

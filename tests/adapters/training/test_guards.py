@@ -197,7 +197,7 @@ def test_tasks_that_are_solved_never_stop_the_run():
     assert set(actions(watch(Guards(), 200, dead_groups=1.0, accuracy=0.97))) == {"ok", "warn"}
 
 
-def test_how_long_nothing_may_be_learnt_is_a_setting():
+def test_how_long_nothing_may_be_learned_is_a_setting():
     decisions = watch(Guards(GuardConfig(idle_steps=3)), 9, dead_groups=1.0)
     assert found(decisions, "idle") == {3: "warn", 6: "warn", 9: "stop"}
 

@@ -1,4 +1,4 @@
-"""What is learnt from a transcript, with any chat template, and the loop that learns it."""
+"""What is learned from a transcript, with any chat template, and the loop that learns it."""
 
 import json
 import random
@@ -42,9 +42,9 @@ def tiny_examples(tiny_transcripts: Any, tiny_tools: Any, tiny_tokenizer: Any) -
     return [e for t in tiny_transcripts for e in examples_of(t, tiny_tools, tiny_tokenizer)]
 
 
-def learnt_text(example: Example, tokenizer: Any) -> str:
+def learned_text(example: Example, tokenizer: Any) -> str:
     pairs = zip(example.ids, example.learn, strict=True)
-    return str(tokenizer.decode([token for token, learnt in pairs if learnt]))
+    return str(tokenizer.decode([token for token, learned in pairs if learned]))
 
 
 def test_the_tiny_template_gives_one_example_as_its_own_markers_would(
@@ -57,7 +57,7 @@ def test_the_tiny_template_gives_one_example_as_its_own_markers_would(
             transcript, tools=tiny_tools, return_dict=True, return_assistant_tokens_mask=True
         )
         assert list(example.ids) == marked["input_ids"]
-        assert [int(learnt) for learnt in example.learn] == marked["assistant_masks"]
+        assert [int(learned) for learned in example.learn] == marked["assistant_masks"]
 
 
 def test_a_turn_of_weight_zero_is_read_and_not_learned(
@@ -71,12 +71,12 @@ def test_a_turn_of_weight_zero_is_read_and_not_learned(
     (example,) = examples_of(transcript, tiny_tools, tiny_tokenizer)
 
     assert text in tiny_tokenizer.decode(list(example.ids))
-    assert text not in learnt_text(example, tiny_tokenizer)
-    assert learnt_text(example, tiny_tokenizer).endswith("done<|im_end|>")
+    assert text not in learned_text(example, tiny_tokenizer)
+    assert learned_text(example, tiny_tokenizer).endswith("done<|im_end|>")
 
 
 @pytest.mark.parametrize("template", ["qwen3", "llama3_2"])
-def test_with_a_real_template_every_turn_is_learnt_after_the_prompt_that_generation_gives(
+def test_with_a_real_template_every_turn_is_learned_after_the_prompt_that_generation_gives(
     make_tokenizer: Any, template: str, tiny_tools: Any, tiny_transcripts: Any
 ) -> None:
     tokenizer = make_tokenizer(template)
@@ -137,9 +137,9 @@ def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one(
     assert len(passes(batch)) > 1
     width = max(len(example.ids) for example in batch)
     ids = torch.tensor([[*e.ids, *[0] * (width - len(e.ids))] for e in batch])
-    learnt = torch.tensor([[*e.learn, *[False] * (width - len(e.ids))] for e in batch])[:, 1:]
+    learned = torch.tensor([[*e.learn, *[False] * (width - len(e.ids))] for e in batch])[:, 1:]
     logits = model(input_ids=ids).logits[:, :-1]
-    whole = functional.cross_entropy(logits[learnt], ids[:, 1:][learnt])
+    whole = functional.cross_entropy(logits[learned], ids[:, 1:][learned])
     wanted = torch.autograd.grad(whole, list(model.parameters()))
 
     loss = accumulate(model, batch)

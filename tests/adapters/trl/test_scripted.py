@@ -127,7 +127,7 @@ def test_calls_with_null_extras_are_run_and_the_reward_has_a_gradient(run: Any) 
     assert logged(trainer, "grad_norm")[0] > 0
 
 
-def test_strict_parsing_is_the_wall_where_nothing_can_be_learnt(run: Any) -> None:
+def test_strict_parsing_is_the_wall_where_nothing_can_be_learned(run: Any) -> None:
     trainer = run(answers, parsing="strict")
     assert logged(trainer, "tools/failure_frequency") == [1.0]
     assert logged(trainer, "reward_std") == [0.0]

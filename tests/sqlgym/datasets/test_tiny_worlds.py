@@ -125,7 +125,7 @@ def test_every_gold_is_one_value_and_never_null(golds):
 
 
 def test_knowing_the_commonest_answer_of_each_text_is_not_enough(splits, golds):
-    """The best that can be learnt by heart, over all fillings, stays well below one half."""
+    """The best that can be learned by heart, over all fillings, stays well below one half."""
     for entries in (splits["train"], splits["dev"]):  # of others there are too few fillings
         answers = defaultdict(list)
         for entry in entries:

@@ -47,7 +47,7 @@ def synthetic_run(
         phase: evaluation(run, rng, phase, share, played) for phase, share in shares.items()
     }
     about = {name: config[name] for name in ("env_id", "trainer", "model", "control")}
-    gain = "The model learnt no new skill."
+    gain = "The model learned no new skill."
     run.write_summary(
         {**about, **evaluations, "seconds": 402.4, "gain": gain, "status": "complete"}
     )
