@@ -308,6 +308,17 @@ def gradient(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | No
     return Finding(f"the gradient norm is {norm:.3g}, the usual one of this run is {usual:.3g}")
 
 
+def growth(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
+    """The gradient norm has grown to 50 times that of the first steps."""
+    track = run.tracks["grad_norm"]
+    if track.start is None or len(track.recent) < FIRST:
+        return None
+    level = statistics.median(track.values(FIRST))
+    if level <= 50 * track.start:
+        return None
+    return Finding(f"the gradient norm is {level:.3g}, it was {track.start:.3g} in the first steps")
+
+
 def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """The probabilities of fresh rollouts in training differ from those at sampling."""
     level, start = run.tracks["mismatch"].level, run.tracks["mismatch"].start
@@ -438,6 +449,7 @@ GUARDS: Final = (
         " compute log-probabilities in float32. Lower the learning rate.",
         wait=0,
     ),
+    Guard("growth", ("grad_norm",), growth, _DRIFT, _SLOWER),
     Guard(
         "mismatch",
         ("mismatch", "ratio"),

@@ -44,6 +44,7 @@ GuardName = Literal[
     "entropy",
     "kl",
     "gradient",
+    "growth",
     "mismatch",
     "idle",
     "solved",

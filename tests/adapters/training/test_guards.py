@@ -73,6 +73,7 @@ def found(decisions, guard):
         ("gradient", {"kl": math.inf}, 1),
         ("gradient", {"nonfinite_gradients": 3}, 1),
         ("gradient", {"nonfinite_weights": 1}, 1),
+        ("growth", {"grad_norm": 0.6}, 10),
         ("idle", {"dead_groups": 1.0}, 10),
         ("idle", {"grad_norm": 0.0}, 10),
         ("idle", {"validity": 0.0}, 10),

@@ -140,14 +140,14 @@ CASES = {
     "preflight sqlgym/Explore-v0 --model a/b --chat-template corrupt.db": "does not show the messa",
     "preflight sqlgym/Explore-v0 --tries 1": "invalid value for '--tries': Input should be",
     "preflight sqlgym/Explore-v0 --trainer other": "--trainer must be trl or reference, got",
-    "models get smolm2": "Did you mean smollm2?",
+    "models get smolm2": "no model 'smolm2' to get: choose smollm2",
     "train sqlgym/Explore-v0 --model smollm2": "smollm2 is not on this machine yet; run: toolgym",
     "doctor extra": "got unexpected extra argument(s) (extra)",
     "nosuch": "no such command 'nosuch'.",
     "train --resume evaluated": "evaluated is an evaluation: there is nothing in it",
     "eval sqlgym/Explore-v0 --out text.txt/there": "--out text.txt/there cannot be created",
     "tasks synth good.db --out made --splits dev=2": "must be positive and sum to 1",
-    "audit damaged": "damaged does not say how its environment was made",
+    "audit damaged": "damaged does not record its environment",
 }
 
 
