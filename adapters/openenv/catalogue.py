@@ -14,14 +14,14 @@ from fastapi import HTTPException
 
 from toolgym import registration
 from toolgym.env import ToolEnv
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.tasks import Task, TaskSet
 
 WHOLE: Final = "train"
 """The name of the only split of an environment without splits."""
 
 
-class Mistake(HTTPException):
+class Mistake(HTTPException, ToolgymError):
     """A client asked for something impossible; OpenEnv sends it the text."""
 
     def __init__(self, text: str) -> None:

@@ -31,7 +31,6 @@ EXCEPTIONS = [
     *(
         pytest.param(place, marks=pytest.mark.torch)
         for place in (
-            "adapters.openenv.catalogue:NoSuchTask",
             "adapters.training.guards.fault_limit:TrainingStopped",
             "adapters.trl.environment:CallRefused",
         )
