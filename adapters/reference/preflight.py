@@ -218,10 +218,10 @@ def preflight(
     if settings.evaluation_kwargs != settings.training_kwargs:
         measured = settings.evaluation_kwargs
         other = Player(model, tokenizer, settings.env_id, measured, engine=player.engine)
-        others = itertools.cycle(playable_tasks(other.env.tasks, _ENOUGH, settings.seed).ids)
-        held_out = [Rollout(next(others), 0, f"held-out-{n}") for n in range(_ENOUGH)]
+        others = itertools.cycle(playable_tasks(other.env.tasks, len(rollouts), settings.seed).ids)
+        held_out = [Rollout(next(others), 0, f"held-out-{n}") for n in range(len(rollouts))]
         other.play(held_out, max_tokens=length, temperature=settings.temperature)
-        right = sum(each.episode.correct for each in held_out if each.episode) / _ENOUGH
+        right = sum(each.episode.correct for each in held_out if each.episode) / len(held_out)
     player.engine.release()
     with torch.random.fork_rng():
         update_seconds = _update_seconds(settings, model, rollouts, batch)
@@ -422,7 +422,6 @@ def _judged(
     texts = {
         **figures,
         "size": size,
-        "enough": _ENOUGH,
         "scored": scored,
         "example": example,
         "length": settings.max_completion_length,
@@ -486,9 +485,10 @@ def _judged(
         ),
         (
             "held_out",
-            f.held_out_accuracy == 0 < f.accuracy,
+            f.held_out_accuracy == 0 < f.accuracy
+            or (is_small and f.held_out_accuracy < f.accuracy / 2),
             f.held_out_accuracy < f.accuracy / 2,
-            "{held_out_accuracy:.1%} of {enough} rollouts of held-out tasks are right, and"
+            "{held_out_accuracy:.1%} of the rollouts of held-out tasks are right, and"
             " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",
             general,
         ),

@@ -235,7 +235,7 @@ def test_a_model_that_is_never_right_is_refused_with_the_bound_on_its_success(
 
 
 def test_a_model_that_knows_its_training_tasks_by_heart_is_refused(
-    played: Callable[..., Report],
+    played: Callable[..., Report], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart = {"eval_env_kwargs": {"step_limit": 5}}
 
@@ -248,10 +248,11 @@ def test_a_model_that_knows_its_training_tasks_by_heart_is_refused(
 
     none, few = played(by_heart, **apart), played(partly, **apart)
 
-    assert levels(none) == {"held_out": "no-go"}
-    assert "0.0% of 64 rollouts of held-out tasks are right" in words(none, "held_out")
-    assert levels(few) == {"held_out": "warn"}
+    assert levels(none) == levels(few) == {"held_out": "no-go"}
+    assert "0.0% of the rollouts of held-out tasks are right" in words(none, "held_out")
     assert levels(played(by_heart)) == {}  # nothing is held out
+    monkeypatch.setattr(module, "_SMALL", 0)  # as for a pretrained model, which knows more
+    assert levels(played(partly, **apart)) == {"held_out": "warn"}
 
 
 @pytest.mark.parametrize(
