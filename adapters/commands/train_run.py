@@ -227,7 +227,7 @@ def new_run(
         **settings.model_dump(include=ABOUT),
         "model_title": model_title(settings),
         "dataset": settings.env_kwargs.get("dataset"),
-        "settings": settings.model_dump(mode="json"),
+        "settings": settings.model_dump(),
         "guards": settings.guards.model_dump(mode="json"),
         "reproducibility": reproducibility(settings, use_threads(settings)),
     }
@@ -320,9 +320,10 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
             files = (METRICS, ROLLOUTS, REPORT, run.checkpoints.name)
             if is_new and not any((run.path / name).exists() for name in files):
                 at_the_end.pop_all()
-                shutil.rmtree(run.path)
-                with suppress(OSError):  # it has other runs
-                    RUNS.rmdir()
+                shutil.rmtree(run.path, ignore_errors=True)
+                if run.path.parent == RUNS:
+                    with suppress(OSError):  # it has other runs
+                        RUNS.rmdir()
                 say("Nothing was trained, and the run folder was removed.", err=True)
             raise
 

@@ -221,7 +221,8 @@ def preflight(
         others = itertools.cycle(playable_tasks(other.env.tasks, _ENOUGH, settings.seed).ids)
         held_out = [Rollout(next(others), 0, f"held-out-{n}") for n in range(_ENOUGH)]
         other.play(held_out, max_tokens=length, temperature=settings.temperature)
-        right = sum(each.episode.correct for each in held_out if each.episode) / _ENOUGH
+        known = [e.correct for e in (r.episode for r in held_out) if e is not None and e.scored]
+        right = sum(known) / len(known) if known else math.nan
     player.engine.release()
     with torch.random.fork_rng():
         update_seconds = _update_seconds(settings, model, rollouts, batch)
@@ -486,7 +487,7 @@ def _judged(
         ),
         (
             "held_out",
-            f.held_out_accuracy == 0 < f.accuracy,
+            f.held_out_accuracy == 0 and f.accuracy > wilson_interval(0, _ENOUGH)[1],
             f.held_out_accuracy < f.accuracy / 2,
             "{held_out_accuracy:.1%} of {enough} rollouts of held-out tasks are right, and"
             " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",
