@@ -64,7 +64,7 @@ from toolgym.report.page import FILE
 from toolgym.report.tables import results as report_rows
 from toolgym.report.view import views
 from toolgym.runs.dashboards import reported
-from toolgym.runs.run import METRICS, ROLLOUTS, Run
+from toolgym.runs.run import METRICS, ROLLOUTS, SUMMARY, Run
 
 RUNS: Final = Path("runs")
 FINAL: Final = "final"
@@ -102,7 +102,16 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
         "status": "interrupted",
     }
     summary.pop("diagnosis", None)
-    began -= summary["seconds"]
+    try:
+        began -= summary["seconds"]
+        is_same = [each["name"] for each in summary["evaluations"]] == [e.name for e in planned]
+    except (KeyError, TypeError):
+        is_same = False
+    if not is_same:
+        raise ConfigurationError(
+            f"{run.path / SUMMARY} is damaged, or the data set has changed: put them back, or"
+            " remove the file, and all evaluations are made again."
+        )
 
     def note(**figures: Any) -> None:
         """Write figures into the summary."""

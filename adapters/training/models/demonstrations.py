@@ -81,7 +81,7 @@ class RecoveringExpert(ExpertPolicy):
         action = next(plan, None)
         while action is not None:
             call = _as_call(action)
-            # A mistake takes up to three steps, with the call that mends it and the call that is due.
+            # A mistake takes up to three steps, with the calls that mend it and that are due.
             has_room = env.episode.steps_left - 3 >= env.step_limit // 2
             is_last = env.tools[call.name].terminal
             if not is_last and has_room and draw.random() < self._recoveries:
