@@ -214,8 +214,9 @@ def wrong_call(
     ]
     if early and not call.arguments:
         return WrongCall(draw.choice(early), {}), None
-    unknown = [name for name in _UNKNOWN_TOOLS if name not in env.tools]
-    return WrongCall(draw.choice(unknown or ["_".join(env.tools)]), call.arguments), None
+    taken = {name for spec in env.tools.values() for name in (spec.name, *spec.aliases)}
+    unknown = [name for name in _UNKNOWN_TOOLS if name not in taken] or ["_".join(env.tools)]
+    return WrongCall(draw.choice(unknown), call.arguments), None
 
 
 def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
