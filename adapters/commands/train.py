@@ -412,8 +412,8 @@ def read_config(file: Path) -> dict[str, Any]:
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            if twice := [key for key, count in Counter(keys).items() if count > 1]:
-                raise ValueError(f"it holds {twice[0]} twice")
+            if twice := Counter(keys) - Counter({*keys}):
+                raise ValueError(f"it holds {min(twice)} twice")
             return super().construct_mapping(node, deep)
 
     try:
@@ -438,7 +438,8 @@ def show_settings(
 
     values = settings.model_dump()
     sources = dict.fromkeys(values, "default")
-    for title, names in reversed(defaults_for(settings.env_id, _given(settings, given))):
+    named = {name: values[name] for name in {*given, "env_kwargs"}}
+    for title, names in reversed(defaults_for(settings.env_id, named)):
         sources |= dict.fromkeys(names, title)
     sources |= given
     if as_json:
@@ -449,10 +450,6 @@ def show_settings(
         text = value if isinstance(value, str) else json.dumps(value)
         table.add_row(name, text, sources[name])
     print_table(table)
-
-
-def _given(settings: TrainSettings, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in {*names, "env_kwargs"}}
 
 
 def check_early(

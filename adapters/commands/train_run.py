@@ -102,15 +102,11 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
         "status": "interrupted",
     }
     summary.pop("diagnosis", None)
-    try:
-        began -= summary["seconds"]
-        is_same = [each["name"] for each in summary["evaluations"]] == [e.name for e in planned]
-    except (KeyError, TypeError):
-        is_same = False
-    if not is_same:
+    began -= summary["seconds"]
+    if [each["name"] for each in summary["evaluations"]] != [each.name for each in planned]:
         raise ConfigurationError(
-            f"{run.path / SUMMARY} is damaged, or the data set has changed: put them back, or"
-            " remove the file, and all evaluations are made again."
+            f"{run.path / SUMMARY} has other evaluations, since the data set has changed: put the"
+            " data back, or remove the file, and all evaluations are made again."
         )
 
     def note(**figures: Any) -> None:

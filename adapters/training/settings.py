@@ -34,7 +34,6 @@ from toolgym.errors import ConfigurationError
 from toolgym.unseen import PARTS, TASKS
 
 TINY: Final = "tiny"
-MOST: Final = 10**6
 Settings = TypeVar("Settings", bound=BaseModel)
 Separation = Literal["evaluation without training", "training without evaluation", "divided"]
 
@@ -57,13 +56,13 @@ class GrpoSettings(BaseModel):
         protected_namespaces=(),
     )
 
-    steps: int = Field(60, ge=0, le=MOST)
+    steps: int = Field(60, ge=0, le=10**6)
     """Optimizer steps of GRPO, including those whose update is skipped. 0 trains on demonstrations
     only."""
     group_size: int = Field(8, ge=1)
     """Rollouts per task, which are compared with each other. In small groups all rollouts often
     have the same outcome, which gives no learning signal."""
-    prompts: int = Field(4, ge=1, le=MOST)
+    prompts: int = Field(4, ge=1)
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
     """Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a step plays
@@ -302,10 +301,9 @@ class TrainSettings(GrpoSettings):
             ("checkpoint=best", self.checkpoint == "best"),
         ):
             yield is_set and not self.eval_every, f"{name} needs evaluations: set eval_every"
-        for name in self.env_kwargs.keys() & {"split", "env_id"}:
-            yield True, f"{name} is a setting of its own, and no argument of env_kwargs"
-        for name in self.eval_env_kwargs.keys() & {"split", "task_part", "env_id"}:
-            yield True, f"{name} of evaluations is set by eval_split, not by eval_env_kwargs"
+        for name in ("split", "task_part", "env_id"):
+            is_set = name in self.env_kwargs or name in self.eval_env_kwargs
+            yield is_set, f"{name} is no argument of environments here: set split and eval_split"
 
     @property
     def needs_float32(self) -> str:
@@ -437,7 +435,7 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
     Raises:
         ConfigurationError: A value is unknown or out of range; the message names its option.
     """
-    for name, kind in {"steps": int, "lora": bool, "sft_lora": bool}.items():
+    for name, kind in {"steps": int, "lora": bool}.items():
         with suppress(KeyError, ValidationError):  # refused below
             given[name] = TypeAdapter[Any](kind).validate_python(given[name])
     values = dict(given)

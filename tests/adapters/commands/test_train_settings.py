@@ -112,7 +112,7 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
         ({"model": 7}, "--model: Input should be a valid string"),
         ({"lora": "perhaps"}, "--lora: Input should be a valid boolean"),
         ({"env_kwargs": "[" * 3000}, "--env-kwargs: Input should be a valid dictionary"),
-        ({"env_kwargs": {"split": "dev"}}, "split is a setting of its own"),
+        ({"env_kwargs": {"split": "dev"}}, "set split and eval_split"),
         ({"steps": 10**400}, "--steps: Input should be less than"),
         ({"seed": 2**32}, "--seed: Input should be less than"),
         ({"guards": {"idle_stebs": 3}}, "--guards.idle_stebs: Extra inputs"),
@@ -128,7 +128,7 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
         ({"patience": 2, "steps": 4}, "patience needs evaluations: set eval_every"),
         ({"checkpoint": "best", "steps": 4}, "checkpoint=best needs evaluations"),
         ({"steps": 0, "eval_every": 2}, "eval_every needs steps of GRPO"),
-        ({"eval_env_kwargs": {"split": "dev"}}, "split of evaluations is set by eval_split"),
+        ({"eval_env_kwargs": {"split": "dev"}}, "set split and eval_split"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused_with_what_to_do(
