@@ -17,6 +17,7 @@ import importlib.util
 import inspect
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, get_args, get_origin
@@ -355,8 +356,12 @@ def settings_from(
     for source, layer in layers:
         for name, value in layer.items():
             if name in ENV_OPTIONS:
+                if name in layer.get("env_kwargs", ()):
+                    raise ConfigurationError(f"{name} is given twice, by --set too: leave one out.")
                 values["env_kwargs"] = {**values["env_kwargs"], name: value}
-            elif name in MAPPINGS and isinstance(value, Mapping):
+            elif name in MAPPINGS:
+                if not isinstance(value, Mapping):
+                    raise ConfigurationError(f"{name} must be a mapping, as in {name}: {{a: 1}}")
                 values[name] = {**values[name], **value}
             else:
                 values[name] = value
@@ -368,7 +373,7 @@ def settings_from(
     sources.pop("env_id")
     _add_places(env_id, values)
     settings = resolve(env_id, **values)
-    if values.get("split") is None:
+    if not settings.split or "split" not in values:
         settings = settings.model_copy(update={"split": None, "eval_split": None})
     return settings, sources
 
@@ -377,8 +382,6 @@ def _add_places(env_id: str, values: dict[str, Any]) -> None:
     """Add the default data set and split, if the environment takes them."""
     accepted, open_ended = parameters_of(env_id)
     env_kwargs = values["env_kwargs"]
-    if not isinstance(env_kwargs, dict):
-        return  # refused by the settings
     if "dataset" in accepted:
         model = values.get("model")
         env_kwargs.setdefault("dataset", default_data_set(env_id, model))
@@ -400,17 +403,22 @@ def read_config(file: Path) -> dict[str, Any]:
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """Refuses a mapping that holds a key twice."""
+        """Refuses a mapping that holds a key twice, and aliases, which may stand for gigabytes."""
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.AliasEvent):
+                raise ValueError("it holds an alias")
+            return super().compose_node(parent, index)
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-            if twice := {key for key in keys if keys.count(key) > 1}:
+            if twice := Counter(keys) - Counter({*keys}):
                 raise ValueError(f"it holds {min(twice)} twice")
             return super().construct_mapping(node, deep)
 
     try:
         values = yaml.load(file.read_text(encoding="utf-8"), UniqueKeys)
-        json.dumps(values)  # neither dates nor aliases of what is around them
+        json.dumps(values)  # no dates
     except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as problem:
         raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
@@ -430,7 +438,8 @@ def show_settings(
 
     values = settings.model_dump()
     sources = dict.fromkeys(values, "default")
-    for title, names in reversed(defaults_for(settings.env_id, _given(settings, given))):
+    named = {name: values[name] for name in {*given, "env_kwargs"}}
+    for title, names in reversed(defaults_for(settings.env_id, named)):
         sources |= dict.fromkeys(names, title)
     sources |= given
     if as_json:
@@ -441,10 +450,6 @@ def show_settings(
         text = value if isinstance(value, str) else json.dumps(value)
         table.add_row(name, text, sources[name])
     print_table(table)
-
-
-def _given(settings: TrainSettings, names: Iterable[str]) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in {*names, "env_kwargs"}}
 
 
 def check_early(
@@ -509,7 +514,7 @@ def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
     from toolgym import registration
 
     try:
-        registration.make(env_id, **env_kwargs, split="train")
+        registration.make(env_id, **{**env_kwargs, "split": "train"})
     except ConfigurationError:
         return False
     return True

@@ -64,7 +64,7 @@ from toolgym.report.page import FILE
 from toolgym.report.tables import results as report_rows
 from toolgym.report.view import views
 from toolgym.runs.dashboards import reported
-from toolgym.runs.run import METRICS, ROLLOUTS, Run
+from toolgym.runs.run import METRICS, ROLLOUTS, SUMMARY, Run
 
 RUNS: Final = Path("runs")
 FINAL: Final = "final"
@@ -103,6 +103,11 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
     }
     summary.pop("diagnosis", None)
     began -= summary["seconds"]
+    if [each["name"] for each in summary["evaluations"]] != [each.name for each in planned]:
+        raise ConfigurationError(
+            f"{run.path / SUMMARY} has other evaluations, since the data set has changed: put the"
+            " data back, or remove the file, and all evaluations are made again."
+        )
 
     def note(**figures: Any) -> None:
         """Write figures into the summary."""
@@ -227,7 +232,7 @@ def new_run(
         **settings.model_dump(include=ABOUT),
         "model_title": model_title(settings),
         "dataset": settings.env_kwargs.get("dataset"),
-        "settings": settings.model_dump(mode="json"),
+        "settings": settings.model_dump(),
         "guards": settings.guards.model_dump(mode="json"),
         "reproducibility": reproducibility(settings, use_threads(settings)),
     }
@@ -320,9 +325,10 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
             files = (METRICS, ROLLOUTS, REPORT, run.checkpoints.name)
             if is_new and not any((run.path / name).exists() for name in files):
                 at_the_end.pop_all()
-                shutil.rmtree(run.path)
-                with suppress(OSError):  # it has other runs
-                    RUNS.rmdir()
+                shutil.rmtree(run.path, ignore_errors=True)
+                if run.path.parent == RUNS:
+                    with suppress(OSError):  # it has other runs
+                        RUNS.rmdir()
                 say("Nothing was trained, and the run folder was removed.", err=True)
             raise
 

@@ -98,20 +98,19 @@ class Checkpoints:
         try:
             state: dict[str, Any] = json.loads((path / _STATE).read_text())
             tensors = load_file(path / _TENSORS)
+            if isinstance(model, Adapter):
+                model.load(path)
+            else:
+                read_weights(model, path)
         except (OSError, ValueError, SafetensorError) as problem:
             raise ConfigurationError(
                 f"{path} cannot be read ({problem}): remove it to go on from an older checkpoint."
             ) from problem
-        if isinstance(model, Adapter):
-            model.load(path)
-        else:
-            try:
-                read_weights(model, path)
-            except RuntimeError as problem:
-                raise ConfigurationError(
-                    f"{path} holds another model than the one that is trained: pass the model of"
-                    " the checkpoint, or train into another folder."
-                ) from problem
+        except RuntimeError as problem:
+            raise ConfigurationError(
+                f"{path} holds another model than the one that is trained: pass the model of the"
+                " checkpoint, or train into another folder."
+            ) from problem
         return tensors, state
 
     def _path(self, step: int) -> Path:

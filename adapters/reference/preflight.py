@@ -221,7 +221,8 @@ def preflight(
         others = itertools.cycle(playable_tasks(other.env.tasks, len(rollouts), settings.seed).ids)
         held_out = [Rollout(next(others), 0, f"held-out-{n}") for n in range(len(rollouts))]
         other.play(held_out, max_tokens=length, temperature=settings.temperature)
-        right = sum(each.episode.correct for each in held_out if each.episode) / len(held_out)
+        known = [e.correct for e in (r.episode for r in held_out) if e is not None and e.scored]
+        right = sum(known) / len(known) if known else math.nan
     player.engine.release()
     with torch.random.fork_rng():
         update_seconds = _update_seconds(settings, model, rollouts, batch)
@@ -397,6 +398,7 @@ def _judged(
     """
     f, size = SimpleNamespace(**figures), settings.group_size
     scored = int(f.rollouts - f.faults)
+    bound = wilson_interval(0, scored)[1]
     imitate = "Train longer on demonstrations (--demonstrations, --sft-steps)."
     calls = imitate
     if settings.env_kwargs.get("parsing") == "strict":
@@ -425,7 +427,7 @@ def _judged(
         "scored": scored,
         "example": example,
         "length": settings.max_completion_length,
-        "bound": wilson_interval(0, scored)[1],
+        "bound": bound,
         **{
             kind: ", ".join(f"{count} {code}" for code, count in figures[kind].items())
             for kind in ("errors", "repairs")
@@ -485,8 +487,7 @@ def _judged(
         ),
         (
             "held_out",
-            f.held_out_accuracy == 0 < f.accuracy
-            or (is_small and f.held_out_accuracy < f.accuracy / 2),
+            (f.held_out_accuracy == 0 or is_small) and bound < f.accuracy > 2 * f.held_out_accuracy,
             f.held_out_accuracy < f.accuracy / 2,
             "{held_out_accuracy:.1%} of the rollouts of held-out tasks are right, and"
             " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",

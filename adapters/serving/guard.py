@@ -3,7 +3,7 @@
 * **Hosts.** `Host` must name the server, and `Origin`, which browsers send, must be the same: a web
   page of another site cannot reach the server, not even by a name that it points at 127.0.0.1.
 * **Sizes.** A body, or a message of a WebSocket, has at most 1 MB.
-* **Times.** A body arrives within `PATIENCE` seconds.
+* **Times.** The first head of a connection, and each body, arrive within `PATIENCE` seconds.
 * **Connections.** There are at most `MOST_CONNECTIONS`.
 """
 
@@ -21,6 +21,7 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from toolgym.errors import ConfigurationError
 
@@ -60,6 +61,18 @@ class RequestChecks:
         await self.app(scope, receive_in_time, send)
 
 
+class PatientProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]
+    """HTTP of uvicorn, which by itself keeps a connection forever until a request begins."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for a request."""
+        super().connection_made(transport)
+        self.loop.call_later(
+            PATIENCE,
+            lambda: self.cycle is None and self in self.connections and transport.abort(),
+        )
+
+
 def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
     """Return the application behind the checks.
 
@@ -90,7 +103,7 @@ def serve(app: Any, listening: socket.socket) -> None:
     """Serve an application until the process is told to end."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=PatientProtocol,
         ws="auto",  # none where websockets is not installed
         ws_max_size=LONGEST_BODY,
         ws_per_message_deflate=False,

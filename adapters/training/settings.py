@@ -13,14 +13,15 @@ found by trial, for runs of minutes on two CPU cores.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final, Literal, Self, TypeVar
 
 from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    TypeAdapter,
     ValidationError,
     field_validator,
     model_validator,
@@ -55,7 +56,7 @@ class GrpoSettings(BaseModel):
         protected_namespaces=(),
     )
 
-    steps: int = Field(60, ge=0)
+    steps: int = Field(60, ge=0, le=10**6)
     """Optimizer steps of GRPO, including those whose update is skipped. 0 trains on demonstrations
     only."""
     group_size: int = Field(8, ge=1)
@@ -143,7 +144,7 @@ class GrpoSettings(BaseModel):
     control: Literal["shuffled-rewards"] | None = None
     """Control run: `shuffled-rewards` shuffles rewards among rollouts. Nothing can be learned from
     them, so an improvement has another cause."""
-    seed: int = Field(0, ge=0)
+    seed: int = Field(0, ge=0, lt=2**32)
     """Random seed of the run."""
 
     @model_validator(mode="before")
@@ -300,8 +301,9 @@ class TrainSettings(GrpoSettings):
             ("checkpoint=best", self.checkpoint == "best"),
         ):
             yield is_set and not self.eval_every, f"{name} needs evaluations: set eval_every"
-        for name in self.eval_env_kwargs.keys() & {"split", "task_part"}:
-            yield True, f"{name} of evaluations is set by eval_split, not by eval_env_kwargs"
+        for name in ("split", "task_part", "env_id"):
+            is_set = name in self.env_kwargs or name in self.eval_env_kwargs
+            yield is_set, f"{name} is no argument of environments here: set split and eval_split"
 
     @property
     def needs_float32(self) -> str:
@@ -433,6 +435,9 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
     Raises:
         ConfigurationError: A value is unknown or out of range; the message names its option.
     """
+    for name, kind in {"steps": int, "lora": bool}.items():
+        with suppress(KeyError, ValidationError):  # refused below
+            given[name] = TypeAdapter[Any](kind).validate_python(given[name])
     values = dict(given)
     for _, defaults in defaults_for(env_id, given):
         values = {**defaults, **values}
@@ -466,7 +471,7 @@ def defaults_for(env_id: str, given: Mapping[str, Any]) -> list[tuple[str, dict[
         sets.insert(0, ("default of adapters", rates))
     steps = given.get("steps", values["steps"])
     if isinstance(steps, int) and steps >= 2 * _MIN_EVAL_EVERY:
-        every = max(_MIN_EVAL_EVERY, math.ceil(steps / _EVALUATIONS))
+        every = max(_MIN_EVAL_EVERY, -(-steps // _EVALUATIONS))
         sets.append(("default for this number of steps", {"eval_every": every}))
     return sets
 

@@ -81,7 +81,8 @@ class RecoveringExpert(ExpertPolicy):
         action = next(plan, None)
         while action is not None:
             call = _as_call(action)
-            has_room = env.episode.steps_left > env.step_limit // 2
+            # A mistake takes up to three steps, with the calls that mend it and that are due.
+            has_room = env.episode.steps_left - 3 >= env.step_limit // 2
             is_last = env.tools[call.name].terminal
             if not is_last and has_room and draw.random() < self._recoveries:
                 wrong, right = wrong_call(call, env, self._names, draw)
@@ -205,10 +206,16 @@ def wrong_call(
                 changed = _WORD.sub(lambda word: turned[word[0]], text)  # noqa: B023
         if changed != text:
             return WrongCall(call.name, {**call.arguments, key: changed}), right
-    early = [name for name in env.tools if env.example_call(name).get("name", name) != name]
+    early = [
+        name
+        for name, spec in env.tools.items()
+        if (spec.required or not spec.terminal)  # does not end the episode
+        and env.example_call(name).get("name", name) != name
+    ]
     if early and not call.arguments:
         return WrongCall(draw.choice(early), {}), None
-    unknown = [name for name in _UNKNOWN_TOOLS if name not in env.tools]
+    taken = {name for spec in env.tools.values() for name in (spec.name, *spec.aliases)}
+    unknown = [name for name in _UNKNOWN_TOOLS if name not in taken] or ["_".join(env.tools)]
     return WrongCall(draw.choice(unknown), call.arguments), None
 
 

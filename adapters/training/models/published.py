@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import io
+import os
 import re
 import subprocess
 import sys
@@ -122,8 +123,12 @@ def check_model(path_or_hub_id: str) -> None:
             downloaded; the message names the models in a folder that is not one itself.
     """
     place = Path(place_of(path_or_hub_id)).expanduser()
-    if not place.is_dir():
-        if place.exists() or path_or_hub_id[:1] in "./~" or not _HUB_ID.fullmatch(path_or_hub_id):
+    if not os.path.isdir(place):
+        if (
+            os.path.exists(place)
+            or path_or_hub_id[:1] in "./~"
+            or not _HUB_ID.fullmatch(path_or_hub_id)
+        ):
             raise ConfigurationError(
                 f"There is no model folder {path_or_hub_id}; name one that has a config.json, such"
                 " as runs/NAME/checkpoints/final, a model of the hub such as Qwen/Qwen3-0.6B, or"

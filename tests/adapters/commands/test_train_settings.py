@@ -112,6 +112,9 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
         ({"model": 7}, "--model: Input should be a valid string"),
         ({"lora": "perhaps"}, "--lora: Input should be a valid boolean"),
         ({"env_kwargs": "[" * 3000}, "--env-kwargs: Input should be a valid dictionary"),
+        ({"env_kwargs": {"split": "dev"}}, "set split and eval_split"),
+        ({"steps": 10**400}, "--steps: Input should be less than"),
+        ({"seed": 2**32}, "--seed: Input should be less than"),
         ({"guards": {"idle_stebs": 3}}, "--guards.idle_stebs: Extra inputs"),
         ({"control": "nothing"}, "--control: Input should be 'shuffled-rewards'"),
         ({"group_size": 1}, "group_size=1 leaves no other rollout"),
@@ -125,7 +128,7 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
         ({"patience": 2, "steps": 4}, "patience needs evaluations: set eval_every"),
         ({"checkpoint": "best", "steps": 4}, "checkpoint=best needs evaluations"),
         ({"steps": 0, "eval_every": 2}, "eval_every needs steps of GRPO"),
-        ({"eval_env_kwargs": {"split": "dev"}}, "split of evaluations is set by eval_split"),
+        ({"eval_env_kwargs": {"split": "dev"}}, "set split and eval_split"),
     ],
 )
 def test_settings_that_cannot_be_meant_are_refused_with_what_to_do(
@@ -143,6 +146,7 @@ def test_settings_that_cannot_be_meant_are_refused_with_what_to_do(
         ("a: 2024-01-01", "cannot be read"),
         ("[" * 3000, "cannot be read"),
         ("a: &a [*a]", "cannot be read"),
+        ("a: &a [x]\nb: *a", "it holds an alias"),
         ("steps: 3\nsteps: 4", "holds steps twice"),
         ("5: 4", "one setting a line"),
     ],
@@ -154,6 +158,31 @@ def test_a_file_that_holds_no_settings_is_refused(text: str, words: str, tmp_pat
         read_config(file)
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_config(tmp_path / "nowhere.yaml")
+
+
+def test_numbers_and_choices_in_quotes_have_the_defaults_of_those_without() -> None:
+    assert resolve(EXPLORE, steps="20", lora="true") == resolve(EXPLORE, steps=20, lora=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"env_kwargs": '{"dataset": "tiny"}'}, "env_kwargs must be a mapping"),
+        ({"dataset": "tiny", "env_kwargs": {"dataset": "bundled"}}, "dataset is given twice"),
+    ],
+)
+def test_arguments_of_the_environment_are_one_mapping_without_contradictions(
+    values: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=words):
+        settings_from([("train()", {"env_id": EXPLORE, **values})])
+
+
+def test_a_split_of_null_means_the_same_as_a_text_and_from_python() -> None:
+    made = [
+        settings_from([("", {"env_id": EXPLORE, "split": split})])[0] for split in (None, "null")
+    ]
+    assert made[0] == made[1]
 
 
 def test_the_recipe_is_a_file_of_settings() -> None:

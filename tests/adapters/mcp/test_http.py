@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import socket
 import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,17 @@ def chunked(server: HttpServer, path: str, size: int) -> int:
         return 413  # it answered and closed before all was sent
     finally:
         connection.close()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("sent", [b"", b"POST /epi"])
+def test_a_connection_on_which_no_request_arrives_is_closed(
+    server: HttpServer, sent: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as silent:
+        silent.sendall(sent)
+        with suppress(ConnectionResetError):
+            assert silent.recv(1) == b""
 
 
 @pytest.mark.integration

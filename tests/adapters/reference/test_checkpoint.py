@@ -70,6 +70,7 @@ def test_a_checkpoint_of_another_model_or_a_damaged_one_is_refused(
 
     with pytest.raises(ConfigurationError, match="another model than the one that is trained"):
         checkpoints.load(3, random_model(hidden_size=64))
-    (tmp_path / "checkpoint-3" / "optimizer.safetensors").write_bytes(b"half")
-    with pytest.raises(ConfigurationError, match="remove it to go on from an older checkpoint"):
-        checkpoints.load(3, random_model())
+    for file in ("model.safetensors", "optimizer.safetensors"):
+        (tmp_path / "checkpoint-3" / file).write_bytes(b"half")
+        with pytest.raises(ConfigurationError, match="remove it to go on from an older checkpoint"):
+            checkpoints.load(3, random_model())

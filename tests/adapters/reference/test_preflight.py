@@ -246,11 +246,15 @@ def test_a_model_that_knows_its_training_tasks_by_heart_is_refused(
         is_known = number % 2 if number >= 0 else task == "note-0"
         return right(task) if is_known else wrong(task)
 
+    def now_and_then(task: str, number: int) -> list[str]:
+        return right(task) if number == 1 and task in ("note-0", "note-1") else wrong(task)
+
     none, few = played(by_heart, **apart), played(partly, **apart)
 
     assert levels(none) == levels(few) == {"held_out": "no-go"}
     assert "0.0% of the rollouts of held-out tasks are right" in words(none, "held_out")
     assert levels(played(by_heart)) == {}  # nothing is held out
+    assert levels(played(now_and_then, **apart))["held_out"] == "warn"  # none of 64 by chance
     monkeypatch.setattr(module, "_SMALL", 0)  # as for a pretrained model, which knows more
     assert levels(played(partly, **apart)) == {"held_out": "warn"}
 

@@ -334,6 +334,8 @@ BAD = {
     "hello": "does not show the messages of a chat",
     "{{ raise_exception('no') }}": "refuses a question and an answer: no",
     "{{ messages[7].content + 1 }}": "refuses a question and an answer",
+    "{{ 'a'.index('b') }}": "refuses a question and an answer",
+    "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}": "maximum recursion depth",
 }
 
 

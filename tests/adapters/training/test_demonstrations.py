@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import random
 from collections import Counter
 from collections.abc import Generator
 from typing import Any
@@ -14,8 +15,10 @@ from adapters.training.models.demonstrations import (
     LAST_WORD,
     demonstrate,
     without_conditions,
+    wrong_call,
 )
-from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, tool
+from toolgym import ConfigurationError, Task, TaskSet, ToolEnv, registration, tool
+from toolgym.calls import ToolCall
 from toolgym.messages import Message
 
 EXPLORE = "sqlgym/Explore-v0"
@@ -49,7 +52,24 @@ class SilentEnv(NoExpertEnv):
         return "nothing"
 
 
-for name, cls in (("NoExpert", NoExpertEnv), ("Silent", SilentEnv)):
+class SearchEnv(NoExpertEnv):
+    """An environment with the usual names of tools, and terminal ones without arguments."""
+
+    @tool
+    def search(self) -> str:
+        """Search."""
+        return "nothing"
+
+    @tool(terminal=True, aliases=("lookup", "inspect", "execute"))
+    def end(self) -> str:
+        """End."""
+        return self.submit(True)
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        return {"name": "search", "arguments": {}}
+
+
+for name, cls in (("NoExpert", NoExpertEnv), ("Silent", SilentEnv), ("Search", SearchEnv)):
     if f"demonstration-tests/{name}-v0" not in gym.registry:
         gym.register(id=f"demonstration-tests/{name}-v0", entry_point=cls)
 
@@ -133,6 +153,22 @@ def test_a_wrong_name_in_a_query_is_mended_by_the_table_that_has_the_right_one()
                 assert look[1]["table_name"] in query[1]["sql"]
                 mended += 1
     assert mended > 5
+
+
+@pytest.mark.parametrize("step_limit", [2, 3, 5])
+def test_mistakes_leave_the_expert_enough_steps_for_its_answer(step_limit: int) -> None:
+    for transcript in demonstrate(
+        EXPLORE, 8, demonstrator="expert", recoveries=1.0, step_limit=step_limit, **TINY
+    ):
+        assert calls_in(transcript)[-1][0] == "answer"
+
+
+def test_a_wrong_call_is_found_whatever_the_tools_are_called_and_ends_no_episode() -> None:
+    env = registration.make("demonstration-tests/Search-v0")
+    for seed in range(20):
+        env.reset()
+        wrong, _ = wrong_call(ToolCall("search", {}), env, [], random.Random(seed))
+        assert env.step(wrong)[0].startswith("error[unknown_tool")
 
 
 def test_a_wrong_workflow_is_mended_by_the_call_that_the_error_offers() -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import TemplateError, TemplateSyntaxError
+from jinja2 import TemplateSyntaxError
 
 from toolgym.errors import ConfigurationError
 
@@ -85,7 +85,7 @@ class ChatTemplate:
                 f"the chat template {self.name} is no Jinja template: line {problem.lineno}:"
                 f" {problem.message}"
             ) from problem
-        except (TemplateError, ArithmeticError, AttributeError, LookupError, TypeError) as problem:
+        except Exception as problem:  # an expression of a template can raise anything
             raise ConfigurationError(
                 f"the chat template {self.name} refuses a question and an answer: {problem}."
             ) from problem
