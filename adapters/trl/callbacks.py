@@ -388,7 +388,7 @@ class FaultStop(TrainerCallback):
 
     def __init__(self, environment: type[RolloutEnvironment], limit: float = 0.2) -> None:
         self._tally, self._share = environment._tally, limit
-        self._seen = (self._tally.rollouts, self._tally.faults)
+        self._seen = (self._tally.rollouts, len(self._tally.faults))
         self._limit: FaultLimit | None = None
 
     def on_train_begin(
@@ -405,8 +405,9 @@ class FaultStop(TrainerCallback):
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """
-        now = (self._tally.rollouts, self._tally.faults)
+        faults = self._tally.faults
+        now = (self._tally.rollouts, len(faults))
         played, failed = now[0] - self._seen[0], now[1] - self._seen[1]
         self._seen = now
         if self._limit is not None:
-            self._limit.note(state.global_step, played, failed, self._tally.latest)
+            self._limit.note(state.global_step, played, failed, faults[-1] if faults else "")
