@@ -16,8 +16,10 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import BaseModel
 
 from adapters.training.guards.config import Action, GuardConfig, GuardName
 from toolgym.runs.metrics import broken, finite
@@ -57,8 +59,7 @@ class Finding(NamedTuple):
     since: int = 0
 
 
-@dataclass
-class Track:
+class Track(BaseModel):
     """The history of one metric, in at most 150 numbers.
 
     Attributes:
@@ -69,10 +70,10 @@ class Track:
         squares: Squared differences of successive values.
     """
 
-    first: list[float] = field(default_factory=list)
-    recent: list[tuple[int, float, float]] = field(default_factory=list)
-    best: list[float] = field(default_factory=list)
-    squares: list[float] = field(default_factory=list)
+    first: list[float] = []
+    recent: list[tuple[int, float, float]] = []
+    best: list[float] = []
+    squares: list[float] = []
 
     def add(self, step: int, value: float, size: float) -> None:
         """Add the value of a step."""
@@ -108,7 +109,7 @@ class Track:
         return statistics.median(self.first) if len(self.first) == FIRST else None
 
 
-class RunHistory:
+class RunHistory(BaseModel):
     """The metrics of a run up to a step.
 
     Attributes:
@@ -118,10 +119,10 @@ class RunHistory:
         idle_rollouts: Number of rollouts in these steps.
     """
 
-    def __init__(self) -> None:
-        self.tracks = {key: Track() for key in TRACKED}
-        self.nonfinite: list[str] = []
-        self.idle, self.idle_rollouts = 0, 0.0
+    tracks: dict[str, Track] = {key: Track() for key in TRACKED}
+    nonfinite: list[str] = []
+    idle: int = 0
+    idle_rollouts: float = 0.0
 
     def add(self, step: int, metrics: Mapping[str, Any]) -> Numbers:
         """Add the metrics of a step, and return the finite ones."""
@@ -146,19 +147,6 @@ class RunHistory:
             self.tracks[key].recent = []
             if size == "rollouts":
                 self.tracks[key] = Track()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, in JSON types."""
-        tracks = {key: asdict(track) for key, track in self.tracks.items()}
-        return {"tracks": tracks, "idle": [self.idle, self.idle_rollouts]}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state from `state_dict`."""
-        for key, saved in state["tracks"].items():
-            recent = [(step, value, size) for step, value, size in saved["recent"]]
-            lists = {name: list(saved[name]) for name in ("first", "best", "squares")}
-            self.tracks[key] = Track(recent=recent, **lists)
-        self.idle, self.idle_rollouts = state["idle"]
 
 
 def has_rollouts(now: Numbers) -> bool:
