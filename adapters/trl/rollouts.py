@@ -24,9 +24,9 @@ from adapters.reference.play import Player, Rollout, is_in_loss, outcomes, shuff
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.memory_needs import Load, bytes_of_update
 from adapters.trl.config import check_sampling, split_groups
-from adapters.trl.datasets import task_prompts
 from adapters.trl.loss_check import LossCheck
 from adapters.trl.vllm_engine import VllmEngine
 from toolgym import registration
@@ -113,7 +113,19 @@ class Rollouts:
         Raises:
             ConfigurationError: No task is playable, or `n` is below 1.
         """
-        return task_prompts(self._tasks, n, seed)
+        from datasets import Dataset
+
+        tasks = self._tasks
+        if n is None or n < 1:
+            ids = playable_tasks(tasks, n, seed).ids
+        else:
+            stream = TaskStream(
+                len(tasks),
+                seed=seed,
+                is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
+            )
+            ids = [tasks[place].id for place in stream.take(n)]
+        return Dataset.from_dict({"prompt": ids})
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         """Play the rollouts of a generation batch; called by TRL in each process.
@@ -187,11 +199,20 @@ class Rollouts:
         output: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         for index, group in enumerate(groups):
             for rollout in group:
+                tokens = rollout.tokens
                 # TRL excludes completions that do not end with the end of a turn, finished or not.
-                is_cut = rollout.tokens.tokens[-1:] and rollout.tokens.tokens[-1] not in player.stop
-                is_left_out = index >= live or not is_in_loss(rollout, unfinished)
-                is_left_out = is_left_out or bool(is_cut and not unfinished)
-                _append(output, rollout, is_left_out, self._filler)
+                is_cut = tokens.tokens[-1:] and tokens.tokens[-1] not in player.stop
+                is_learned = is_in_loss(rollout, unfinished) and (unfinished or not is_cut)
+                row = (  # without empty lists, which TRL does not take
+                    tokens.prompt or [self._filler],
+                    tokens.tokens or [self._filler],
+                    tokens.log_probs or [0.0],
+                    (tokens.mask if is_learned and index < live else [0] * len(tokens.mask)) or [0],
+                    rollout.reward if math.isfinite(rollout.reward) else None,
+                    rollout.task_id,
+                )
+                for name, value in zip(_COLUMNS, row, strict=True):
+                    output[name].append(value)
         self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
         batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
@@ -396,24 +417,6 @@ def _metrics(batches: Sequence[_Batch]) -> dict[str, float]:
 
 
 _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "score", "task_id")
-
-
-def _append(
-    output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool, filler: int
-) -> None:
-    """Append a rollout to the lists for TRL, which takes no empty lists."""
-    tokens = rollout.tokens
-    mask = [0] * len(tokens.tokens) if is_left_out else tokens.mask
-    row = (
-        tokens.prompt or [filler],
-        tokens.tokens or [filler],
-        tokens.log_probs or [0.0],
-        mask or [0],
-        rollout.reward if math.isfinite(rollout.reward) else None,
-        rollout.task_id,
-    )
-    for name, value in zip(_COLUMNS, row, strict=True):
-        output[name].append(value)
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:
