@@ -28,7 +28,7 @@ def recorded(trainer: Any) -> list[Rollout]:
     """A batch of real episodes with other log-probabilities and rewards, for a float64 model."""
     player, draw = trainer.player, random.Random(0)
     player.engine = ScriptedEngine(
-        player.model, player._chat.stop, lambda stream: speech(player._tokenizer, stream)
+        player.model, player._chat.stop, lambda stream: speech(player._chat._tokenizer, stream)
     )
     rollouts: list[Rollout] = trainer.sample()[0]
     trainer._model.double()

@@ -16,7 +16,7 @@ from trl.chat_template_utils import (
     supports_tool_calling,
 )
 
-from adapters.reference.chat import check_template
+from adapters.reference.chat import ChatFormat
 from adapters.reference.preflight import expert_findings, template_findings
 from adapters.training.models.chat_policy import ChatModelPolicy, load_model
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
@@ -140,7 +140,7 @@ def test_both_trainers_and_the_preflight_take_it(kind: str, name: str, notes: To
 
     fitted = with_chat_template(tokenizer, name, model)
 
-    check_template(model, fitted, notes)
+    ChatFormat(model, fitted, notes).check(notes)
     assert supports_tool_calling(fitted)
     assert is_chat_template_prefix_preserving(fitted)
     assert can_sanitize(fitted, notes)
