@@ -18,7 +18,7 @@ from trl.chat_template_utils import (
 
 from adapters.reference.chat import ChatFormat
 from adapters.reference.preflight import expert_findings, template_findings
-from adapters.training.models.chat_policy import ChatModelPolicy, load_model
+from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.loading import load
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
@@ -392,16 +392,11 @@ def test_a_policy_plays_by_the_template_of_its_option(
         read.extend(turn.prompt for turn in turns)
 
     monkeypatch.setattr(Engine, "generate", nothing)
-    model, _ = load_model(folder, chat_template="hermes")
-    for policy in (
-        load(folder, chat_template="hermes"),
-        ChatModelPolicy(model, bare, chat_template="hermes"),
-    ):
-        policy.act([Situation(notes, "", 0)])
+    load(folder, chat_template="hermes").act([Situation(notes, "", 0)])
 
     schemas = notes.tool_schemas()
     fitted = with_chat_template(bare, "hermes")
     expected = rendered(fitted, prompt_messages(notes), tools=schemas, add_generation_prompt=True)
     assert all(json.dumps(schema) in expected for schema in schemas)
-    assert [fitted.decode(each) for each in read] == [expected] * 2
+    assert [fitted.decode(each) for each in read] == [expected]
     assert bare.chat_template is None
