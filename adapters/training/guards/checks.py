@@ -127,9 +127,11 @@ class RunHistory(BaseModel):
     def add(self, step: int, metrics: Mapping[str, Any]) -> Numbers:
         """Add the metrics of a step, and return the finite ones."""
         now, self.nonfinite = finite(metrics), broken(metrics)
-        teaches = bool(has_rollouts(now)) and not teaches_nothing(now)
-        self.idle = self.idle + 1 if teaches_nothing(now) else 0 if teaches else self.idle
-        self.idle_rollouts = self.idle and self.idle_rollouts + now.get("rollouts", 0.0)
+        self.idle_rollouts += now.get("rollouts", 0.0)
+        if teaches_nothing(now):
+            self.idle += 1
+        elif has_rollouts(now):
+            self.idle, self.idle_rollouts = 0, 0.0
         for key, (size, default) in TRACKED.items():
             if key in now and _is_comparable(key, now):
                 value = 1 - now[key] if key in LESS_IS_BETTER else now[key]
