@@ -392,9 +392,7 @@ class FaultStop(TrainerCallback):
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """
-        faults = self._tally.faults
-        now = (self._tally.rollouts, len(faults))
-        played, failed = now[0] - self._seen[0], now[1] - self._seen[1]
-        self._seen = now
+        (played, failed), tally = self._seen, self._tally
+        self._seen = (tally.rollouts, len(tally.faults))
         if self._limit is not None:
-            self._limit.note(state.global_step, played, failed, faults[-1] if faults else "")
+            self._limit.note(state.global_step, tally.rollouts - played, tally.faults[failed:])

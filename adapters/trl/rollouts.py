@@ -227,8 +227,7 @@ class Rollouts:
             if self._faults is None:
                 self._faults = FaultLimit(trainer.state.max_steps)
             faults = [row.fault for row in batch.rows if row.fault]
-            latest = faults[-1] if faults else ""
-            self._faults.note(step + 1, len(batch.rows), len(faults), latest)
+            self._faults.note(step + 1, len(batch.rows), faults)
             if self._check is None:
                 self._check = LossCheck(trainer)
             self._check.expect(output, size)
