@@ -43,25 +43,21 @@ OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 """Function of logits [P, V] and target tokens [P] that returns tensors [P]."""
 
 
-def passes(
-    texts: Sequence[Example], tokens: int | None = None, model: PreTrainedModel | None = None
-) -> list[list[int]]:
+def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> list[list[int]]:
     """Divide texts into forward passes that take the least time in total.
 
     Args:
         texts: Texts; those without a learned token are left out.
-        tokens: Maximum tokens of a pass, padding included, unless a single text has more; None: no
-            limit.
+        tokens: Maximum tokens of a pass, padding included, unless a single text has more.
         model: The model that will read the texts, since costs depend on its device, and some models
-            read common prefixes once; None: a small model on a CPU.
+            read common prefixes once.
 
     Returns:
         For each pass, the indices of its texts.
     """
     learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
-    device = "cpu" if model is None else model.device.type
-    if model is None or not can_share(model):
-        lengths = [len(texts[index].ids) for index in learned]
+    if not can_share(model):
+        device, lengths = model.device.type, [len(texts[index].ids) for index in learned]
         if device == "cuda":
             lengths = [_rounded_up(length) for length in lengths]
         batches = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
@@ -71,7 +67,7 @@ def passes(
     for index in sorted(learned, key=lambda index: texts[index].ids):
         ids = texts[index].ids
         own = len(ids) - (shared if (shared := common_length(before, ids)) >= LEAST else 0)
-        if tokens is not None and result[-1] and size + own > tokens:
+        if result[-1] and size + own > tokens:
             result.append([])
             size, own = 0, len(ids)
         result[-1].append(index)
