@@ -95,7 +95,7 @@ class GuardCallback(TrainerCallback):
     ) -> None:
         if snapshot_steps < 1:
             raise ConfigurationError(f"snapshot_steps must be at least 1; got {snapshot_steps}.")
-        config = guards if isinstance(guards, GuardConfig) else guard_config(guards or {})
+        config = guard_config(guards or {})
         self.guards = Guards(config)
         self._fresh = {"guards": self.guards.state_dict(), "rollouts": {"refills": None}}
         self.held_out: dict[str, float] = {}

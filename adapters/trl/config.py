@@ -95,8 +95,8 @@ def grpo_config(**options: Any) -> GRPOConfig:
     return config
 
 
-def guard_config(fields: Mapping[str, Any]) -> GuardConfig:
-    """Make the settings of the guards.
+def guard_config(fields: GuardConfig | Mapping[str, Any]) -> GuardConfig:
+    """Make the settings of the guards, or check those that are made.
 
     Raises:
         ConfigurationError: A field is unknown or out of range.

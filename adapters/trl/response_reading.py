@@ -153,18 +153,12 @@ def _calls_of(message: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _runs(told: list[dict[str, Any]], calls: list[ToolCall], specs: Specs) -> bool:
-    """Whether TRL, which looks a tool up by its exact name, would run these calls."""
-    if not all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
-        return False
-    bound = [bind_call(each["name"], each["arguments"], specs) for each in told]
-    return repr(bound) == repr(calls)  # 10.0 and True are other values than 10 and 1
-
-
 def _message(
     message: Any, told: list[dict[str, Any]], action: Any, calls: list[ToolCall], specs: Specs
 ) -> Any:
     """The message as TRL reads it where that runs the same calls, else one that carries `action`.
+
+    TRL looks a tool up by its exact name.
 
     Args:
         message: As TRL reads it.
@@ -173,8 +167,10 @@ def _message(
         calls: As the environment reads them.
         specs: The environment's tools.
     """
-    if _runs(told, calls, specs):
-        return message or {"role": "assistant", "content": action}
+    if all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
+        bound = [bind_call(each["name"], each["arguments"], specs) for each in told]
+        if repr(bound) == repr(calls):  # 10.0 and True are other values than 10 and 1
+            return message or {"role": "assistant", "content": action}
     content = action if isinstance(action, str) else json.dumps(action, default=repr)
     tool_calls = []
     for place, call in enumerate(calls):

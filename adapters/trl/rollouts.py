@@ -12,9 +12,9 @@ import itertools
 import math
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from accelerate.utils import AutocastKwargs, gather_object
@@ -100,7 +100,8 @@ class Rollouts:
         self._step, self._groups, self._filler = -1, 0, 0
         self._returned: list[list[int]] = []
         self._is_training = True
-        self._pending: list[_Batch] = []
+        self._rows: list[_Row] = []  # since the last call of `take_metrics`
+        self._counts: Any = Counter()
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
         """The training data set: one row per task, whose prompt is the task's id.
@@ -215,19 +216,18 @@ class Rollouts:
                     output[name].append(value)
         self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
-        batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
-        self.metrics = _metrics([batch])
+        rows, counts = _gathered(played, {**sampling, "learnt_tokens": learned})
         self.episodes = [each.episode for each in played if each.episode is not None]
         self.ended = time.perf_counter()
-        self.metrics["rollout_seconds"] = self.ended - began
+        counts["rollout_seconds"] = self.ended - began
+        self.metrics = _metrics(rows, counts)
         if is_training:
-            batch.counts["rollout_seconds"] = self.metrics["rollout_seconds"]
-            self._pending.append(batch)
+            self._rows += rows
+            self._counts.update(counts)
             self._groups = next(numbers)
             if self._faults is None:
                 self._faults = FaultLimit(trainer.state.max_steps)
-            faults = [row.fault for row in batch.rows if row.fault]
-            self._faults.note(step + 1, len(batch.rows), faults)
+            self._faults.note(step + 1, len(rows), [row.fault for row in rows if row.fault])
             if self._check is None:
                 self._check = LossCheck(trainer)
             self._check.expect(output, size)
@@ -237,7 +237,7 @@ class Rollouts:
         self,
         completion_ids: Sequence[Sequence[int]],
         score: list[float | None],
-        log_metric: Any = None,
+        log_metric: Callable[[str, float], None],
         **_: Any,
     ) -> list[float | None]:
         """The score of each rollout; pass it as `reward_funcs`. It also logs the metrics.
@@ -255,15 +255,17 @@ class Rollouts:
         own = {"score": math.fsum(known) / len(known)} if known else {}
         others = self.logged_with_next if self._is_training else {}
         for name, value in {**self.metrics, **others, **own}.items():
-            if log_metric is not None and math.isfinite(value):
+            if math.isfinite(value):
                 log_metric(f"{PREFIX}{name}", value)
         return score
 
     def take_metrics(self) -> dict[str, float]:
         """The metrics of all batches since the last call; empty if there was none."""
-        metrics = _metrics(self._pending) if self._pending else {}
-        self._pending = []
-        if self._check is not None and metrics:
+        if not self._rows:
+            return {}
+        metrics = _metrics(self._rows, self._counts)
+        self._rows, self._counts = [], Counter()
+        if self._check is not None:
             metrics |= self._check.take_mismatch()
         return metrics
 
@@ -331,7 +333,7 @@ class Rollouts:
         player.engine.reserved = bytes_of_update(model.config, count, load)
         self._player, self._trainer = player, weakref.ref(trainer)
         self._check = self._faults = self._refills = None
-        self._step, self._pending = -1, []
+        self._step, self._rows, self._counts = -1, [], Counter()
         return player
 
     def _refill_tasks(self, trainer: Any, count: int) -> list[int]:
@@ -369,50 +371,34 @@ class _Row(NamedTuple):
     sampled: int  # number of them with a log-probability
 
 
-@dataclass
-class _Batch:
-    """The figures of all rollouts played for a generation batch, in all processes.
-
-    Attributes:
-        rows: One per rollout.
-        counts: Sums over processes, named as in `toolgym.runs.metrics`.
-    """
-
-    rows: list[_Row]
-    counts: dict[str, float]
-
-    @classmethod
-    def gathered(cls, played: Sequence[Rollout], counts: Mapping[str, float]) -> _Batch:
-        """Gather the rollouts and counts of this process with those of the others."""
-        rows = []
-        for each in played:
-            values = [
-                log_prob
-                for log_prob, sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
-                if sampled and not math.isnan(log_prob)
-            ]
-            surprise = -math.fsum(values)
-            rows.append(
-                _Row(each.figures, each.reward, each.group, each.fault, surprise, len(values))
-            )
-        gathered: list[tuple[list[_Row], dict[str, float]]] = gather_object([(rows, dict(counts))])
-        sums = {name: math.fsum(own[name] for _, own in gathered) for name in counts}
-        if "sampling_rounds" in sums:  # every process has the same number
-            sums["sampling_rounds"] /= len(gathered)
-        return cls([row for own, _ in gathered for row in own], sums)
+def _gathered(played: Sequence[Rollout], counts: Mapping[str, float]) -> tuple[list[_Row], Any]:
+    """The figures of the rollouts and the sums of the counts of all processes."""
+    own = []
+    for each in played:
+        values = [
+            log_prob
+            for log_prob, sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
+            if sampled and not math.isnan(log_prob)
+        ]
+        surprise = -math.fsum(values)
+        own.append(_Row(each.figures, each.reward, each.group, each.fault, surprise, len(values)))
+    gathered = gather_object([(own, counts)])
+    sums: Any = Counter()
+    for _, each in gathered:
+        sums.update(each)
+    if "sampling_rounds" in sums:  # every process has the same number
+        sums["sampling_rounds"] /= len(gathered)
+    return [row for rows, _ in gathered for row in rows], sums
 
 
-def _metrics(batches: Sequence[_Batch]) -> dict[str, float]:
-    """The metrics of the rollouts of some batches together.
+def _metrics(rows: Sequence[_Row], counts: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of rollouts, with counts named as in `toolgym.runs.metrics`.
 
     The entropy is estimated by the mean of -log p over the tokens as they were sampled.
     """
-    rows = [row for batch in batches for row in batch.rows]
     figures, rewards, groups, _, surprise, sampled = zip(*rows, strict=True)
-    names = dict.fromkeys(name for batch in batches for name in batch.counts)
-    sums = {name: math.fsum(batch.counts.get(name, 0.0) for batch in batches) for name in names}
     entropy = math.fsum(surprise) / sum(sampled) if sum(sampled) else math.nan
-    return batch_metrics(figures, rewards, groups) | sums | {"entropy": entropy}
+    return {**batch_metrics(figures, rewards, groups), **counts, "entropy": entropy}
 
 
 _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "score", "task_id")
