@@ -188,8 +188,8 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
                 meant, read = parse_calls(message, tools), parse_calls(turn, tools)
                 calls += len(meant)
                 for call in meant:
-                    if not problem and (call.error is not None or call.repairs):
-                        fault = call.error.message if call.error else ", ".join(call.repairs)
+                    fault = call.error.message if call.error else ", ".join(call.repairs)
+                    if fault and not problem:
                         problem = f"the call of {call.name} is faulty ({fault}): make the data set"
                         problem += " with sft_dataset, or give the column the feature type Json()"
                 if meant != read:
