@@ -218,12 +218,9 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     @property
     def _playing(self) -> ToolEnv[Any]:
         if self._env is None:
-            self._env = self._spare.pop() if self._spare else self._made()
+            make = functools.partial(registration.make, self._env_id, **self._env_kwargs)
+            self._env = self._spare.pop() if self._spare else make()
         return self._env
-
-    @classmethod
-    def _made(cls) -> ToolEnv[Any]:
-        return registration.make(cls._env_id, **cls._env_kwargs)
 
     def _begin(self, row: Mapping[str, Any]) -> str:
         task_id, seed = row.get("task_id"), row.get("seed")

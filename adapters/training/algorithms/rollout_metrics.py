@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share
+from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share, mean
 from toolgym.episode import Outcome
 from toolgym.rewards import MISTAKES
 from toolgym.rollout import EpisodeRecord
@@ -119,14 +119,14 @@ def batch_metrics(
 
     turns, calls = total("turns"), total("calls")
     return {
-        "reward": _mean(finite),
-        "reward_std": _mean([statistics.stdev(group) for group in of_groups if len(group) > 1]),
+        "reward": mean(finite),
+        "reward_std": mean([statistics.stdev(group) for group in of_groups if len(group) > 1]),
         "reward_max": max(finite, default=math.nan),
         "dead_groups": dead_share(outcomes, groups),
         "zero_variance_groups": equal_rewards_share(rewards, groups),
-        "accuracy": _mean([figure.outcome.correct for figure in scored]),
-        "answered": _mean([figure.answered for figure in scored]),
-        **{mistake: _mean([each == mistake for each in mistakes]) for mistake in MISTAKES},
+        "accuracy": mean([figure.outcome.correct for figure in scored]),
+        "answered": mean([figure.answered for figure in scored]),
+        **{mistake: mean([each == mistake for each in mistakes]) for mistake in MISTAKES},
         "validity": total("valid_turns") / turns if turns else math.nan,
         "turns": turns,
         "repairs_per_call": total("repairs") / calls if calls else math.nan,
@@ -134,11 +134,7 @@ def batch_metrics(
         "rollouts": float(len(figures)),
         "faults": float(len(figures) - len(scored)),
         "deadlines": total("deadlines"),
-        "completion_length": _mean([figure.written for figure in figures]),
-        "clipped": _mean([figure.clipped for figure in figures]),
-        "unfinished": _mean([figure.unfinished for figure in figures]),
+        "completion_length": mean([figure.written for figure in figures]),
+        "clipped": mean([figure.clipped for figure in figures]),
+        "unfinished": mean([figure.unfinished for figure in figures]),
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

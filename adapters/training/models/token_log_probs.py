@@ -13,9 +13,9 @@ since it builds a plan for every new shape in tens of milliseconds. No call wait
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -161,7 +161,10 @@ def at_learned_tokens(
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, lambda *_, **__: output_type(last_hidden_state=states[None])):
+        # The head of a model may scale or softcap its logits. So it is applied by the model's own
+        # `forward`, with a body that returns the given hidden states.
+        given = output_type(last_hidden_state=states[None])
+        with patch.object(body, "forward", lambda *_, **__: given):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
@@ -229,16 +232,3 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
-
-
-# The head of a model may scale or softcap its logits. So the head is applied by calling the model's
-# own `forward`, with a body that returns given hidden states.
-
-
-@contextmanager
-def _replaced(body: Any, forward: Callable[..., Any]) -> Iterator[None]:
-    body.forward = forward
-    try:
-        yield
-    finally:
-        del body.forward
