@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sized
@@ -319,8 +317,8 @@ class Snapshots:
 
     def steps(self) -> list[int]:
         """The steps after which a snapshot was taken, 0 for the one before the first step."""
-        names = (re.fullmatch(r"step-(\d+)\.pt", path.name) for path in self._folder.glob("*.pt"))
-        return sorted(int(name[1]) for name in names if name)
+        names = (path.stem for path in self._folder.glob("step-*.pt"))
+        return sorted(int(name.removeprefix("step-")) for name in names)
 
     def take(self, step: int) -> None:
         """Write a snapshot, whole or not at all, and delete old ones."""
@@ -329,7 +327,7 @@ class Snapshots:
             new = self._folder / "new"
             trained = {n: p.detach() for n, p in self._trained().items()}
             torch.save({"weights": trained, "optimizer": self._optimizer.state_dict()}, new)
-            os.replace(new, self._path(step))
+            new.replace(self._path(step))
             for old in self.steps()[1 : -self._KEPT]:  # the first one is kept
                 self._path(old).unlink()
         self._process.wait_for_everyone()
@@ -376,7 +374,7 @@ class FaultStop(TrainerCallback):
     def __init__(self, environment: type[RolloutEnvironment], limit: float = 0.2) -> None:
         self._tally, self._share = environment._tally, limit
         self._seen = (self._tally.rollouts, len(self._tally.faults))
-        self._limit: FaultLimit | None = None
+        self._limit: FaultLimit
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -394,5 +392,4 @@ class FaultStop(TrainerCallback):
         """
         (played, failed), tally = self._seen, self._tally
         self._seen = (tally.rollouts, len(tally.faults))
-        if self._limit is not None:
-            self._limit.note(state.global_step, tally.rollouts - played, tally.faults[failed:])
+        self._limit.note(state.global_step, tally.rollouts - played, tally.faults[failed:])
