@@ -45,7 +45,7 @@ class TaskStream:
         is_playable: Whether the task at a position can be played fairly; the same on all processes.
 
     Raises:
-        ConfigurationError: There is no task, or no process of this rank.
+        ConfigurationError: There is no task.
 
     >>> stream = TaskStream(3, seed=0)
     >>> sorted(stream.take(3)), len(stream.take(2))
@@ -62,11 +62,8 @@ class TaskStream:
         processes: int = 1,
         is_playable: Callable[[int], bool] = lambda position: True,
     ) -> None:
-        if size < 1 or not 0 <= process < processes:
-            raise ConfigurationError(
-                "a stream needs at least one task, and a process from 0 to processes - 1, got"
-                f" {size=}, {process=}, {processes=}."
-            )
+        if size < 1:
+            raise ConfigurationError("there is no task to take: a stream needs at least one.")
         self._size, self._key, self._is_playable = size, f"toolgym-{name}-{seed}", is_playable
         self._process, self._processes = process, processes
         self._walked = 0

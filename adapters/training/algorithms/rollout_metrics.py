@@ -28,8 +28,7 @@ class Figures:
     Attributes:
         scored: False if a fault left it unscored; then only `written`, `clipped` and `unfinished`
             count.
-        turns: Turns of the model, including one without a call that ended the rollout before the
-            episode was over.
+        turns: Turns of the model.
         valid_turns: Turns in which every call was bound.
         calls: Calls that were run or refused; `repairs`, `failures` and `deadlines` are counted
             over them.
@@ -59,7 +58,6 @@ class Figures:
         episode: EpisodeRecord | None,
         *,
         written: int = 0,
-        stopped_early: bool = False,
         clipped: bool = False,
         unfinished: bool = False,
     ) -> Figures:
@@ -68,7 +66,6 @@ class Figures:
         Args:
             episode: Its record; None if the episode could not begin.
             written: Tokens that the model generated.
-            stopped_early: Whether a last turn without a call is missing from the record.
             clipped: Whether the rollout was cut off inside a turn.
             unfinished: Whether it ran out of tokens or turns.
         """
@@ -81,7 +78,7 @@ class Figures:
             scored=True,
             outcome=outcome,
             answered=episode.answered,
-            turns=len(turns) + stopped_early,
+            turns=len(turns),
             valid_turns=sum(turn["valid"] for turn in turns),
             calls=sum(len(turn["calls"]) for turn in turns),
             repairs=sum(len(turn["repairs"]) for turn in turns),
