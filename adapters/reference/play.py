@@ -67,8 +67,12 @@ class Rollout:
     @property
     def figures(self) -> Figures:
         """The counts that batch metrics are computed from."""
-        written, cut, unfinished = sum(self.tokens.mask), self.cut, self.unfinished
-        return Figures.of(self.episode, written=written, clipped=cut, unfinished=unfinished)
+        return Figures.of(
+            self.episode,
+            written=sum(self.tokens.mask),
+            clipped=self.cut,
+            unfinished=self.unfinished,
+        )
 
 
 class Player:

@@ -104,7 +104,13 @@ class _CallReading:
                 " tools of GRPOTrainer(tools=...): make each a @tool of the environment."
             )
         specs = environments[0]._tools
-        text = _text_of(self, response, prefix)
+        own: Any = self
+        written = list(response)
+        while written and written[-1] in (own.eos_token_id, own.pad_token_id):
+            written.pop()
+        # A tag of thinking at the end of the prompt belongs to the text.
+        text = opened_thought(own.decode(prefix[-16:]) if prefix else "")
+        text += own.decode(written, clean_up_tokenization_spaces=False)
         calls = parse_calls(text, specs)
         try:
             message = _parsed(parse) if len(text) <= _LONGEST else None
@@ -130,16 +136,6 @@ def _parsed(parse: Callable[[], Any]) -> Any:
         return parse()
     except RecursionError as problem:
         raise ValueError("the message is nested too deeply") from problem
-
-
-def _text_of(tokenizer: Any, response: list[int], prefix: list[int] | None) -> str:
-    """The text without its end token, and with the tag of thinking that the prompt opens."""
-    written = list(response)
-    while written and written[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
-        written.pop()
-    before = tokenizer.decode(prefix[-16:]) if prefix else ""
-    text: str = tokenizer.decode(written, clean_up_tokenization_spaces=False)
-    return opened_thought(before) + text
 
 
 def _calls_of(message: Any) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ A group is all rollouts of one task in one step. The outcome of a rollout is whe
 and its progress bin. A group is dead when all its scored members have the same outcome; their
 rewards may still differ by the costs of their calls. Other trainers count groups with equal rewards
 instead, so both shares are here. A rollout that a fault left unscored has no outcome (None) and no
-reward (None, nan or infinity), and a group with fewer than two scored members is dead.
+reward (nan or infinity), and a group with fewer than two scored members is dead.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
     return len({outcome for outcome in outcomes if outcome is not None}) < 2
 
 
-def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
+def has_equal_rewards(rewards: Iterable[float]) -> bool:
     """Whether the rewards of a group are equal, or fewer than two members are scored."""
-    finite = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
+    finite = list(filter(math.isfinite, rewards))
     return len(finite) < 2 or max(finite) - min(finite) < _SAME
 
 
@@ -61,7 +61,7 @@ def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> flo
     return mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
 
-def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
+def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> float:
     """The share of groups with equal rewards (metric `zero_variance_groups`); see `dead_share`."""
     members = by_group(rewards, groups).values()
     return mean([has_equal_rewards(each) for each in members if len(each) > 1])
