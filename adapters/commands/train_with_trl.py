@@ -202,7 +202,8 @@ def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
             raise ConfigurationError(f"{name} is set by {option_of(decided_by)}: use that option.")
     rollouts = settings.group_size * share_of(settings.prompts)
     at_once = rollouts if settings.is_tiny else settings.group_size
-    at_once = settings.trl.get("per_device_train_batch_size", at_once)
+    own = settings.trl.get("per_device_train_batch_size")
+    at_once = own if isinstance(own, int) and own > 0 else at_once
     loss = LOSSES[settings.loss]
     low = loss.low if settings.epsilon_low is None else settings.epsilon_low
     high = loss.high if settings.epsilon_high is None else settings.epsilon_high

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.export.folder import check_place, put_in_place, write_texts
+from adapters.export.folder import put_in_place, write_texts
 from toolgym import registration
 from toolgym.errors import ConfigurationError
 from toolgym.records import FIGURES
@@ -118,7 +118,6 @@ def write_package(
         ConfigurationError: The folder or the name cannot be used, or no task can be played.
         EnvironmentFault: A file cannot be written.
     """
-    check_place(out)
     if name is None:
         own = env_id.rpartition("/")[2].lower()
         name = "toolgym-" + "".join(letter if letter in _LETTERS else "-" for letter in own)

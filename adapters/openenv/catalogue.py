@@ -47,17 +47,15 @@ class Catalogue:
     """
 
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]) -> None:
-        self.env_id = env_id
+        self.env_id, self._env_kwargs = env_id, env_kwargs
         taken, _ = registration.parameters_of(registration.environment_creator(env_id))
         self.first = registration.make(env_id, **env_kwargs)
         self.split = str(env_kwargs.get("split", taken.get("split", WHOLE)))
+        self._takes_split = "split" in taken
         names: list[str] = [self.split]
         dataset = registration.dataset_of(env_id, env_kwargs)
-        if "split" in taken and "split" not in env_kwargs and isinstance(dataset, str | Path):
+        if self._takes_split and "split" not in env_kwargs and isinstance(dataset, str | Path):
             names = list(registration.family_of(env_id).splits(dataset)) or names
-        self._kwargs = {
-            name: {**env_kwargs, **({"split": name} if "split" in taken else {})} for name in names
-        }
         self._tasks: dict[str, TaskSet[Task]] = {
             name: self.first.tasks if name == self.split else self.environment(name).tasks
             for name in names
@@ -66,11 +64,12 @@ class Catalogue:
     @property
     def splits(self) -> list[str]:
         """The names of the splits."""
-        return list(self._kwargs)
+        return list(self._tasks)
 
     def environment(self, split: str) -> ToolEnv[Any]:
         """Make an environment that plays a split."""
-        return registration.make(self.env_id, **self._kwargs[split])
+        own = {"split": split} if self._takes_split else {}
+        return registration.make(self.env_id, **{**self._env_kwargs, **own})
 
     def tasks(self, split: str) -> TaskSet[Task]:
         """Return the tasks of a split.

@@ -52,10 +52,9 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
             except ray.exceptions.RayTaskError as problem:
                 raise problem.cause from problem
             except ray.exceptions.RayError as problem:
-                lost = (name := type(problem).__name__) in (
-                    *("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError"),
-                )
-                how = f"a worker was lost {RETRIES + 1} times ({name})" if lost else name
+                how = name = type(problem).__name__
+                if name in ("WorkerCrashedError", "OutOfMemoryError", "NodeDiedError"):
+                    how = f"a worker was lost {RETRIES + 1} times ({name})"
                 raise WorkerLost(
                     f"{how} while it worked on {item!r:.{MOST_CHARS}}.",
                     "Check whether it needs more memory than there is, or work without --ray.",

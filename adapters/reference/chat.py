@@ -12,14 +12,14 @@ template writes another end inside a chat than at its close (gpt-oss). Where a t
 results only after a message with `tool_calls`, the placeholder turn makes a call.
 
 This requires a template whose tail does not depend on earlier messages, and which never changes
-what it rendered earlier. `check_template` compares with a longer chat with tools, and refuses other
-templates. Thoughts are not compared: some templates drop those of earlier turns when they render a
-chat again, while a rollout keeps them.
+what it rendered earlier. `ChatFormat.check` compares with a longer chat with tools, and refuses
+other templates. Thoughts are not compared: some templates drop those of earlier turns when they
+render a chat again, while a rollout keeps them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -156,9 +156,48 @@ class ChatFormat:
         without_stop = turn[:-1] if turn and turn[-1] in self.stop else turn
         return opened_thought(self._text(before[-16:])) + self._text(without_stop)
 
-    def message_before(self, reply: Sequence[Message]) -> Message:
-        """A placeholder turn of the assistant after which the template renders this reply."""
-        return self._turn_before(reply).message
+    def check(self, env: ToolEnv[Any]) -> None:
+        """Check that a chat equals its prompt and turns with the tokens of the results appended.
+
+        Args:
+            env: The environment, after `reset`.
+
+        Raises:
+            ConfigurationError: The template drops a result, renders earlier messages differently
+                when a chat grows, or renders the end of a chat differently when it is longer.
+        """
+        name = next(iter(env.tools))
+        call = f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>'
+        result = {"role": "tool", "name": name}
+        replies: list[list[Message]] = [
+            [{**result, "content": "toolgym_one"}],
+            [{"role": "user", "content": "toolgym_two"}],
+            [{**result, "content": "toolgym_three"}, {**result, "content": "toolgym_four"}],
+        ]
+        so_far = prompt_messages(env)
+        for reply in replies:
+            turn = self._turn_before(reply).message
+            if not turn.get("tool_calls"):
+                content = call if reply[0]["role"] == "tool" else "toolgym_remark"
+                turn = {"role": "assistant", "content": content}
+            (tail,) = self.following([reply])
+            (earlier,) = self._encoded([so_far], tools=self._tools, prompted=False)
+            so_far = [*so_far, turn, *reply]
+            (whole,) = self._encoded([so_far], tools=self._tools)
+            shown = self._text(tail)
+            missing = [each["content"] for each in reply if each["content"] not in shown]
+            problem = ""
+            if missing:
+                problem = f"drops {missing[0]!r}, which answered a turn"
+            elif whole[: len(earlier)] != earlier:
+                problem = "rewrites earlier messages when a chat goes on"
+            elif whole[len(whole) - len(tail) :] != tail:
+                problem = "makes the end of a chat depend on its beginning"
+            if problem:
+                raise ConfigurationError(
+                    f"the chat template {problem}, so a rollout cannot be kept as the tokens that"
+                    f" were sampled: {_ADVICE}. It renders:\n{self._text(whole)[-1500:]}"
+                )
 
     def _turn_before(self, reply: Sequence[Message]) -> _PlaceholderTurn:
         if reply[0]["role"] != "tool" or not self._needs_calls:
@@ -204,65 +243,3 @@ class ChatFormat:
                 f"the chat template refuses a chat with tool results ({problem}): {_ADVICE}."
             ) from problem
         return [list(each) for each in ids]
-
-
-def check_template(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    env: ToolEnv[Any],
-    options: Mapping[str, Any] | None = None,
-) -> None:
-    """Check that a chat equals its prompt and turns with the tokens of the results appended.
-
-    Args:
-        env: The environment, after `reset`.
-        options: Arguments for the chat template.
-
-    Raises:
-        ConfigurationError: The template drops a result, renders earlier messages differently when a
-            chat grows, or renders the end of a chat differently when it is longer.
-    """
-    chat = ChatFormat(model, tokenizer, env, options)
-    for before, reply in _growing_chat(env, chat):
-        contents = [message["content"] for message in reply]
-        (tail,) = chat.following([reply])
-        (earlier,) = chat._encoded([before[:-1]], tools=chat._tools, prompted=False)
-        (whole,) = chat._encoded([[*before, *reply]], tools=chat._tools)
-        missing = [content for content in contents if content not in chat._text(tail)]
-        if missing:
-            raise _refusal(f"drops {missing[0]!r}, which answered a turn", chat._text(whole))
-        if whole[: len(earlier)] != earlier:
-            raise _refusal("rewrites earlier messages when a chat goes on", chat._text(whole))
-        if whole[len(whole) - len(tail) :] != tail:
-            raise _refusal("makes the end of a chat depend on its beginning", chat._text(whole))
-
-
-def _growing_chat(
-    env: ToolEnv[Any], chat: ChatFormat
-) -> Iterator[tuple[list[Message], list[Message]]]:
-    """For each turn of a test chat, the messages up to it and the reply to it."""
-    name = next(iter(env.tools))
-    call = f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>'
-    result = {"role": "tool", "name": name}
-    replies: list[list[Message]] = [
-        [{**result, "content": "toolgym_one"}],
-        [{"role": "user", "content": "toolgym_two"}],
-        [{**result, "content": "toolgym_three"}, {**result, "content": "toolgym_four"}],
-    ]
-    so_far = prompt_messages(env)
-    for reply in replies:
-        response = call if reply[0]["role"] == "tool" else "toolgym_remark"
-        turn: Message = {"role": "assistant", "content": response}
-        if reply[0]["role"] == "tool":
-            placeholder = chat.message_before(reply)
-            turn = placeholder if placeholder.get("tool_calls") else turn
-        so_far = [*so_far, turn]
-        yield so_far, reply
-        so_far = [*so_far, *reply]
-
-
-def _refusal(problem: str, text: str) -> ConfigurationError:
-    return ConfigurationError(
-        f"the chat template {problem}, so a rollout cannot be kept as the tokens that were sampled:"
-        f" {_ADVICE}. It renders:\n{text[-1500:]}"
-    )

@@ -22,7 +22,7 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from adapters.reference.chat import ChatFormat, check_template
+from adapters.reference.chat import ChatFormat
 from adapters.training.algorithms.rollout_metrics import Figures
 from toolgym import registration
 from toolgym.env import ToolEnv
@@ -67,8 +67,12 @@ class Rollout:
     @property
     def figures(self) -> Figures:
         """The counts that batch metrics are computed from."""
-        written, cut, unfinished = sum(self.tokens.mask), self.cut, self.unfinished
-        return Figures.of(self.episode, written=written, clipped=cut, unfinished=unfinished)
+        return Figures.of(
+            self.episode,
+            written=sum(self.tokens.mask),
+            clipped=self.cut,
+            unfinished=self.unfinished,
+        )
 
 
 class Player:
@@ -97,7 +101,7 @@ class Player:
         engine: Engine | None = None,
         template_options: Mapping[str, Any] | None = None,
     ) -> None:
-        self.model, self._tokenizer, self._options = model, tokenizer, template_options
+        self.model = model
         self._make = functools.partial(registration.make, env_id, **(env_kwargs or {}))
         self._env_id, self._envs = env_id, [self._make()]
         self._chat = ChatFormat(model, tokenizer, self.env, template_options)
@@ -127,7 +131,7 @@ class Player:
         self.env.reset(options={"task_id": task_id})
         if with_model:
             check_model(self.model)
-        check_template(self.model, self._tokenizer, self.env, self._options)
+        self._chat.check(self.env)
 
     def prompt_length(self, task_id: str) -> int:
         """The number of tokens of a task's prompt."""

@@ -9,9 +9,10 @@ processes plays the same rollouts. In a single process all methods are no-ops.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
@@ -70,11 +71,10 @@ class Processes:
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
         """The sums of numbers by name over the processes that have them."""
-        summed: dict[str, float] = {}
-        for each in self.gather([dict(numbers)]):
-            for name, number in each.items():
-                summed[name] = summed.get(name, 0.0) + number
-        return summed
+        summed: Any = Counter()
+        for each in self.gather([numbers]):
+            summed.update(each)
+        return dict(summed)
 
     def add_up(self, gradients: Callable[[], Sequence[Tensor]]) -> None:
         """Sum the gradients of all processes in place.

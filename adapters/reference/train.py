@@ -290,8 +290,7 @@ class ReferenceTrainer:
             sampling["sampling_rounds"] /= processes.size  # every process has the same number
         rows = [(each.figures, each.reward, each.group, each.fault) for each in played]
         figures, rewards, group_ids, faults = zip(*processes.gather(rows), strict=True)
-        causes = [fault for fault in faults if fault]
-        self._faults.note(step, len(faults), len(causes), causes[-1] if causes else "")
+        self._faults.note(step, len(faults), [fault for fault in faults if fault])
         metrics = batch_metrics(figures, rewards, group_ids) | sampling
         return [rollout for group in groups for rollout in group], played, metrics
 

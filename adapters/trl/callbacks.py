@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import logging
 import math
-import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Mapping, Sized
@@ -95,13 +93,13 @@ class GuardCallback(TrainerCallback):
     ) -> None:
         if snapshot_steps < 1:
             raise ConfigurationError(f"snapshot_steps must be at least 1; got {snapshot_steps}.")
-        config = guards if isinstance(guards, GuardConfig) else guard_config(guards or {})
+        config = guard_config(guards or {})
         self.guards = Guards(config)
         self._fresh = {"guards": self.guards.state_dict(), "rollouts": {"refills": None}}
         self.held_out: dict[str, float] = {}
         self._acts, self._snapshot_steps = not config.only_warn, snapshot_steps
         self._rollouts, self._on_step = rollouts, on_step
-        self._decision: Decision | None = None
+        self._decision: Decision
         self._snapshots: Snapshots | None = None
         self._clip_at = 0.0
         self._rates: list[float] = []
@@ -124,17 +122,14 @@ class GuardCallback(TrainerCallback):
                 f" ({args.generation_batch_size} rollouts in groups of {args.num_generations}): TRL"
                 " would train zero steps. Make more with `rollouts.dataset(n)`."
             )
-        saved: Any = (state.stateful_callbacks or {}).get(STATE) or self._fresh
+        saved: Any = state.stateful_callbacks.get(STATE) or self._fresh
         self.guards.load_state_dict(saved["guards"])
         self._rollouts.load_state_dict(saved["rollouts"])
-        self._decision = self._stopped = None
+        self._stopped = None
         self._is_stale, self._metrics, self._logged = False, {}, {}
         if self._acts:
-            self._snapshots = Snapshots(
-                Path(str(args.output_dir)) / "snapshots",
-                kwargs["model"],
-                kwargs["optimizer"],
-            )
+            folder = Path(str(args.output_dir)) / "snapshots"
+            self._snapshots = Snapshots(folder, kwargs["model"], kwargs["optimizer"])
             self._snapshots.begin(state.global_step)
 
     def on_step_begin(
@@ -196,19 +191,23 @@ class GuardCallback(TrainerCallback):
         self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
         self._metrics["peak_memory"] = peak_memory(kwargs["model"].device)
         self._ended = now
-        action = self._decision.action if self._decision is not None else Action.OK
-        if action is Action.ROLL_BACK:
-            self._roll_back(state, control)
-        elif action is Action.STOP and self._decision is not None:
-            self._stop(state.global_step, self._decision.diagnosis, control)
-        elif self._snapshots is not None and state.global_step % self._snapshot_steps == 0:
-            self._snapshots.take(state.global_step)
-        if state.stateful_callbacks is not None:
-            own: Any = {
-                "guards": self.guards.state_dict(),
-                "rollouts": self._rollouts.state_dict(),
-            }
-            state.stateful_callbacks[STATE] = own
+        decision, snapshots, step = self._decision, self._snapshots, state.global_step
+        if decision.action is Action.STOP:
+            self._stop(step, decision.diagnosis, control)
+        elif snapshots is not None and decision.action is Action.ROLL_BACK:
+            place = self.guards.choose_snapshot(snapshots.steps())
+            if place is None:
+                cure = "Lower snapshot_steps, or start again with more supervised steps."
+                self._stop(step, no_snapshot_message(step, decision.reasons, cure), control)
+            else:
+                snapshots.restore(place)
+                self._is_stale = True
+                if state.is_world_process_zero:
+                    _logger.warning("%s", rollback_message(step, place))
+        elif snapshots is not None and step % self._snapshot_steps == 0:
+            snapshots.take(step)
+        own: Any = {"guards": self.guards.state_dict(), "rollouts": self._rollouts.state_dict()}
+        state.stateful_callbacks[STATE] = own
 
     def on_log(
         self,
@@ -247,20 +246,6 @@ class GuardCallback(TrainerCallback):
             raise self._stopped
         if self._snapshots is not None:
             self._snapshots.clear()
-
-    def _roll_back(self, state: TrainerState, control: TrainerControl) -> None:
-        snapshots = self._snapshots.steps() if self._snapshots is not None else []
-        step = self.guards.choose_snapshot(snapshots)
-        if step is None or self._snapshots is None:
-            reasons = self._decision.reasons if self._decision is not None else ()
-            cure = "Lower snapshot_steps, or start again with more supervised steps."
-            message = no_snapshot_message(state.global_step, reasons, cure)
-            self._stop(state.global_step, message, control)
-            return
-        self._snapshots.restore(step)
-        self._is_stale = True
-        if state.is_world_process_zero:
-            _logger.warning("%s", rollback_message(state.global_step, step))
 
     def _stop(self, step: int, diagnosis: str, control: TrainerControl) -> None:
         self._stopped = TrainingStopped(step, diagnosis)
@@ -332,8 +317,8 @@ class Snapshots:
 
     def steps(self) -> list[int]:
         """The steps after which a snapshot was taken, 0 for the one before the first step."""
-        names = (re.fullmatch(r"step-(\d+)\.pt", path.name) for path in self._folder.glob("*.pt"))
-        return sorted(int(name[1]) for name in names if name)
+        names = (path.stem for path in self._folder.glob("step-*.pt"))
+        return sorted(int(name.removeprefix("step-")) for name in names)
 
     def take(self, step: int) -> None:
         """Write a snapshot, whole or not at all, and delete old ones."""
@@ -342,7 +327,7 @@ class Snapshots:
             new = self._folder / "new"
             trained = {n: p.detach() for n, p in self._trained().items()}
             torch.save({"weights": trained, "optimizer": self._optimizer.state_dict()}, new)
-            os.replace(new, self._path(step))
+            new.replace(self._path(step))
             for old in self.steps()[1 : -self._KEPT]:  # the first one is kept
                 self._path(old).unlink()
         self._process.wait_for_everyone()
@@ -388,8 +373,8 @@ class FaultStop(TrainerCallback):
 
     def __init__(self, environment: type[RolloutEnvironment], limit: float = 0.2) -> None:
         self._tally, self._share = environment._tally, limit
-        self._seen = (self._tally.rollouts, self._tally.faults)
-        self._limit: FaultLimit | None = None
+        self._seen = (self._tally.rollouts, len(self._tally.faults))
+        self._limit: FaultLimit
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
@@ -405,8 +390,6 @@ class FaultStop(TrainerCallback):
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """
-        now = (self._tally.rollouts, self._tally.faults)
-        played, failed = now[0] - self._seen[0], now[1] - self._seen[1]
-        self._seen = now
-        if self._limit is not None:
-            self._limit.note(state.global_step, played, failed, self._tally.latest)
+        (played, failed), tally = self._seen, self._tally
+        self._seen = (tally.rollouts, len(tally.faults))
+        self._limit.note(state.global_step, tally.rollouts - played, tally.faults[failed:])

@@ -81,10 +81,8 @@ def grpo_config(**options: Any) -> GRPOConfig:
             bound = "at least" if is_included else "above"
             raise ConfigurationError(f"{name} must be {bound} {least}; got {value}.")
     for name, choices in _CHOICES.items():
-        if getattr(config, name) not in choices:
-            raise ConfigurationError(
-                f"{name} must be one of {', '.join(choices)}; got {getattr(config, name)!r}."
-            )
+        if (value := getattr(config, name)) not in choices:
+            raise ConfigurationError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
     check_sampling(config)
     for is_refused, reason in _refusals(config):
         if is_refused:
@@ -95,8 +93,8 @@ def grpo_config(**options: Any) -> GRPOConfig:
     return config
 
 
-def guard_config(fields: Mapping[str, Any]) -> GuardConfig:
-    """Make the settings of the guards.
+def guard_config(fields: GuardConfig | Mapping[str, Any]) -> GuardConfig:
+    """Make the settings of the guards, or check those that are made.
 
     Raises:
         ConfigurationError: A field is unknown or out of range.
@@ -156,13 +154,12 @@ def check_sampling(config: GRPOConfig) -> None:
         )
     if config.use_vllm:
         return
-    changed = [name for name, kept in _UNUSED.items() if getattr(config, name) not in kept]
-    if changed:
-        name = changed[0]
-        raise ConfigurationError(
-            f"{name}={getattr(config, name)!r} has no effect without vLLM: rollouts are sampled"
-            " from the distribution that the loss takes. Leave it out; `temperature` counts."
-        )
+    for name, kept in _UNUSED.items():
+        if (value := getattr(config, name)) not in kept:
+            raise ConfigurationError(
+                f"{name}={value!r} has no effect without vLLM: rollouts are sampled from the"
+                " distribution that the loss takes. Leave it out; `temperature` counts."
+            )
 
 
 _LEAST: Final = (

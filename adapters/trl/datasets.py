@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from adapters.training.algorithms.dynamic_sampling import TaskStream
 from adapters.training.models.demonstrations import (
     first_tries,
     play_episodes,
@@ -26,7 +25,6 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError
 from toolgym.messages import Message, system_prompt
 from toolgym.policies import Policy
-from toolgym.tasks import TaskSet
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
 def training_dataset(
     env_id: str,
     *,
-    split: str | None = None,
     n: int | None = None,
     seed: int = 0,
     environment: str | None = None,
@@ -46,12 +43,11 @@ def training_dataset(
 
     Args:
         env_id: A registered `ToolEnv`.
-        split: Passed to the environment; None leaves its default, which is `train`.
         n: How many tasks; None takes all, and verifies every one of them first.
         seed: Their order, and which `n` are taken.
         environment: The name of the environment in `GRPOTrainer(environment_factory={...})`, for a
             column `environment`. `datasets.concatenate_datasets` joins the data sets of several.
-        env_kwargs: For `gym.make`; give `environment_factory` the same, `split` included.
+        env_kwargs: For `gym.make`, such as `split`; give `environment_factory` the same.
 
     Returns:
         Columns `prompt` (a system message and a user message without content), `task_id`, and
@@ -62,8 +58,6 @@ def training_dataset(
     """
     from datasets import Dataset, Features, List, Value
 
-    if split is not None:
-        env_kwargs["split"] = split
     env = registration.make(env_id, **env_kwargs)
     tasks = playable_tasks(env.tasks, n, seed)
     message = {"role": Value("string"), "content": Value("string")}
@@ -73,33 +67,6 @@ def training_dataset(
         features["environment"] = Value("string")
         columns["environment"] = [environment] * len(tasks)
     return Dataset.from_dict(columns, features=features)
-
-
-def task_prompts(tasks: TaskSet[Any], n: int | None, seed: int) -> Dataset:
-    """The data set of `Rollouts`: the prompt of a row is the id of a task.
-
-    Args:
-        tasks: Tasks of the environment; those that cannot be played fairly are left out.
-        n: Number of rows. If there are fewer tasks, they are repeated in other orders. None: each
-            playable task once.
-        seed: Seed of the order.
-
-    Raises:
-        ConfigurationError: No task is playable, or `n` is below 1.
-    """
-    from datasets import Dataset
-
-    if n is None or n < 1:
-        ids = playable_tasks(tasks, n, seed).ids
-    else:
-        stream = TaskStream(
-            len(tasks),
-            seed=seed,
-            is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
-        )
-        all_ids = tasks.ids
-        ids = [all_ids[place] for place in stream.take(n)]
-    return Dataset.from_dict({"prompt": ids})
 
 
 def open_prompt(env: ToolEnv[Any]) -> list[Message]:
@@ -221,8 +188,8 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
                 meant, read = parse_calls(message, tools), parse_calls(turn, tools)
                 calls += len(meant)
                 for call in meant:
-                    if not problem and (call.error is not None or call.repairs):
-                        fault = call.error.message if call.error else ", ".join(call.repairs)
+                    fault = call.error.message if call.error else ", ".join(call.repairs)
+                    if fault and not problem:
                         problem = f"the call of {call.name} is faulty ({fault}): make the data set"
                         problem += " with sft_dataset, or give the column the feature type Json()"
                 if meant != read:

@@ -19,8 +19,6 @@ environment's id and arguments (`_pickled`); its faults are counted there, too.
 from __future__ import annotations
 
 import copyreg
-import dataclasses
-import enum
 import functools
 import inspect
 import logging
@@ -28,24 +26,19 @@ import math
 import operator
 import pickle
 import re
-import threading
-import types
-import typing
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Literal, TypeVar
 from weakref import WeakValueDictionary
 
 import gymnasium as gym
-from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from toolgym import registration
 from toolgym.calls import Parsing
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, ToolgymError
-from toolgym.forks import renew_in_child
 from toolgym.messages import turn_messages
 from toolgym.tasks import seed_of
 from toolgym.tools import ToolSpec
@@ -58,7 +51,15 @@ from toolgym.tools import ToolSpec
 # foresees; a literal `**kwargs` would be offered to the model as an argument, so the two are kept
 # apart.
 
-_BASIC = (str, int, float, bool, type(None), list, dict)
+_TYPES: Final = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "null": type(None),
+    "array": list,
+    "object": dict,
+}
 
 
 def tool_method(spec: ToolSpec) -> Callable[..., str]:
@@ -71,8 +72,9 @@ def tool_method(spec: ToolSpec) -> Callable[..., str]:
         text: str = self._call(spec.name, args, kwargs)
         return text
 
-    fields = spec.arguments.model_fields
-    kinds = {name: json_type(info.annotation) for name, info in fields.items()}
+    fields, schema = spec.arguments.model_fields, spec.parameters
+    named = schema.get("$defs", {})
+    kinds = {name: json_type(each, named) for name, each in schema["properties"].items()}
     method.__name__ = spec.name
     method.__qualname__ = f"RolloutEnvironment.{spec.name}"
     method.__doc__ = docstring(spec)
@@ -88,37 +90,24 @@ def docstring(spec: ToolSpec) -> str:
     return "\n".join([spec.description, "", "Args:", *lines]) if lines else spec.description
 
 
-def json_type(annotation: Any) -> Any:
-    """The nearest type that TRL's schema reader knows; what it cannot express becomes `Any`.
+def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
+    """The type that TRL's schema reader makes a JSON schema of; `Any` for what it cannot express.
 
-    >>> json_type(Annotated[str, "SQL"]), json_type(tuple[int, ...]), json_type(str | None)
-    (<class 'str'>, list[int], str | None)
+    Args:
+        schema: The JSON schema of an argument.
+        named: The schemas that it refers to, by name (`$defs`).
     """
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if origin is Annotated:
-        return json_type(arguments[0])
-    if origin in (Union, types.UnionType):
-        return functools.reduce(operator.or_, map(json_type, arguments))
-    if origin in (list, set, frozenset, tuple):
-        kinds = {json_type(item) for item in arguments if item is not ...}
-        return list[kinds.pop()] if len(kinds) == 1 else list  # type: ignore[misc]
-    if origin is dict:
-        return dict[str, json_type(arguments[1])]  # type: ignore[misc]
-    if annotation in _BASIC or origin is Literal or _is_enumeration(annotation):
-        return annotation
-    if annotation in (set, frozenset, tuple):
-        return list
-    return dict if _has_named_fields(annotation) else Any
-
-
-def _is_enumeration(annotation: Any) -> bool:
-    return inspect.isclass(annotation) and issubclass(annotation, enum.Enum)
-
-
-def _has_named_fields(annotation: Any) -> bool:
-    if typing.is_typeddict(annotation) or dataclasses.is_dataclass(annotation):
-        return True
-    return inspect.isclass(annotation) and issubclass(annotation, BaseModel)
+    schema = named.get(schema.get("$ref", "").rpartition("/")[2], schema)
+    if "anyOf" in schema:
+        kinds = [json_type(each, named) for each in schema["anyOf"]]
+        return functools.reduce(operator.or_, kinds)
+    if choices := schema.get("enum") or ("const" in schema and [schema["const"]]):
+        return Literal[tuple(choices)]
+    if "items" in schema:
+        return list[json_type(schema["items"], named)]  # type: ignore[misc]
+    if isinstance(values := schema.get("additionalProperties"), Mapping):
+        return dict[str, json_type(values, named)]  # type: ignore[misc]
+    return _TYPES.get(schema.get("type", ""), Any)
 
 
 def _signature(fields: dict[str, FieldInfo], kinds: dict[str, Any]) -> inspect.Signature:
@@ -149,33 +138,17 @@ class CallRefused(ToolgymError, TypeError):
     """A call that strict parsing did not bind; its text is the environment's error."""
 
 
-@dataclass(eq=False)
+@dataclass
 class FaultTally:
     """Counts of the rollouts and faults of one environment class.
 
     Attributes:
         rollouts: The number of episodes begun.
-        faults: The number of those that a fault left unscored.
-        latest: The text of the latest fault; empty without any.
+        faults: The texts of the faults, each of which left one of them unscored.
     """
 
     rollouts: int = 0
-    faults: int = 0
-    latest: str = ""
-
-    def __post_init__(self) -> None:
-        self.renew()
-        renew_in_child(self)
-
-    def renew(self) -> None:
-        """Replace a lock that a thread of the parent process may hold."""
-        self._lock = threading.Lock()
-
-    def blame(self, what: str) -> None:
-        """Count a fault; the tools of different rollouts run in different threads."""
-        with self._lock:
-            self.faults += 1
-            self.latest = what
+    faults: list[str] = field(default_factory=list)
 
 
 class WrittenMessage(str):
@@ -245,12 +218,9 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     @property
     def _playing(self) -> ToolEnv[Any]:
         if self._env is None:
-            self._env = self._spare.pop() if self._spare else self._made()
+            make = functools.partial(registration.make, self._env_id, **self._env_kwargs)
+            self._env = self._spare.pop() if self._spare else make()
         return self._env
-
-    @classmethod
-    def _made(cls) -> ToolEnv[Any]:
-        return registration.make(cls._env_id, **cls._env_kwargs)
 
     def _begin(self, row: Mapping[str, Any]) -> str:
         task_id, seed = row.get("task_id"), row.get("seed")
@@ -259,7 +229,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
-        return _separator(row.get("prompt")) + self._playing.user_prompt()
+        return self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text that one tool call returns to TRL; only strict parsing raises instead."""
@@ -295,7 +265,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
 
     def _blame(self, what: str) -> None:
         self._fault = what
-        self._tally.blame(what)
+        self._tally.faults.append(what)
         _logger.warning("a rollout of %s is left out: %s", self._env_id, what)
 
 
@@ -353,23 +323,18 @@ def _pickled(made: Any) -> str | tuple[Any, ...]:
     if "_key" not in vars(made):
         return str(made.__qualname__)
     env_id, registered = made._env_id, None
-    for name, value in made._env_kwargs.items():
-        _check_picklable(value, f"the argument {name!r} of {env_id}", "pass one that can")
     if ":" not in env_id:  # the other process may not have imported what registers it
         spec = registration.spec_of(env_id)
         registered = {"entry_point": spec.entry_point, "kwargs": spec.kwargs}
-        cure = "register a class or a function of a module, or name the environment MODULE:ID"
-        _check_picklable(registered, f"the entry point of {env_id}", cure)
-    return _unpickled, (made._key, made.__name__, env_id, made._env_kwargs, registered)
-
-
-def _check_picklable(value: Any, what: str, cure: str) -> None:
+    state = (made._key, made.__name__, env_id, made._env_kwargs, registered)
     try:
-        pickle.dumps(value)
-    except Exception as problem:  # pickle raises many types, and so do the value's own methods
+        pickle.dumps(state)
+    except Exception as problem:  # pickle raises many types, and so do the methods of a value
         raise ConfigurationError(
-            f"{what} cannot be pickled for another process ({problem}): {cure}."
+            f"{env_id} cannot be pickled for another process ({problem}): pass arguments that can,"
+            " and register a class or a function of a module, or name the environment MODULE:ID."
         ) from problem
+    return _unpickled, state
 
 
 def _unpickled(
@@ -402,15 +367,3 @@ def _class_name(env_id: str) -> str:
     return (
         "".join(word[:1].upper() + word[1:] for word in words).lstrip("0123456789") + "Environment"
     )
-
-
-def _separator(prompt: Any) -> str:
-    """TRL glues what `reset` returns to the last message; a text that stands there needs a break.
-
-    Args:
-        prompt: The row's column of that name.
-    """
-    if not isinstance(prompt, list) or not prompt or not isinstance(prompt[-1], Mapping):
-        return ""
-    text = prompt[-1].get("content")
-    return "\n" if isinstance(text, str) and text and not text[-1].isspace() else ""

@@ -104,7 +104,13 @@ class _CallReading:
                 " tools of GRPOTrainer(tools=...): make each a @tool of the environment."
             )
         specs = environments[0]._tools
-        text = _text_of(self, response, prefix)
+        own: Any = self
+        written = list(response)
+        while written and written[-1] in (own.eos_token_id, own.pad_token_id):
+            written.pop()
+        # A tag of thinking at the end of the prompt belongs to the text.
+        text = opened_thought(own.decode(prefix[-16:]) if prefix else "")
+        text += own.decode(written, clean_up_tokenization_spaces=False)
         calls = parse_calls(text, specs)
         try:
             message = _parsed(parse) if len(text) <= _LONGEST else None
@@ -132,16 +138,6 @@ def _parsed(parse: Callable[[], Any]) -> Any:
         raise ValueError("the message is nested too deeply") from problem
 
 
-def _text_of(tokenizer: Any, response: list[int], prefix: list[int] | None) -> str:
-    """The text without its end token, and with the tag of thinking that the prompt opens."""
-    written = list(response)
-    while written and written[-1] in (tokenizer.eos_token_id, tokenizer.pad_token_id):
-        written.pop()
-    before = tokenizer.decode(prefix[-16:]) if prefix else ""
-    text: str = tokenizer.decode(written, clean_up_tokenization_spaces=False)
-    return opened_thought(before) + text
-
-
 def _calls_of(message: Any) -> list[dict[str, Any]]:
     """The calls that TRL would run, with or without `function` around them."""
     calls = (message or {}).get("tool_calls")
@@ -153,18 +149,12 @@ def _calls_of(message: Any) -> list[dict[str, Any]]:
     return found
 
 
-def _runs(told: list[dict[str, Any]], calls: list[ToolCall], specs: Specs) -> bool:
-    """Whether TRL, which looks a tool up by its exact name, would run these calls."""
-    if not all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
-        return False
-    bound = [bind_call(each["name"], each["arguments"], specs) for each in told]
-    return repr(bound) == repr(calls)  # 10.0 and True are other values than 10 and 1
-
-
 def _message(
     message: Any, told: list[dict[str, Any]], action: Any, calls: list[ToolCall], specs: Specs
 ) -> Any:
     """The message as TRL reads it where that runs the same calls, else one that carries `action`.
+
+    TRL looks a tool up by its exact name.
 
     Args:
         message: As TRL reads it.
@@ -173,8 +163,10 @@ def _message(
         calls: As the environment reads them.
         specs: The environment's tools.
     """
-    if _runs(told, calls, specs):
-        return message or {"role": "assistant", "content": action}
+    if all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
+        bound = [bind_call(each["name"], each["arguments"], specs) for each in told]
+        if repr(bound) == repr(calls):  # 10.0 and True are other values than 10 and 1
+            return message or {"role": "assistant", "content": action}
     content = action if isinstance(action, str) else json.dumps(action, default=repr)
     tool_calls = []
     for place, call in enumerate(calls):

@@ -12,9 +12,9 @@ import itertools
 import math
 import time
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from accelerate.utils import AutocastKwargs, gather_object
@@ -24,9 +24,9 @@ from adapters.reference.play import Player, Rollout, is_in_loss, outcomes, shuff
 from adapters.training.algorithms.dynamic_sampling import TaskStream, fill
 from adapters.training.algorithms.rollout_metrics import Figures, batch_metrics
 from adapters.training.guards.fault_limit import FaultLimit
+from adapters.training.models.demonstrations import playable_tasks
 from adapters.training.models.memory_needs import Load, bytes_of_update
 from adapters.trl.config import check_sampling, split_groups
-from adapters.trl.datasets import task_prompts
 from adapters.trl.loss_check import LossCheck
 from adapters.trl.vllm_engine import VllmEngine
 from toolgym import registration
@@ -100,7 +100,8 @@ class Rollouts:
         self._step, self._groups, self._filler = -1, 0, 0
         self._returned: list[list[int]] = []
         self._is_training = True
-        self._pending: list[_Batch] = []
+        self._rows: list[_Row] = []  # since the last call of `take_metrics`
+        self._counts: Any = Counter()
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
         """The training data set: one row per task, whose prompt is the task's id.
@@ -113,7 +114,19 @@ class Rollouts:
         Raises:
             ConfigurationError: No task is playable, or `n` is below 1.
         """
-        return task_prompts(self._tasks, n, seed)
+        from datasets import Dataset
+
+        tasks = self._tasks
+        if n is None or n < 1:
+            ids = playable_tasks(tasks, n, seed).ids
+        else:
+            stream = TaskStream(
+                len(tasks),
+                seed=seed,
+                is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
+            )
+            ids = [tasks[place].id for place in stream.take(n)]
+        return Dataset.from_dict({"prompt": ids})
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
         """Play the rollouts of a generation batch; called by TRL in each process.
@@ -187,27 +200,34 @@ class Rollouts:
         output: dict[str, list[Any]] = {name: [] for name in _COLUMNS}
         for index, group in enumerate(groups):
             for rollout in group:
+                tokens = rollout.tokens
                 # TRL excludes completions that do not end with the end of a turn, finished or not.
-                is_cut = rollout.tokens.tokens[-1:] and rollout.tokens.tokens[-1] not in player.stop
-                is_left_out = index >= live or not is_in_loss(rollout, unfinished)
-                is_left_out = is_left_out or bool(is_cut and not unfinished)
-                _append(output, rollout, is_left_out, self._filler)
+                is_cut = tokens.tokens[-1:] and tokens.tokens[-1] not in player.stop
+                is_learned = is_in_loss(rollout, unfinished) and (unfinished or not is_cut)
+                row = (  # without empty lists, which TRL does not take
+                    tokens.prompt or [self._filler],
+                    tokens.tokens or [self._filler],
+                    tokens.log_probs or [0.0],
+                    (tokens.mask if is_learned and index < live else [0] * len(tokens.mask)) or [0],
+                    rollout.reward if math.isfinite(rollout.reward) else None,
+                    rollout.task_id,
+                )
+                for name, value in zip(_COLUMNS, row, strict=True):
+                    output[name].append(value)
         self._returned, self._is_training = output["completion_ids"], is_training
         learned = math.fsum(map(sum, output["env_mask"]))
-        batch = _Batch.gathered(played, {**sampling, "learnt_tokens": learned})
-        self.metrics = _metrics([batch])
+        rows, counts = _gathered(played, {**sampling, "learnt_tokens": learned})
         self.episodes = [each.episode for each in played if each.episode is not None]
         self.ended = time.perf_counter()
-        self.metrics["rollout_seconds"] = self.ended - began
+        counts["rollout_seconds"] = self.ended - began
+        self.metrics = _metrics(rows, counts)
         if is_training:
-            batch.counts["rollout_seconds"] = self.metrics["rollout_seconds"]
-            self._pending.append(batch)
+            self._rows += rows
+            self._counts.update(counts)
             self._groups = next(numbers)
             if self._faults is None:
                 self._faults = FaultLimit(trainer.state.max_steps)
-            faults = [row.fault for row in batch.rows if row.fault]
-            latest = faults[-1] if faults else ""
-            self._faults.note(step + 1, len(batch.rows), len(faults), latest)
+            self._faults.note(step + 1, len(rows), [row.fault for row in rows if row.fault])
             if self._check is None:
                 self._check = LossCheck(trainer)
             self._check.expect(output, size)
@@ -217,7 +237,7 @@ class Rollouts:
         self,
         completion_ids: Sequence[Sequence[int]],
         score: list[float | None],
-        log_metric: Any = None,
+        log_metric: Callable[[str, float], None],
         **_: Any,
     ) -> list[float | None]:
         """The score of each rollout; pass it as `reward_funcs`. It also logs the metrics.
@@ -235,15 +255,17 @@ class Rollouts:
         own = {"score": math.fsum(known) / len(known)} if known else {}
         others = self.logged_with_next if self._is_training else {}
         for name, value in {**self.metrics, **others, **own}.items():
-            if log_metric is not None and math.isfinite(value):
+            if math.isfinite(value):
                 log_metric(f"{PREFIX}{name}", value)
         return score
 
     def take_metrics(self) -> dict[str, float]:
         """The metrics of all batches since the last call; empty if there was none."""
-        metrics = _metrics(self._pending) if self._pending else {}
-        self._pending = []
-        if self._check is not None and metrics:
+        if not self._rows:
+            return {}
+        metrics = _metrics(self._rows, self._counts)
+        self._rows, self._counts = [], Counter()
+        if self._check is not None:
             metrics |= self._check.take_mismatch()
         return metrics
 
@@ -311,7 +333,7 @@ class Rollouts:
         player.engine.reserved = bytes_of_update(model.config, count, load)
         self._player, self._trainer = player, weakref.ref(trainer)
         self._check = self._faults = self._refills = None
-        self._step, self._pending = -1, []
+        self._step, self._rows, self._counts = -1, [], Counter()
         return player
 
     def _refill_tasks(self, trainer: Any, count: int) -> list[int]:
@@ -349,71 +371,37 @@ class _Row(NamedTuple):
     sampled: int  # number of them with a log-probability
 
 
-@dataclass
-class _Batch:
-    """The figures of all rollouts played for a generation batch, in all processes.
-
-    Attributes:
-        rows: One per rollout.
-        counts: Sums over processes, named as in `toolgym.runs.metrics`.
-    """
-
-    rows: list[_Row]
-    counts: dict[str, float]
-
-    @classmethod
-    def gathered(cls, played: Sequence[Rollout], counts: Mapping[str, float]) -> _Batch:
-        """Gather the rollouts and counts of this process with those of the others."""
-        rows = []
-        for each in played:
-            values = [
-                log_prob
-                for log_prob, sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
-                if sampled and not math.isnan(log_prob)
-            ]
-            surprise = -math.fsum(values)
-            rows.append(
-                _Row(each.figures, each.reward, each.group, each.fault, surprise, len(values))
-            )
-        gathered: list[tuple[list[_Row], dict[str, float]]] = gather_object([(rows, dict(counts))])
-        sums = {name: math.fsum(own[name] for _, own in gathered) for name in counts}
-        if "sampling_rounds" in sums:  # every process has the same number
-            sums["sampling_rounds"] /= len(gathered)
-        return cls([row for own, _ in gathered for row in own], sums)
+def _gathered(played: Sequence[Rollout], counts: Mapping[str, float]) -> tuple[list[_Row], Any]:
+    """The figures of the rollouts and the sums of the counts of all processes."""
+    own = []
+    for each in played:
+        values = [
+            log_prob
+            for log_prob, sampled in zip(each.tokens.log_probs, each.tokens.mask, strict=True)
+            if sampled and not math.isnan(log_prob)
+        ]
+        surprise = -math.fsum(values)
+        own.append(_Row(each.figures, each.reward, each.group, each.fault, surprise, len(values)))
+    gathered = gather_object([(own, counts)])
+    sums: Any = Counter()
+    for _, each in gathered:
+        sums.update(each)
+    if "sampling_rounds" in sums:  # every process has the same number
+        sums["sampling_rounds"] /= len(gathered)
+    return [row for rows, _ in gathered for row in rows], sums
 
 
-def _metrics(batches: Sequence[_Batch]) -> dict[str, float]:
-    """The metrics of the rollouts of some batches together.
+def _metrics(rows: Sequence[_Row], counts: Mapping[str, float]) -> dict[str, float]:
+    """The metrics of rollouts, with counts named as in `toolgym.runs.metrics`.
 
     The entropy is estimated by the mean of -log p over the tokens as they were sampled.
     """
-    rows = [row for batch in batches for row in batch.rows]
     figures, rewards, groups, _, surprise, sampled = zip(*rows, strict=True)
-    names = dict.fromkeys(name for batch in batches for name in batch.counts)
-    sums = {name: math.fsum(batch.counts.get(name, 0.0) for batch in batches) for name in names}
     entropy = math.fsum(surprise) / sum(sampled) if sum(sampled) else math.nan
-    return batch_metrics(figures, rewards, groups) | sums | {"entropy": entropy}
+    return {**batch_metrics(figures, rewards, groups), **counts, "entropy": entropy}
 
 
 _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "score", "task_id")
-
-
-def _append(
-    output: Mapping[str, list[Any]], rollout: Rollout, is_left_out: bool, filler: int
-) -> None:
-    """Append a rollout to the lists for TRL, which takes no empty lists."""
-    tokens = rollout.tokens
-    mask = [0] * len(tokens.tokens) if is_left_out else tokens.mask
-    row = (
-        tokens.prompt or [filler],
-        tokens.tokens or [filler],
-        tokens.log_probs or [0.0],
-        mask or [0],
-        rollout.reward if math.isfinite(rollout.reward) else None,
-        rollout.task_id,
-    )
-    for name, value in zip(_COLUMNS, row, strict=True):
-        output[name].append(value)
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:

@@ -31,6 +31,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -145,7 +146,8 @@ def _figures(environment: RolloutEnvironment) -> tuple[Figures, float]:
     episode = environment._playing.episode
     is_over = episode.over  # else the model stopped, or wrote what TRL could not read
     record = EpisodeRecord.of(episode, ENVIRONMENT)
-    return Figures.of(record, stopped_early=not is_over), record.score
+    figures = Figures.of(record)
+    return replace(figures, turns=figures.turns + (not is_over)), record.score
 
 
 def train_with_rollouts(job: Job, max_draws: float) -> None:

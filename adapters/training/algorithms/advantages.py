@@ -31,7 +31,6 @@ all other rollouts of the group, with a return of 0 for those that ended before 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 import torch
@@ -58,7 +57,7 @@ def advantages(
     """Compute the advantages of a batch.
 
     Args:
-        name: A key of `ESTIMATORS` or `TURN_ESTIMATORS`.
+        name: A name in `ESTIMATORS` or `TURN_ESTIMATORS`.
         rewards: [N] float, nan for a rollout without a reward.
         groups: [N] int, equal for the rollouts of one task.
         turn_rewards: [N, S] float, needed by turn-level estimators; rewards at the end of the
@@ -108,17 +107,14 @@ def advantages(
     return result if limit is None else result.clamp(min=-limit, max=limit)
 
 
-ESTIMATORS: Final = {
-    name: partial(advantages, name)
-    for name in (
-        "group_normalized",
-        "group_centered",
-        "leave_one_out",
-        "batch_scaled",
-        "batch_normalized",
-        "batch_normalized_baseline",
-    )
-}
-"""Estimators of one advantage for each rollout, by name."""
+ESTIMATORS: Final = (
+    "group_normalized",
+    "group_centered",
+    "leave_one_out",
+    "batch_scaled",
+    "batch_normalized",
+    "batch_normalized_baseline",
+)
+"""Names of the estimators of one advantage for each rollout."""
 TURN_ESTIMATORS: Final = ("turn_normalized",)
 """Names of the estimators of one advantage for each turn."""

@@ -45,7 +45,7 @@ class TaskStream:
         is_playable: Whether the task at a position can be played fairly; the same on all processes.
 
     Raises:
-        ConfigurationError: There is no task, or no process of this rank.
+        ConfigurationError: There is no task.
 
     >>> stream = TaskStream(3, seed=0)
     >>> sorted(stream.take(3)), len(stream.take(2))
@@ -62,11 +62,8 @@ class TaskStream:
         processes: int = 1,
         is_playable: Callable[[int], bool] = lambda position: True,
     ) -> None:
-        if size < 1 or not 0 <= process < processes:
-            raise ConfigurationError(
-                "a stream needs at least one task, and a process from 0 to processes - 1, got"
-                f" {size=}, {process=}, {processes=}."
-            )
+        if size < 1:
+            raise ConfigurationError("there is no task to take: a stream needs at least one.")
         self._size, self._key, self._is_playable = size, f"toolgym-{name}-{seed}", is_playable
         self._process, self._processes = process, processes
         self._walked = 0
@@ -118,14 +115,12 @@ class Filled(NamedTuple, Generic[G]):
     Attributes:
         live: The groups to learn from, at most `places`.
         dead: Dead groups that fill up the step, to be left out of the loss.
-        drawn: All groups, in the order in which they were drawn.
         metrics: Metrics named as in `toolgym.runs.metrics`; all but `sampling_rounds` are counts of
             this process, to be summed over processes.
     """
 
     live: list[G]
     dead: list[G]
-    drawn: list[G]
     metrics: dict[str, float]
 
 
@@ -157,23 +152,23 @@ def fill(
             "dynamic sampling needs at least one whole group per process: make the rollouts of a"
             " process and step a multiple of the group size."
         )
-    drawn, live, dead, rounds, count = list[G](), list[G](), list[G](), 0, places
+    live, dead, drawn, rounds, count = list[G](), list[G](), 0, 0, places
     while count:
         for group in draw(count):
-            drawn.append(group)
+            drawn += 1
             (dead if is_dead(outcomes(group)) else live).append(group)
         rounds += 1
-        tallies = exchange((max(0, places - len(live)), len(live), len(drawn)))
+        tallies = exchange((max(0, places - len(live)), len(live), drawn))
         most_missing, all_live, all_drawn = zip(*tallies, strict=True)
         share = (sum(all_live) + 1) / (sum(all_drawn) + 2)  # Laplace's rule, so it is never 0
         remaining = math.floor(places * max_draws) - max(all_drawn)
         count = max(0, min(math.ceil(max(most_missing) / share), places, remaining))
     kept = live[:places]
     metrics = {
-        "drawn_groups": float(len(drawn)),
+        "drawn_groups": float(drawn),
         "dropped_groups": float(len(dead)),
         "surplus_groups": float(len(live) - len(kept)),
         "masked_groups": float(places - len(kept)),
         "sampling_rounds": float(rounds),
     }
-    return Filled(kept, dead[: places - len(kept)], drawn, metrics)
+    return Filled(kept, dead[: places - len(kept)], metrics)

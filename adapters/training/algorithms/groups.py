@@ -4,7 +4,7 @@ A group is all rollouts of one task in one step. The outcome of a rollout is whe
 and its progress bin. A group is dead when all its scored members have the same outcome; their
 rewards may still differ by the costs of their calls. Other trainers count groups with equal rewards
 instead, so both shares are here. A rollout that a fault left unscored has no outcome (None) and no
-reward (None, nan or infinity), and a group with fewer than two scored members is dead.
+reward (nan or infinity), and a group with fewer than two scored members is dead.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
     return len({outcome for outcome in outcomes if outcome is not None}) < 2
 
 
-def has_equal_rewards(rewards: Iterable[float | None]) -> bool:
+def has_equal_rewards(rewards: Iterable[float]) -> bool:
     """Whether the rewards of a group are equal, or fewer than two members are scored."""
-    finite = [reward for reward in rewards if reward is not None and math.isfinite(reward)]
+    finite = list(filter(math.isfinite, rewards))
     return len(finite) < 2 or max(finite) - min(finite) < _SAME
 
 
@@ -58,13 +58,13 @@ def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> flo
 
     Groups of one member do not count; nan if there are no others.
     """
-    return _mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
+    return mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
 
-def equal_rewards_share(rewards: Iterable[float | None], groups: Iterable[int]) -> float:
+def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> float:
     """The share of groups with equal rewards (metric `zero_variance_groups`); see `dead_share`."""
     members = by_group(rewards, groups).values()
-    return _mean([has_equal_rewards(each) for each in members if len(each) > 1])
+    return mean([has_equal_rewards(each) for each in members if len(each) > 1])
 
 
 def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
@@ -89,7 +89,7 @@ def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
         if taken := min(size, counts.total()):
             same = sum(math.comb(count, taken) for count in counts.values())
             shares.append(1 - same / math.comb(counts.total(), taken))
-    return _mean(shares)
+    return mean(shares)
 
 
 def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
@@ -116,5 +116,6 @@ def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
     )
 
 
-def _mean(values: Sequence[float]) -> float:
+def mean(values: Sequence[float]) -> float:
+    """The mean of some values; nan without any."""
     return math.fsum(values) / len(values) if values else math.nan

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share
+from adapters.training.algorithms.groups import by_group, dead_share, equal_rewards_share, mean
 from toolgym.episode import Outcome
 from toolgym.rewards import MISTAKES
 from toolgym.rollout import EpisodeRecord
@@ -28,8 +28,7 @@ class Figures:
     Attributes:
         scored: False if a fault left it unscored; then only `written`, `clipped` and `unfinished`
             count.
-        turns: Turns of the model, including one without a call that ended the rollout before the
-            episode was over.
+        turns: Turns of the model.
         valid_turns: Turns in which every call was bound.
         calls: Calls that were run or refused; `repairs`, `failures` and `deadlines` are counted
             over them.
@@ -59,7 +58,6 @@ class Figures:
         episode: EpisodeRecord | None,
         *,
         written: int = 0,
-        stopped_early: bool = False,
         clipped: bool = False,
         unfinished: bool = False,
     ) -> Figures:
@@ -68,7 +66,6 @@ class Figures:
         Args:
             episode: Its record; None if the episode could not begin.
             written: Tokens that the model generated.
-            stopped_early: Whether a last turn without a call is missing from the record.
             clipped: Whether the rollout was cut off inside a turn.
             unfinished: Whether it ran out of tokens or turns.
         """
@@ -81,7 +78,7 @@ class Figures:
             scored=True,
             outcome=outcome,
             answered=episode.answered,
-            turns=len(turns) + stopped_early,
+            turns=len(turns),
             valid_turns=sum(turn["valid"] for turn in turns),
             calls=sum(len(turn["calls"]) for turn in turns),
             repairs=sum(len(turn["repairs"]) for turn in turns),
@@ -119,14 +116,14 @@ def batch_metrics(
 
     turns, calls = total("turns"), total("calls")
     return {
-        "reward": _mean(finite),
-        "reward_std": _mean([statistics.stdev(group) for group in of_groups if len(group) > 1]),
+        "reward": mean(finite),
+        "reward_std": mean([statistics.stdev(group) for group in of_groups if len(group) > 1]),
         "reward_max": max(finite, default=math.nan),
         "dead_groups": dead_share(outcomes, groups),
         "zero_variance_groups": equal_rewards_share(rewards, groups),
-        "accuracy": _mean([figure.outcome.correct for figure in scored]),
-        "answered": _mean([figure.answered for figure in scored]),
-        **{mistake: _mean([each == mistake for each in mistakes]) for mistake in MISTAKES},
+        "accuracy": mean([figure.outcome.correct for figure in scored]),
+        "answered": mean([figure.answered for figure in scored]),
+        **{mistake: mean([each == mistake for each in mistakes]) for mistake in MISTAKES},
         "validity": total("valid_turns") / turns if turns else math.nan,
         "turns": turns,
         "repairs_per_call": total("repairs") / calls if calls else math.nan,
@@ -134,11 +131,7 @@ def batch_metrics(
         "rollouts": float(len(figures)),
         "faults": float(len(figures) - len(scored)),
         "deadlines": total("deadlines"),
-        "completion_length": _mean([figure.written for figure in figures]),
-        "clipped": _mean([figure.clipped for figure in figures]),
-        "unfinished": _mean([figure.unfinished for figure in figures]),
+        "completion_length": mean([figure.written for figure in figures]),
+        "clipped": mean([figure.clipped for figure in figures]),
+        "unfinished": mean([figure.unfinished for figure in figures]),
     }
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else math.nan

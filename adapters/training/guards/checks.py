@@ -16,8 +16,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal, NamedTuple
+
+from pydantic import BaseModel
 
 from adapters.training.guards.config import Action, GuardConfig, GuardName
 from toolgym.runs.metrics import broken, finite
@@ -57,8 +60,7 @@ class Finding(NamedTuple):
     since: int = 0
 
 
-@dataclass
-class Track:
+class Track(BaseModel):
     """The history of one metric, in at most 150 numbers.
 
     Attributes:
@@ -69,10 +71,10 @@ class Track:
         squares: Squared differences of successive values.
     """
 
-    first: list[float] = field(default_factory=list)
-    recent: list[tuple[int, float, float]] = field(default_factory=list)
-    best: list[float] = field(default_factory=list)
-    squares: list[float] = field(default_factory=list)
+    first: list[float] = []
+    recent: list[tuple[int, float, float]] = []
+    best: list[float] = []
+    squares: list[float] = []
 
     def add(self, step: int, value: float, size: float) -> None:
         """Add the value of a step."""
@@ -108,7 +110,7 @@ class Track:
         return statistics.median(self.first) if len(self.first) == FIRST else None
 
 
-class RunHistory:
+class RunHistory(BaseModel):
     """The metrics of a run up to a step.
 
     Attributes:
@@ -118,17 +120,19 @@ class RunHistory:
         idle_rollouts: Number of rollouts in these steps.
     """
 
-    def __init__(self) -> None:
-        self.tracks = {key: Track() for key in TRACKED}
-        self.nonfinite: list[str] = []
-        self.idle, self.idle_rollouts = 0, 0.0
+    tracks: dict[str, Track] = {key: Track() for key in TRACKED}
+    nonfinite: list[str] = []
+    idle: int = 0
+    idle_rollouts: float = 0.0
 
     def add(self, step: int, metrics: Mapping[str, Any]) -> Numbers:
         """Add the metrics of a step, and return the finite ones."""
         now, self.nonfinite = finite(metrics), broken(metrics)
-        teaches = bool(has_rollouts(now)) and not teaches_nothing(now)
-        self.idle = self.idle + 1 if teaches_nothing(now) else 0 if teaches else self.idle
-        self.idle_rollouts = self.idle and self.idle_rollouts + now.get("rollouts", 0.0)
+        self.idle_rollouts += now.get("rollouts", 0.0)
+        if teaches_nothing(now):
+            self.idle += 1
+        elif has_rollouts(now):
+            self.idle, self.idle_rollouts = 0, 0.0
         for key, (size, default) in TRACKED.items():
             if key in now and _is_comparable(key, now):
                 value = 1 - now[key] if key in LESS_IS_BETTER else now[key]
@@ -146,19 +150,6 @@ class RunHistory:
             self.tracks[key].recent = []
             if size == "rollouts":
                 self.tracks[key] = Track()
-
-    def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, in JSON types."""
-        tracks = {key: asdict(track) for key, track in self.tracks.items()}
-        return {"tracks": tracks, "idle": [self.idle, self.idle_rollouts]}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state from `state_dict`."""
-        for key, saved in state["tracks"].items():
-            recent = [(step, value, size) for step, value, size in saved["recent"]]
-            lists = {name: list(saved[name]) for name in ("first", "best", "squares")}
-            self.tracks[key] = Track(recent=recent, **lists)
-        self.idle, self.idle_rollouts = state["idle"]
 
 
 def has_rollouts(now: Numbers) -> bool:
@@ -190,11 +181,13 @@ def _is_comparable(key: str, now: Numbers) -> bool:
     return key not in ("mismatch", "ratio") or has_rollouts(now)
 
 
-def _fall(
+def fall(
+    now: Numbers,
     run: RunHistory,
-    key: str,
     config: GuardConfig,
-    drop: float,
+    *,
+    key: str,
+    drop: float = 0.25,
     cluster: float = 4,
     error_scales: tuple[float, float] = (1, 1),
     early: bool = False,
@@ -206,24 +199,27 @@ def _fall(
     the differences between values if it is larger: rollouts of a task have similar outcomes.
 
     Args:
+        key: The share, in `TRACKED`.
         drop: Relative drop from the best that trips.
         cluster: Factor on the binomial variance until 16 differences are known, since rollouts of
             a task have similar outcomes.
         error_scales: Factors on `config.errors`, for a single value and for a mean of several.
         early: Whether the best may be a mean of fewer than four values.
     """
+    if key not in now:
+        return None
     track = run.tracks[key]
     size = statistics.fmean(size for _, _, size in track.recent)
     squares = track.squares[:-1]
     longest = SCALES[max(0, len(track.best) - 1)]
     for count in (count for count in SCALES if count <= len(track.recent)):
-        now = track.mean(count)
+        mean = track.mean(count)
         errors = config.errors * error_scales[count > 1]
         for best_count, best in zip(SCALES, track.best, strict=False):
             shortest = longest // 4 if early else max(count, min(4, longest), longest // 4)
-            if best_count < shortest or now > (1 - drop) * best:  # short means are high by chance
+            if best_count < shortest or mean > (1 - drop) * best:  # short means are high by chance
                 continue
-            pooled = (count * now + best_count * best) / (count + best_count)
+            pooled = (count * mean + best_count * best) / (count + best_count)
             seen = size * (count + best_count)
             pooled = (seen * pooled + 1) / (seen + 2)  # no share of a few rollouts is certain
             variance = pooled * (1 - pooled) / size
@@ -231,8 +227,8 @@ def _fall(
                 variance = max(variance, statistics.fmean(squares) / 2)
             else:
                 variance *= cluster
-            if best - now > errors * math.sqrt(variance * (1 / count + 1 / best_count)):
-                shown = [1 - x if key in LESS_IS_BETTER else x for x in (now, best)]
+            if best - mean > errors * math.sqrt(variance * (1 / count + 1 / best_count)):
+                shown = [1 - x if key in LESS_IS_BETTER else x for x in (mean, best)]
                 reason = f"`{key}` is {shown[0]:.0%} in {_times(count)}, the best was"
                 reason += f" {shown[1]:.0%} in {_times(best_count)}"
                 return Finding(reason, since=track.recent[-count][0])
@@ -243,35 +239,10 @@ def _times(count: int) -> str:
     return f"{count} values" if count > 1 else "1 value"
 
 
-# The checks.
-
-
-def success(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Accuracy on training tasks has fallen by a quarter of its best."""
-    return _fall(run, "accuracy", config, 0.25)
-
-
 def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
     """Fewer rollouts answer, or more deny an answer that exists, by a quarter of the best."""
-    falls = (
-        _fall(run, key, config, 0.25) for key in ("answered", "refused_answerable") if key in now
-    )
+    falls = (fall(now, run, config, key=key) for key in ("answered", "refused_answerable"))
     return next(filter(None, falls), None)
-
-
-def validity(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """The share of turns with valid calls has fallen by half of its best."""
-    return _fall(run, "validity", config, 0.5, cluster=1, error_scales=(0.8, 0.8), early=True)
-
-
-def unfinished(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Fewer rollouts end before they run out of tokens or turns, by a quarter of the best."""
-    return _fall(run, "unfinished", config, 0.25)
-
-
-def held_out(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Accuracy on held-out tasks has fallen by a quarter of its best."""
-    return _fall(run, "held_out_accuracy", config, 0.25, cluster=1, error_scales=(1, 0.7))
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
@@ -398,7 +369,7 @@ GUARDS: Final = (
     Guard(
         "success",
         ("accuracy",),
-        success,
+        partial(fall, key="accuracy"),
         _DRIFT,
         f"{_SLOWER} If the tasks have become harder, set actions={{'success': ['warn']}}.",
     ),
@@ -409,18 +380,24 @@ GUARDS: Final = (
         _DRIFT,
         f"{_SLOWER} Check that a correct answer earns more than giving up.",
     ),
-    Guard("validity", ("validity",), validity, (ROLL_BACK, ROLL_BACK, STOP), _SLOWER),
+    Guard(
+        "validity",
+        ("validity",),
+        partial(fall, key="validity", drop=0.5, cluster=1, error_scales=(0.8, 0.8), early=True),
+        (ROLL_BACK, ROLL_BACK, STOP),
+        _SLOWER,
+    ),
     Guard(
         "unfinished",
         ("unfinished",),
-        unfinished,
+        partial(fall, key="unfinished"),
         _DRIFT,
         f"Raise max_completion_length if longer rollouts are needed. {_SLOWER}",
     ),
     Guard(
         "held_out",
         ("held_out_accuracy",),
-        held_out,
+        partial(fall, key="held_out_accuracy", cluster=1, error_scales=(1, 0.7)),
         (WARN, WARN, ROLL_BACK, STOP),
         "Keep the best weights (checkpoint=best), train on more tasks, or end earlier.",
         wait=1,

@@ -7,7 +7,7 @@ Without a limit, a run whose database has vanished would go on for hours and lea
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from toolgym.errors import EnvironmentFault, ToolgymError
@@ -30,31 +30,37 @@ class FaultLimit:
 
     >>> limit = FaultLimit(steps=100)
     >>> for step in range(1, 5):
-    ...     limit.note(step, rollouts=8, faults=8, latest="the disk is full")
-    >>> limit.note(5, rollouts=8, faults=8, latest="the disk is full")
+    ...     limit.note(step, rollouts=8, faults=["the disk is full"] * 8)
+    >>> limit.note(5, rollouts=8, faults=["the disk is full"] * 8)
     Traceback (most recent call last):
     toolgym.errors.EnvironmentFault: training stopped at step 5: the environment failed in 40 of ...
     """
 
     def __init__(self, steps: int, limit: float = 0.2) -> None:
         self._window = min(WINDOW, max(steps, SHORTEST))
-        self._limit = limit
+        self._limit, self._latest = limit, ""
         self._steps: deque[tuple[int, int]] = deque(maxlen=WINDOW)
 
-    def note(self, step: int, rollouts: int, faults: int, latest: str) -> None:
+    def note(self, step: int, rollouts: int, faults: Sequence[str]) -> None:
         """Count a step's rollouts and faults, and stop if there are too many.
+
+        Args:
+            step: The optimizer step.
+            rollouts: Number of rollouts.
+            faults: Messages of the faults, each of another rollout.
 
         Raises:
             EnvironmentFault: The share of faults is above the limit.
         """
-        self._steps.append((rollouts, faults))
+        self._steps.append((rollouts, len(faults)))
+        self._latest = faults[-1] if faults else self._latest
         played = sum(counts[0] for counts in self._steps)
         failed = sum(counts[1] for counts in self._steps)
         if failed > self._limit * played * max(1.0, self._window / len(self._steps)):
             raise EnvironmentFault(
                 f"training stopped at step {step}: the environment failed in {failed} of the last"
                 f" {played} rollouts; the limit is {self._limit:.0%} of the rollouts of"
-                f" {self._window} steps. The latest fault: {latest}",
+                f" {self._window} steps. The latest fault: {self._latest}",
                 "Repair that, then start again from the last checkpoint.",
             )
 

@@ -17,8 +17,10 @@ others at any steps. `checks.GUARDS` has the guards with their actions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final
+
+from pydantic import BaseModel
 
 from adapters.training.guards.checks import GUARDS, RunHistory, has_rollouts
 from adapters.training.guards.config import Action, GuardConfig, GuardName
@@ -68,8 +70,7 @@ class Decision:
         return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
 
 
-@dataclass
-class GuardState:
+class GuardState(BaseModel):
     """The state of one guard.
 
     Attributes:
@@ -97,6 +98,38 @@ class GuardState:
         return actions[min(self.taken, len(actions)) - 1]
 
 
+class GuardsState(BaseModel):
+    """The state of all guards of a run.
+
+    Attributes:
+        run: The metrics of the run.
+        guards: The state of each guard.
+        healthy: The last steps after which the weights were healthy.
+        returned: The step of the snapshot of the last roll-back, and that of the roll-back.
+        step: The last step.
+        scale: Factor on the scheduled learning rate.
+        updates: Number of updates.
+        skipped: Number of skipped updates.
+        roll_backs: Number of roll-backs.
+        recent: Number of roll-backs that are not forgotten yet.
+        calm: Number of updates since then with nothing worse than a warning.
+        last: The action of the last decision.
+    """
+
+    run: RunHistory = RunHistory()
+    guards: dict[GuardName, GuardState] = {guard.name: GuardState() for guard in GUARDS}
+    healthy: list[int] = [0]
+    returned: tuple[int, int] | None = None
+    step: int = 0
+    scale: float = 1.0
+    updates: int = 0
+    skipped: int = 0
+    roll_backs: int = 0
+    recent: int = 0
+    calm: int = 0
+    last: Action = Action.OK
+
+
 class Guards:
     """All guards of one run.
 
@@ -110,14 +143,7 @@ class Guards:
 
     def __init__(self, config: GuardConfig | None = None) -> None:
         self._config = config or GuardConfig()
-        self._run = RunHistory()
-        self._states = {guard.name: GuardState() for guard in GUARDS}
-        self._healthy_steps = [0]
-        self._returned: tuple[int, int] | None = None  # restored snapshot, step of the roll-back
-        self._step = 0
-        self._scale = 1.0
-        self._counts = {"updates": 0, "skipped": 0, "roll_backs": 0, "recent": 0, "calm": 0}
-        self._last = Action.OK
+        self._state = GuardsState()
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
         """Decide on the update from the weights after `step - 1` to those after `step`.
@@ -127,33 +153,33 @@ class Guards:
             metrics: Values named as in `toolgym.runs.metrics`, nan and infinity included, over all
                 processes, so that every process decides alike.
         """
-        self._step = step
-        now = self._run.add(step, metrics)
+        state, self._state.step = self._state, step
+        now = state.run.add(step, metrics)
         findings: list[GuardFinding] = []
         bad_since = step + 1
         for guard in GUARDS:
             actions = self._config.actions.get(guard.name, guard.actions)
             if not actions or (guard.reads and now.keys().isdisjoint(guard.reads)):
                 continue
-            found = guard.check(now, self._run, self._config)
+            found = guard.check(now, state.run, self._config)
             wait = guard.wait if isinstance(guard.wait, int) else self._config.idle_steps
-            action = self._states[guard.name].next_action(actions, wait, found is not None)
+            action = state.guards[guard.name].next_action(actions, wait, found is not None)
             if found is not None and guard.blames_weights:
                 bad_since = min(bad_since, found.since or step)
             if found is not None and action is not None:
                 advice = found.advice or guard.advice
                 findings.append(GuardFinding(guard.name, action, found.reason, advice))
-        healthy = [each for each in self._healthy_steps if each == 0 or each < bad_since - 1]
-        is_healthy = has_rollouts(now) and bad_since > step
-        self._healthy_steps = [*healthy, step - 1][-REMEMBERED:] if is_healthy else healthy
+        state.healthy = [each for each in state.healthy if each == 0 or each < bad_since - 1]
+        if has_rollouts(now) and bad_since > step:
+            state.healthy = [*state.healthy, step - 1][-REMEMBERED:]
         return self._decide(findings, teaches=now.get("grad_norm") != 0)
 
     def _decide(self, findings: Sequence[GuardFinding], *, teaches: bool) -> Decision:
-        requested = {finding.action for finding in findings}
+        state, requested = self._state, {finding.action for finding in findings}
         if not teaches:
             requested.add(Action.SKIP)  # at a gradient of 0 momentum would still move the weights
         action = max(requested, key=lambda each: each.severity, default=Action.OK)
-        if action is Action.ROLL_BACK and self._counts["recent"] >= self._config.max_roll_backs:
+        if action is Action.ROLL_BACK and state.recent >= self._config.max_roll_backs:
             action = Action.STOP
         update = requested.isdisjoint({Action.SKIP, Action.ROLL_BACK, Action.STOP})
         lowers = action is Action.ROLL_BACK or Action.LOWER_LR in requested
@@ -161,29 +187,23 @@ class Guards:
             action = min(action, Action.WARN, key=lambda each: each.severity)
             action, update, lowers = action if findings else Action.OK, True, False
         if lowers and action is not Action.STOP:
-            self._scale = max(LOWEST_SCALE, LOWER_BY * self._scale)
-            for state in self._states.values():
+            state.scale = max(LOWEST_SCALE, LOWER_BY * state.scale)
+            for guard in state.guards.values():
                 # A lower learning rate may help all guards, so all wait before they act again.
                 # After a roll-back none has to: it only sees values of the restored weights.
-                state.waited = MEMORY if action is Action.ROLL_BACK else 0
-        self._count(action, update)
+                guard.waited = MEMORY if action is Action.ROLL_BACK else 0
+        state.last = action
+        state.updates += update
+        state.skipped += not update
+        state.calm += update and action.severity <= Action.WARN.severity
+        if action is Action.ROLL_BACK:
+            state.roll_backs, state.recent, state.calm = state.roll_backs + 1, state.recent + 1, 0
+            state.run.restart()
+        elif state.calm >= MEMORY:
+            state.recent = state.calm = 0
         lines = tuple(line for each in findings if (line := self._log_line(each, action)))
         diagnosis = self._diagnosis(findings) if action is Action.STOP else ""
-        return Decision(self._step, action, tuple(findings), update, self._scale, lines, diagnosis)
-
-    def _count(self, action: Action, update: bool) -> None:
-        counts = self._counts
-        self._last = action
-        counts["updates"] += update
-        counts["skipped"] += not update
-        counts["calm"] += update and action.severity <= Action.WARN.severity
-        if action is Action.ROLL_BACK:
-            counts["roll_backs"] += 1
-            counts["recent"] += 1
-            counts["calm"] = 0
-            self._run.restart()
-        elif counts["calm"] >= MEMORY:
-            counts["recent"] = counts["calm"] = 0
+        return Decision(state.step, action, tuple(findings), update, state.scale, lines, diagnosis)
 
     def _log_line(self, finding: GuardFinding, action: Action) -> str:
         """The log line of a finding; empty if it is not to be logged.
@@ -191,7 +211,7 @@ class Guards:
         Findings are logged at the first, second, fourth, eighth time and so on, and if their action
         is more severe than the last logged one; roll-backs and stops are always logged.
         """
-        state = self._states[finding.guard]
+        state = self._state.guards[finding.guard]
         state.times += 1
         taken = min(finding.action, action, key=lambda each: each.severity)
         if finding.action is Action.ROLL_BACK:
@@ -203,20 +223,20 @@ class Guards:
         state.logged = taken.severity
         advice = f" {finding.advice}" if state.times == 1 else ""
         seen = f" Seen {state.times} times so far." if state.times > 1 else ""
-        return f"step {self._step}, {taken}, {finding.guard}: {finding.reason}.{advice}{seen}"
+        return f"step {self._state.step}, {taken}, {finding.guard}: {finding.reason}.{advice}{seen}"
 
     def _diagnosis(self, findings: Sequence[GuardFinding]) -> str:
         """The message of a stop: its reasons, the counts of the run, and advice."""
         severest = sorted(findings, key=lambda finding: -finding.action.severity)
-        counts = self._counts
-        lines = [f"Training stops at step {self._step}."]
+        state = self._state
+        lines = [f"Training stops at step {state.step}."]
         lines += [f"- {finding.guard}: {finding.reason}." for finding in severest]
         lines.append(
-            f"So far: {counts['updates']} updates, {counts['skipped']} skipped,"
-            f" {counts['roll_backs']} roll-backs, learning rate scaled by {self._scale:g}."
+            f"So far: {state.updates} updates, {state.skipped} skipped,"
+            f" {state.roll_backs} roll-backs, learning rate scaled by {state.scale:g}."
         )
         if severest[0].action is not Action.STOP:
-            lines.append(f"It was rolled back {counts['recent']} times lately, which did not help.")
+            lines.append(f"It was rolled back {state.recent} times lately, which did not help.")
         lines.append("Changes to try, the likeliest cause first:")
         advice = dict.fromkeys(finding.advice for finding in severest)
         return "\n".join([*lines, *(f"{number}. {each}" for number, each in enumerate(advice, 1))])
@@ -234,59 +254,46 @@ class Guards:
             others, since they led to a failure again. None if there is no snapshot: the trainer has
             to stop.
         """
-        healthy = sorted(set(steps) & set(self._healthy_steps))
-        if self._returned is not None and self._step - self._returned[1] <= MEMORY:
+        state = self._state
+        healthy = sorted(set(steps) & set(state.healthy))
+        if state.returned is not None and state.step - state.returned[1] <= MEMORY:
             # A snapshot taken at the step of the roll-back has the same weights.
-            while len(healthy) > 1 and healthy[-1] in self._returned:
+            while len(healthy) > 1 and healthy[-1] in state.returned:
                 healthy.pop()
         if not healthy:
             return None
-        self._returned = (healthy[-1], self._step)
-        self._healthy_steps = [step for step in self._healthy_steps if step <= healthy[-1]]
+        state.returned = (healthy[-1], state.step)
+        state.healthy = [step for step in state.healthy if step <= healthy[-1]]
         return healthy[-1]
 
     @property
     def learning_rate_scale(self) -> float:
         """The factor on the learning rate; resumed runs keep it."""
-        return self._scale
+        return self._state.scale
 
     @property
     def healthy_steps(self) -> list[int]:
         """The last steps after which the weights were healthy, at most `REMEMBERED`."""
-        return list(self._healthy_steps)
+        return list(self._state.healthy)
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the guards after the last `observe`, named as in `toolgym.runs.metrics`."""
+        state = self._state
         return {
-            "guard_severity": float(self._last.severity),
-            "updates": float(self._counts["updates"]),
-            "skipped_updates": float(self._counts["skipped"]),
-            "roll_backs": float(self._counts["roll_backs"]),
-            "learning_rate_scale": self._scale,
+            "guard_severity": float(state.last.severity),
+            "updates": float(state.updates),
+            "skipped_updates": float(state.skipped),
+            "roll_backs": float(state.roll_backs),
+            "learning_rate_scale": state.scale,
         }
 
     def state_dict(self) -> dict[str, Any]:
         """The state for a checkpoint, in JSON types."""
-        return {
-            "run": self._run.state_dict(),
-            "guards": {name: asdict(state) for name, state in self._states.items()},
-            "healthy": list(self._healthy_steps),
-            "returned": list(self._returned) if self._returned else None,
-            "step": self._step,
-            "scale": self._scale,
-            "counts": dict(self._counts),
-            "last": self._last.value,
-        }
+        return self._state.model_dump(mode="json")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state from `state_dict`."""
-        self._run.load_state_dict(state["run"])
-        self._states.update({name: GuardState(**saved) for name, saved in state["guards"].items()})
-        self._healthy_steps = list(state["healthy"])
-        returned = state["returned"]
-        self._returned = (returned[0], returned[1]) if returned else None
-        self._step, self._scale = state["step"], state["scale"]
-        self._counts, self._last = dict(state["counts"]), Action(state["last"])
+        self._state = GuardsState.model_validate(state)
 
 
 def rollback_message(step: int, place: int) -> str:

@@ -43,9 +43,6 @@ class ChatModelPolicy:
         batch: Maximum number of episodes in one forward pass.
         seed: Seed of the random numbers, together with the seed of the situation and the number of
             the turn.
-        chat_template: Chat template instead of the tokenizer's own: `hermes`, or the path
-            of a Jinja file (`adapters.training.models.chat_templates`). Model and tokenizer are not
-            changed.
 
     A transcript that leaves no room for a turn in the model's context gets an empty action.
     """
@@ -60,15 +57,12 @@ class ChatModelPolicy:
         max_new_tokens: int = 256,
         batch: int = 64,
         seed: int = 0,
-        chat_template: str | ChatTemplate | None = None,
     ) -> None:
         if temperature < 0 or max_new_tokens < 1 or batch < 1:
             raise ConfigurationError(
                 "temperature must not be negative, max_new_tokens and batch at least 1, got"
                 f" {temperature=}, {max_new_tokens=}, {batch=}."
             )
-        if chat_template is not None:
-            tokenizer = with_chat_template(tokenizer, chat_template)
         self.name = name
         self.model = model
         self.tokenizer = tokenizer

@@ -171,6 +171,7 @@ def _alike(examples: Sequence[Example]) -> list[list[int]]:
 
 _COEFFICIENTS: Final = (3.4445, -4.7750, 2.0315)
 _ITERATIONS: Final = 5
+_MOMENTUM: Final = 0.95  # decay rate of the momentum buffer
 
 
 class Muon:
@@ -178,12 +179,10 @@ class Muon:
 
     Args:
         matrices: Parameters with two dimensions.
-        momentum: Decay rate of the momentum buffer.
     """
 
-    def __init__(self, matrices: Iterable[Tensor], momentum: float = 0.95) -> None:
+    def __init__(self, matrices: Iterable[Tensor]) -> None:
         self.matrices = list(matrices)
-        self._momentum = momentum
         self._buffers = [torch.zeros_like(matrix) for matrix in self.matrices]
 
     @torch.no_grad()
@@ -197,8 +196,8 @@ class Muon:
         for matrix, buffer in zip(self.matrices, self._buffers, strict=True):
             if matrix.grad is None:
                 continue
-            buffer.mul_(self._momentum).add_(matrix.grad)
-            nesterov = matrix.grad + self._momentum * buffer
+            buffer.mul_(_MOMENTUM).add_(matrix.grad)
+            nesterov = matrix.grad + _MOMENTUM * buffer
             rows, columns = matrix.shape
             matrix.add_(orthogonal(nesterov), alpha=-rate * max(1.0, rows / columns) ** 0.5)
 

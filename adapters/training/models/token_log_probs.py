@@ -13,9 +13,9 @@ since it builds a plan for every new shape in tens of milliseconds. No call wait
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+from unittest.mock import patch
 
 import torch
 from torch import Tensor
@@ -43,25 +43,21 @@ OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 """Function of logits [P, V] and target tokens [P] that returns tensors [P]."""
 
 
-def passes(
-    texts: Sequence[Example], tokens: int | None = None, model: PreTrainedModel | None = None
-) -> list[list[int]]:
+def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> list[list[int]]:
     """Divide texts into forward passes that take the least time in total.
 
     Args:
         texts: Texts; those without a learned token are left out.
-        tokens: Maximum tokens of a pass, padding included, unless a single text has more; None: no
-            limit.
+        tokens: Maximum tokens of a pass, padding included, unless a single text has more.
         model: The model that will read the texts, since costs depend on its device, and some models
-            read common prefixes once; None: a small model on a CPU.
+            read common prefixes once.
 
     Returns:
         For each pass, the indices of its texts.
     """
     learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
-    device = "cpu" if model is None else model.device.type
-    if model is None or not can_share(model):
-        lengths = [len(texts[index].ids) for index in learned]
+    if not can_share(model):
+        device, lengths = model.device.type, [len(texts[index].ids) for index in learned]
         if device == "cuda":
             lengths = [_rounded_up(length) for length in lengths]
         batches = like_lengths(lengths, tokens, _PASS_COST.get(device, _PASS_COST["cpu"]))
@@ -71,7 +67,7 @@ def passes(
     for index in sorted(learned, key=lambda index: texts[index].ids):
         ids = texts[index].ids
         own = len(ids) - (shared if (shared := common_length(before, ids)) >= LEAST else 0)
-        if tokens is not None and result[-1] and size + own > tokens:
+        if result[-1] and size + own > tokens:
             result.append([])
             size, own = 0, len(ids)
         result[-1].append(index)
@@ -165,7 +161,10 @@ def at_learned_tokens(
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        with _replaced(body, lambda *_, **__: output_type(last_hidden_state=states[None])):
+        # The head of a model may scale or softcap its logits. So it is applied by the model's own
+        # `forward`, with a body that returns the given hidden states.
+        given = output_type(last_hidden_state=states[None])
+        with patch.object(body, "forward", lambda *_, **__: given):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
         return compute(logits, tokens)
 
@@ -233,16 +232,3 @@ def moved(tensor: Tensor, device: torch.device) -> Tensor:
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)
-
-
-# The head of a model may scale or softcap its logits. So the head is applied by calling the model's
-# own `forward`, with a body that returns given hidden states.
-
-
-@contextmanager
-def _replaced(body: Any, forward: Callable[..., Any]) -> Iterator[None]:
-    body.forward = forward
-    try:
-        yield
-    finally:
-        del body.forward

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
 
-from adapters.reference.chat import ChatFormat, check_template
+from adapters.reference.chat import ChatFormat
 from tests.adapters.base_models import random_model
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, registration
@@ -34,7 +34,7 @@ def env() -> Any:
 def test_a_template_that_only_appends_is_accepted(
     template: str, make_tokenizer: Callable[..., Any], env: Any
 ) -> None:
-    check_template(MODEL, make_tokenizer(template), env)
+    ChatFormat(MODEL, make_tokenizer(template), env).check(env)
 
 
 PROMPTED = "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
@@ -58,11 +58,11 @@ def test_a_template_that_does_more_is_refused_with_what_to_do(
     fault: str, tokenizer: Any, env: Any
 ) -> None:
     tokenizer.chat_template = CHATML
-    check_template(MODEL, tokenizer, env)  # each of the others differs from it in one thing
+    ChatFormat(MODEL, tokenizer, env).check(env)  # each of the others differs from it in one thing
     tokenizer.chat_template = BAD[fault]
 
     with pytest.raises(ConfigurationError, match=fault) as refusal:
-        check_template(MODEL, tokenizer, env)
+        ChatFormat(MODEL, tokenizer, env).check(env)
 
     assert any(cure in str(refusal.value) for cure in ("--chat-template hermes", "eos_token_id"))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.reference.play import Rollout
-from adapters.training.algorithms.advantages import ESTIMATORS
+from adapters.training.algorithms.advantages import advantages
 from adapters.training.algorithms.rollout_metrics import Figures
 from adapters.training.models import common_prefix
 from tests.adapters.reference.digits import speech
@@ -28,7 +28,7 @@ def recorded(trainer: Any) -> list[Rollout]:
     """A batch of real episodes with other log-probabilities and rewards, for a float64 model."""
     player, draw = trainer.player, random.Random(0)
     player.engine = ScriptedEngine(
-        player.model, player._chat.stop, lambda stream: speech(player._tokenizer, stream)
+        player.model, player._chat.stop, lambda stream: speech(player._chat._tokenizer, stream)
     )
     rollouts: list[Rollout] = trainer.sample()[0]
     trainer._model.double()
@@ -152,7 +152,7 @@ def test_rollouts_left_out_of_the_loss_are_compared_all_the_same(make: Any) -> N
 
     rewards = torch.tensor([rollout.reward for rollout in rollouts], dtype=torch.float64)
     groups = torch.tensor([rollout.group for rollout in rollouts])
-    expected = ESTIMATORS["group_centered"](rewards, groups).clamp(-0.1, 0.1)
+    expected = advantages("group_centered", rewards, groups).clamp(-0.1, 0.1)
     learned = [place for place in range(8) if place not in (1, 2)]
     assert len(samples) == 6
     for sample, place in zip(samples, learned, strict=True):

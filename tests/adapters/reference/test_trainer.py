@@ -313,7 +313,7 @@ def test_dead_groups_are_replaced_and_places_without_a_live_one_are_left_empty(m
         value = 7 if step == "1" and int(group) > 1 and int(member) % 2 else 6
         call = {"name": "answer", "arguments": {"value": value}}
         text = f"<tool_call>\n{json.dumps(call)}\n</tool_call><|im_end|>"
-        return player._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return player._chat._tokenizer(text, add_special_tokens=False)["input_ids"]
 
     player.engine = ScriptedEngine(player.model, player._chat.stop, say)
     learned, played, metrics = trainer.sample()
@@ -447,7 +447,7 @@ def test_two_processes_do_what_one_does(make: Any, start: Path, tmp_path: Path) 
     whole, out = make(**options), tmp_path / "both"
     player = whole.player
     player.engine = ScriptedEngine(
-        player.model, player._chat.stop, lambda name: speech(player._tokenizer, name)
+        player.model, player._chat.stop, lambda name: speech(player._chat._tokenizer, name)
     )
     whole.train()
     file = tmp_path / "program.py"

@@ -26,7 +26,7 @@ from trl import GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer
 
 from adapters.reference.losses import Pass, Totals, policy_loss
 from adapters.tiny.model import TinySize, build_model
-from adapters.training.algorithms.advantages import ESTIMATORS
+from adapters.training.algorithms.advantages import advantages
 from adapters.training.models.token_log_probs import token_log_probs
 from adapters.training.models.tokenized_examples import Example
 from adapters.training.settings import GrpoSettings
@@ -113,7 +113,7 @@ def batch(model: Any) -> Recorded:
     called = torch.arange(ROWS)[:, None] % 3 == 1
     sampled = present * ~(called & (places >= 4) & (places < 9))
     blank = torch.zeros(ROWS, LONGEST, dtype=torch.float64)
-    lead = ESTIMATORS["group_normalized"](rewards(), TASK)
+    lead = advantages("group_normalized", rewards(), TASK)
     made = Recorded(prompts, prompt_mask, tokens, present, sampled, blank, blank, lead)
     with torch.no_grad():
         now = padded(made.score(model)[0], made)
@@ -313,7 +313,7 @@ UNSCORED = (2, 12, 13, 14)
 def test_grpo_advantages_are_those_of_trl(scale: str, name: str, grpo: Any) -> None:
     trainer = grpo(rewards(UNSCORED), scale_rewards=scale)
 
-    assert_same({"": ESTIMATORS[name](rewards(UNSCORED), TASK)}, their_advantages(trainer), 1e-5)
+    assert_same({"": advantages(name, rewards(UNSCORED), TASK)}, their_advantages(trainer), 1e-5)
 
 
 def test_leave_one_out_is_that_of_trl(
@@ -324,5 +324,5 @@ def test_leave_one_out_is_that_of_trl(
     trainer._tokenize_prompts = lambda asked: (prompts, None, {})
     trainer._generate_single_turn = lambda *args: tokens
 
-    ours = ESTIMATORS["leave_one_out"](scores, TASK)
+    ours = advantages("leave_one_out", scores, TASK)
     assert_same({"": ours}, their_advantages(trainer), 1e-5)

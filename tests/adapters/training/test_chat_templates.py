@@ -16,9 +16,9 @@ from trl.chat_template_utils import (
     supports_tool_calling,
 )
 
-from adapters.reference.chat import check_template
+from adapters.reference.chat import ChatFormat
 from adapters.reference.preflight import expert_findings, template_findings
-from adapters.training.models.chat_policy import ChatModelPolicy, load_model
+from adapters.training.models.chat_policy import load_model
 from adapters.training.models.chat_templates import ChatTemplate, with_chat_template
 from adapters.training.models.loading import load
 from adapters.training.models.tokenized_examples import can_sanitize, examples_of
@@ -140,7 +140,7 @@ def test_both_trainers_and_the_preflight_take_it(kind: str, name: str, notes: To
 
     fitted = with_chat_template(tokenizer, name, model)
 
-    check_template(model, fitted, notes)
+    ChatFormat(model, fitted, notes).check(notes)
     assert supports_tool_calling(fitted)
     assert is_chat_template_prefix_preserving(fitted)
     assert can_sanitize(fitted, notes)
@@ -394,16 +394,11 @@ def test_a_policy_plays_by_the_template_of_its_option(
         read.extend(turn.prompt for turn in turns)
 
     monkeypatch.setattr(Engine, "generate", nothing)
-    model, _ = load_model(folder, chat_template="hermes")
-    for policy in (
-        load(folder, chat_template="hermes"),
-        ChatModelPolicy(model, bare, chat_template="hermes"),
-    ):
-        policy.act([Situation(notes, "", 0)])
+    load(folder, chat_template="hermes").act([Situation(notes, "", 0)])
 
     schemas = notes.tool_schemas()
     fitted = with_chat_template(bare, "hermes")
     expected = rendered(fitted, prompt_messages(notes), tools=schemas, add_generation_prompt=True)
     assert all(json.dumps(schema) in expected for schema in schemas)
-    assert [fitted.decode(each) for each in read] == [expected] * 2
+    assert [fitted.decode(each) for each in read] == [expected]
     assert bare.chat_template is None

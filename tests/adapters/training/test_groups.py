@@ -18,10 +18,10 @@ some_outcomes = st.sampled_from([RIGHT, WRONG, NEARLY, None])
 
 def test_a_group_whose_costs_differ_is_dead_all_the_same():
     assert outcomes.is_dead([WRONG, WRONG, None])
-    assert not outcomes.has_equal_rewards([-0.01, -0.02, None])
+    assert not outcomes.has_equal_rewards([-0.01, -0.02, math.nan])
 
 
-@pytest.mark.parametrize("unscored", [None, math.nan, math.inf])
+@pytest.mark.parametrize("unscored", [math.nan, math.inf])
 def test_an_unscored_rollout_has_no_reward(unscored):
     assert outcomes.has_equal_rewards([0.5, unscored, 0.5])
     assert outcomes.has_equal_rewards([0.5, unscored])

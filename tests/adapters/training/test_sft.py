@@ -134,7 +134,7 @@ def test_the_passes_of_a_batch_add_up_to_the_gradient_of_the_batch_as_one(
 ) -> None:
     model = build_model(tiny_tokenizer, size=SMALL).double()
     batch = random.Random(1).sample(tiny_examples, 16)
-    assert len(passes(batch)) > 1
+    assert len(passes(batch, 8192, model)) > 1
     width = max(len(example.ids) for example in batch)
     ids = torch.tensor([[*e.ids, *[0] * (width - len(e.ids))] for e in batch])
     learned = torch.tensor([[*e.learn, *[False] * (width - len(e.ids))] for e in batch])[:, 1:]

@@ -159,9 +159,9 @@ def test_an_adapter_has_the_same_gradient_too(
 
 
 @pytest.mark.parametrize("shares", [False, True])
-@pytest.mark.parametrize("tokens", [1, 60, None])
+@pytest.mark.parametrize("tokens", [1, 60, 10**6])
 def test_each_text_with_a_learned_token_is_in_one_pass(
-    tokens: int | None, shares: bool, monkeypatch: pytest.MonkeyPatch
+    tokens: int, shares: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, texts = made_model("Llama"), some_texts()
     texts.insert(3, Example((5, 6, 7), (True, False, False)))

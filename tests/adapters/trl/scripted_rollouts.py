@@ -46,7 +46,7 @@ class ScriptedRollouts(Rollouts):
 
     def _prepare(self, trainer: Any, prompt: Any) -> Any:
         player = super()._prepare(trainer, prompt)
-        tokenizer: Any = player._tokenizer
+        tokenizer: Any = player._chat._tokenizer
 
         def say(stream: str) -> list[int]:
             _, _, step, group, member, task = stream.split("-", 5)

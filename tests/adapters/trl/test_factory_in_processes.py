@@ -101,18 +101,18 @@ def test_a_subclass_in_a_module_is_pickled_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(ShorterName)) is ShorterName
 
 
-def test_an_argument_that_cannot_be_pickled_is_named() -> None:
+def test_an_argument_that_cannot_be_pickled_is_refused_with_a_cure() -> None:
     factory = environment_factory(NOTES, size=3, folder=lambda: "/")
-    with pytest.raises(ConfigurationError, match=r"argument 'folder' of trl-tests/Notes-v0 cannot"):
+    with pytest.raises(
+        ConfigurationError, match=r"trl-tests/Notes-v0 cannot .* arguments that can"
+    ):
         pickle.dumps(factory)
 
 
 def test_an_entry_point_that_cannot_be_pickled_is_refused_with_a_cure() -> None:
     gym.register(id=FEW, entry_point=lambda **options: NotesEnv(**options))
     try:
-        with pytest.raises(
-            ConfigurationError, match=r"entry point of trl-tests/Few-v0 .*MODULE:ID"
-        ):
+        with pytest.raises(ConfigurationError, match=r"trl-tests/Few-v0 cannot .*MODULE:ID"):
             pickle.dumps(environment_factory(FEW))
     finally:
         gym.registry.pop(FEW)

@@ -133,7 +133,7 @@ def test_another_reward_function_is_refused_after_the_first_step(
 def test_scores_of_rollouts_that_were_not_played_are_refused() -> None:
     rollouts = Rollouts(NOTES)
     with pytest.raises(ConfigurationError, match="other completions than `Rollouts` returned"):
-        rollouts.score(completion_ids=[[1, 2]], score=[1.0])
+        rollouts.score(completion_ids=[[1, 2]], score=[1.0], log_metric=print)
 
 
 def test_a_tensor_that_the_optimizer_lacks_is_named(
