@@ -224,7 +224,7 @@ def test_a_roll_back_restores_all_that_was_learned_and_nothing_that_was_drawn(
 
     def look(step: int) -> None:
         optimizer = {k: v.clone() for k, v in trainer._optimizer.state_dict().items()}
-        seen[step] = weights(trainer._model), optimizer, trainer._optimizer.updates
+        seen[step] = weights(trainer._model), optimizer
 
     trainer = make(steps=3, lora_rank=lora_rank, lr_decay="linear", save_every=1, watch=look)
     decide(trainer, 2, Action.ROLL_BACK)
@@ -241,8 +241,7 @@ def test_a_roll_back_restores_all_that_was_learned_and_nothing_that_was_drawn(
 
     assert same(seen[1][0], seen[-1][0])
     assert same(seen[1][1], seen[-1][1])
-    assert seen[1][2] == seen[-1][2] == 1
-    assert (trainer.step, trainer._optimizer.updates) == (3, 2)
+    assert trainer.step == 3
     assert trainer._tasks.state_dict()["walked"] == 3 * 2
 
 
