@@ -229,7 +229,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))
-        return self._playing.user_prompt()
+        return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The text that one tool call returns to TRL; only strict parsing raises instead."""
@@ -367,3 +367,15 @@ def _class_name(env_id: str) -> str:
     return (
         "".join(word[:1].upper() + word[1:] for word in words).lstrip("0123456789") + "Environment"
     )
+
+
+def _separator(prompt: Any) -> str:
+    """TRL glues what `reset` returns to the last message; a text that stands there needs a break.
+
+    Args:
+        prompt: The row's column of that name.
+    """
+    if not isinstance(prompt, list) or not prompt or not isinstance(prompt[-1], Mapping):
+        return ""
+    text = prompt[-1].get("content")
+    return "\n" if isinstance(text, str) and text and not text[-1].isspace() else ""

@@ -120,6 +120,8 @@ def test_strict_parsing_raises_what_lenient_parsing_says() -> None:
 def test_reset_takes_any_row_and_returns_the_user_message(environment: RolloutEnvironment) -> None:
     question = environment.reset(task_id="note-2", prompt=[{"role": "user", "content": ""}], x=None)
     assert question.startswith("Which number is in note 2?\nYou have 15 calls")
+    prompt = [{"role": "user", "content": "Do this."}]
+    assert environment.reset(task_id="note-2", prompt=prompt) == "\n" + question
 
 
 def test_a_row_without_a_task_has_its_seed_decide(environment: RolloutEnvironment) -> None:
