@@ -382,9 +382,9 @@ def _add_places(env_id: str, values: dict[str, Any]) -> None:
     """Add the default data set and split, if the environment takes them."""
     accepted, open_ended = parameters_of(env_id)
     env_kwargs = values["env_kwargs"]
-    if "dataset" in accepted:
-        model = values.get("model")
-        env_kwargs.setdefault("dataset", default_data_set(env_id, model))
+    if "dataset" in accepted and "dataset" not in env_kwargs:
+        dataset = default_data_set(env_id, values.get("model"))
+        env_kwargs = values["env_kwargs"] = {"dataset": dataset, **env_kwargs}
     takes_splits = "split" in accepted
     if not takes_splits and open_ended:
         takes_splits = "split" in values or _takes_splits(env_id, env_kwargs)

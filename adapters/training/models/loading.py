@@ -38,13 +38,16 @@ def load(
     Raises:
         ConfigurationError: There is no such model, option or template, or the model has none.
     """
-    check_model(path_or_hub_id)
-    template = None if chat_template is None else ChatTemplate.named(chat_template)
     if unknown := options.keys() - {"temperature", "max_new_tokens", "batch"}:
         raise ConfigurationError(
             f"a model has no option {min(unknown)!r}: it has temperature, max_new_tokens, batch and"
             " chat_template. (A model on a server has others, such as max_tokens.)"
         )
+    for name, value in options.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ConfigurationError(f"{name} must be a number, got {value!r}.")
+    check_model(path_or_hub_id)
+    template = None if chat_template is None else ChatTemplate.named(chat_template)
     with loading_pytorch():
         from adapters.training.models.chat_policy import ChatModelPolicy, load_model
     pair = load_model(path_or_hub_id, chat_template=template)
