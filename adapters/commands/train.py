@@ -30,6 +30,7 @@ from adapters.training.settings import (
     TrainSettings,
     defaults_for,
     option_of,
+    read_settings,
     resolve,
 )
 from toolgym.commands import (
@@ -273,7 +274,6 @@ def _resume(context: typer.Context, folder: Path) -> None:
         ConfigurationError: It is no run of `toolgym train`, a process is writing it, its
             environment is in a module that is not imported, or a setting is given.
     """
-    from adapters.training.settings import read_settings
     from toolgym.registration import recorded
     from toolgym.runs.episodes import is_evaluation
     from toolgym.runs.run import Run
@@ -403,7 +403,7 @@ def read_config(file: Path) -> dict[str, Any]:
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """Refuses a mapping that holds a key twice, and aliases, which may stand for gigabytes."""
+        """Loader that refuses duplicate keys, and aliases, which can expand without bound."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):

@@ -95,7 +95,7 @@ app = exported_application(
 
 
 def main() -> None:
-    """Serve until the process is told to end."""
+    """Serve until the process is stopped."""
     options = argparse.ArgumentParser(description="Serve {env_id} by OpenEnv.")
     options.add_argument("--host", default="127.0.0.1")
     options.add_argument("--port", type=int, default={port})

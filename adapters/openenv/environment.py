@@ -49,7 +49,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Wanted(BaseModel):
-    """What a client may choose when it begins an episode."""
+    """Options of a client for a new episode."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -100,7 +100,7 @@ def open_socket(port: int, host: str = LOOPBACK[0]) -> socket.socket:
 
 
 def serve(app: Any, listening: socket.socket) -> None:
-    """Serve an application until the process is told to end."""
+    """Serve an application until the process is stopped."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,

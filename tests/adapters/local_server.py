@@ -167,7 +167,7 @@ class Hostile:
 
 
 def besiege(pool: ThreadPoolExecutor, attacks: Sequence[Callable[[], bytes]]) -> list[Future[None]]:
-    """Run attacks in four threads; none is told a file, a program or a task."""
+    """Run attacks in four threads; no response names a file, a program or a task."""
 
     def run(part: Sequence[Callable[[], bytes]]) -> None:
         for attack in part:
@@ -183,7 +183,7 @@ def check_siege(server: LocalServer, play: Callable[[int], Any]) -> None:
 
     Args:
         server: The server.
-        play: Plays an episode beside so many attacks, and returns its result.
+        play: Plays an episode during a number of attacks, and returns its result.
     """
     alone = play(0)
     play(60)  # allocates what is allocated once

@@ -17,7 +17,6 @@ _KEPT: Final = 28  # elements that a layer keeps for the backward pass, per unit
 _KEPT_BY_ADAPTER: Final = 9  # float32 elements more, the inputs of LoRA layers
 _ADAPTER: Final = 20  # parameters of an adapter of rank 1 in a layer, per unit of its width
 _LOGITS_HELD: Final = 5  # float32 tensors of the size of a chunk of logits, in the backward pass
-_SAMPLING: Final = 24  # bytes per logit of a decoding step: probabilities and their sums
 
 
 @dataclass(frozen=True)
@@ -60,24 +59,3 @@ def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
     logits = min(LOGITS_AT_ONCE["cuda"], load.tokens_per_pass * vocabulary)
     activations = load.tokens_per_pass * (layers * kept + per_layer)
     return int(3 * _FLOAT * trained + activations + _LOGITS_HELD * _FLOAT * logits)
-
-
-def bytes_of_rollout(config: Any, tokens: int, item: int) -> int | None:
-    """Bytes of the keys and values of one rollout, and of its logits in a decoding step.
-
-    Args:
-        config: The config of the model.
-        tokens: Tokens of prompt and completion.
-        item: Bytes per element.
-
-    Returns:
-        The bytes; None if the config has other names for its sizes.
-    """
-    text = config.get_text_config()
-    try:
-        heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
-        size = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
-        keys = 2 * text.num_hidden_layers * heads * size * item
-        return int(tokens * keys + _SAMPLING * text.vocab_size)
-    except AttributeError:
-        return None

@@ -93,10 +93,10 @@ class Grpo:
             The figures for the guards, empty if the step has no evaluation; None if the training
             should end.
         """
-        history, settings = self.history, self.settings
-        steps = [each["step"] for each in history]
         if self.evaluate is None:
             return {}
+        history, settings = self.history, self.settings
+        steps = [each["step"] for each in history]
         if is_due(step, settings.eval_every, settings.steps, steps):
             began, was_training = time.perf_counter(), self.model.training
             merged = saved.merged() if isinstance(saved, Adapter) else nullcontext()
@@ -120,18 +120,22 @@ class Grpo:
             self.run.cut_rollouts(SELECTION, step - 1)
             self.run.log_rollouts({**where, **record.to_json()} for record in found.records)
             self.run.log_metrics({**where, **figures})
-        if self.is_over(step):
+            history = self.history
+        if self._has_no_new_best(history, step):
             return None
         return {
             key: float(figures[key])
-            for figures in self.history
+            for figures in history
             for key in ("held_out_accuracy", "held_out_episodes")
             if figures["step"] == step and figures["held_out_accuracy"] is not None
         }
 
     def is_over(self, step: int) -> bool:
         """Whether the last `patience` evaluations up to a step have no new best accuracy."""
-        found = [_accuracy(each) for each in self.history if each["step"] <= step]
+        return self._has_no_new_best(self.history, step)
+
+    def _has_no_new_best(self, history: Sequence[Figures], step: int) -> bool:
+        found = [_accuracy(each) for each in history if each["step"] <= step]
         patience = self.settings.patience
         return bool(patience and found and len(found) - 1 - found.index(max(found)) >= patience)
 

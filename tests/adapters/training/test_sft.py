@@ -1,4 +1,4 @@
-"""What is learned from a transcript, with any chat template, and the loop that learns it."""
+"""Supervised training: the learned tokens of a transcript, and the loop that learns them."""
 
 import json
 import random

@@ -198,7 +198,7 @@ def test_a_schema_may_call_its_arguments_anything(name):
 
 
 def encoded(value, times):
-    """A value as JSON text, encoded so many times."""
+    """A value as JSON text, encoded several times in a row."""
     for _ in range(times):
         value = json.dumps(value)
     return value
