@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database.parsing import careful, shared_tree
-from sqlgym.synthesis.reading.world import identifier
+from sqlgym.synthesis.schema import identifier
 
 _LARGEST: Final = 300
 """Nodes of an operand of `=`. A longer one keeps its side: in a chain of `a = b = c`, the text of

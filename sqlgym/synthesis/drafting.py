@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.nouns import Noun
-from sqlgym.synthesis.reading import roles, spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role, World, literal
+from sqlgym.synthesis import english, roles, spoken_values
+from sqlgym.synthesis.nouns import Noun
+from sqlgym.synthesis.schema import Entity, Field, Role, World, literal
 from toolgym.errors import ConfigurationError
 
 T = TypeVar("T")

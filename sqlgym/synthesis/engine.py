@@ -21,15 +21,15 @@ from functools import partial
 from pathlib import Path
 
 from sqlgym.database.database import Database, QueryResult, open_database
+from sqlgym.synthesis import english
 from sqlgym.synthesis.beside import Begun, Threads
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
-from sqlgym.synthesis.language import english
+from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
-from sqlgym.synthesis.reading.profiling import profile
-from sqlgym.synthesis.reading.world import LARGE, World
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
+from sqlgym.synthesis.schema import LARGE, World
 from sqlgym.synthesis.shapes import SHAPES
 from sqlgym.synthesis.small_copy import SmallCopy, small_copy
 from sqlgym.tasks.hardness import Hardness, hardness

@@ -19,10 +19,9 @@ from sqlgym.judging.answers import refusal
 from sqlgym.judging.results import compare
 from sqlgym.judging.several_results import several_results
 from sqlgym.judging.ties import tied_limit
+from sqlgym.synthesis import english, roles
 from sqlgym.synthesis.drafting import Candidate
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading import roles
-from sqlgym.synthesis.reading.world import LARGE, Entity
+from sqlgym.synthesis.schema import LARGE, Entity
 from sqlgym.synthesis.small_copy import SmallCopy
 from toolgym.errors import ToolError
 

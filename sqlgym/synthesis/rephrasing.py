@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import date
 
 from sqlgym.database.database import Database
-from sqlgym.synthesis.language import english
+from sqlgym.synthesis import english
 from sqlgym.synthesis.report import SynthesisReport, SynthTask
 from sqlgym.tasks.task import SqlTask
 from toolgym.errors import TaskRefused

@@ -21,7 +21,7 @@ from pathlib import Path
 from sqlgym.database.database import Database
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.judging.source_rows import end_after, parents_first
-from sqlgym.synthesis.reading.world import LARGE, Entity, Link, World
+from sqlgym.synthesis.schema import LARGE, Entity, Link, World
 from toolgym.errors import EnvironmentFault
 
 ROWS = 10_000

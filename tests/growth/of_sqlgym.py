@@ -10,7 +10,6 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from sqlgym import blind
 from sqlgym.database import diagnosis, dialect, functions, render, statement_size, written_out
 from sqlgym.database.database import Database, Limits
 from sqlgym.database.description import describe_table
@@ -28,11 +27,9 @@ from sqlgym.judging import (
     ties,
 )
 from sqlgym.judging.judge import check_answer, compare
-from sqlgym.synthesis import canonical, proof, rephrasing
+from sqlgym.synthesis import canonical, english, nouns, parts, profiling, proof, rephrasing, roles
+from sqlgym.synthesis import spoken_values as cell_values
 from sqlgym.synthesis.conditions import forms
-from sqlgym.synthesis.language import english, nouns, parts
-from sqlgym.synthesis.reading import profiling, roles
-from sqlgym.synthesis.reading import spoken_values as cell_values
 from sqlgym.tasks import hardness, splits
 from sqlgym.tasks.splits import skeleton
 from tests.growth.measuring import Reader
@@ -196,22 +193,6 @@ READERS = [
         "sqlgym.judging.cells.same_cell of a gold text",
         lambda text: (cells.same_cell(text, "Joe"), cells.same_cell(text, 1)),
         before=("-", "1"),
-    ),
-    Reader(
-        "sqlgym.blind.judge of a question",
-        lambda text: blind.judge(text, "SELECT name FROM singer WHERE age > 43", SINGERS),
-        marks=ASKED_MARKS,
-        before=("How many singers ", "Singers older than ", "'", '"'),
-        after=("?", "'", '"', " of all singers?", " (both included)"),
-    ),
-    Reader(
-        "sqlgym.blind.judge of a value of the query",
-        lambda text: blind.judge(
-            text,
-            f"SELECT age FROM singer WHERE name = '{text[:50_000].replace(chr(39), chr(39) * 2)}'",
-            SINGERS,
-        ),
-        marks=("Joe ", "'", "Ann, ", "or "),
     ),
     Reader(
         "sqlgym.database.render.parse_rendered",
@@ -446,46 +427,44 @@ READERS = [
         before=("-", "1.", "1"),
     ),
     Reader(
-        "sqlgym.synthesis.language.parts.words_of",
+        "sqlgym.synthesis.parts.words_of",
         parts.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
     ),
     Reader(
-        "sqlgym.synthesis.language.parts.is_readable",
+        "sqlgym.synthesis.parts.is_readable",
         lambda text: (parts.is_readable(text), parts.is_plain(text)),
         marks=NAME_MARKS,
         before=("a_",),
     ),
     Reader(
-        "sqlgym.synthesis.language.nouns.column_noun",
+        "sqlgym.synthesis.nouns.column_noun",
         lambda text: [nouns.column_noun(text, ("customer",), number) for number in (False, True)],
         marks=NAME_MARKS,
         before=("customer_", "length_"),
         after=("_km", "_id"),
     ),
-    Reader("sqlgym.synthesis.language.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.reading.profiling.is_key_name",
+        "sqlgym.synthesis.profiling.is_key_name",
         lambda text: profiling.is_key_name(text, ("singer",)),
     ),
-    Reader("sqlgym.synthesis.language.english.plural", english.plural, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.language.english.singular", english.singular, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.language.english.a", english.a, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.language.english.possessive", english.possessive, marks=NAME_MARKS),
-    Reader("sqlgym.synthesis.language.english.sentence", english.sentence, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.plural", english.plural, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.singular", english.singular, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.a", english.a, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.possessive", english.possessive, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.sentence", english.sentence, marks=NAME_MARKS),
+    Reader("sqlgym.synthesis.english.is_participle", english.is_participle, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.language.english.is_participle", english.is_participle, marks=NAME_MARKS
-    ),
-    Reader(
-        "sqlgym.synthesis.reading.roles.role_of",
+        "sqlgym.synthesis.roles.role_of",
         lambda text: roles.role_of(_sample(text)),
         marks=("2024-01-02", "12:30", "-", "1."),
         before=("2024-01-02 ", "-", "1."),
     ),
-    Reader("sqlgym.synthesis.reading.roles.is_typable", roles.is_typable),
+    Reader("sqlgym.synthesis.roles.is_typable", roles.is_typable),
     Reader(
-        "sqlgym.synthesis.language.english.stands_alone",
+        "sqlgym.synthesis.english.stands_alone",
         lambda text: (
             english.stands_alone(text[:100], text),
             english.stands_alone(text, f"a {text}"),
@@ -496,9 +475,9 @@ READERS = [
         lambda text: proof._check_alphabet([text, f"{text}z"]),
         (proof.Rejected,),
     ),
-    Reader("sqlgym.synthesis.reading.spoken_values.quoted_text", cell_values.quoted_text),
+    Reader("sqlgym.synthesis.spoken_values.quoted_text", cell_values.quoted_text),
     Reader(
-        "sqlgym.synthesis.reading.spoken_values, whether it is a proper name",
+        "sqlgym.synthesis.spoken_values, whether it is a proper name",
         cell_values._PROPER.fullmatch,
         marks=("Ab ", "Mc", "de ", "'", ". "),
         before=("Ab",),

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from sqlgym.synthesis import english, lexicon, roles, spoken_values
 from sqlgym.synthesis.conditions import forms
 from sqlgym.synthesis.conditions.forms import Form, event_forms
 from sqlgym.synthesis.drafting import Draft, Unfit
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.reading import roles, spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
+from sqlgym.synthesis.schema import Entity, Field, Role, literal
 
 
 def _date_condition(draft: Draft, field: Field, alias: str) -> tuple[str, tuple[Form, ...]]:

@@ -18,12 +18,11 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from sqlgym.synthesis import english, lexicon, spoken_values
 from sqlgym.synthesis.drafting import Draft
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.flags import flag_of
-from sqlgym.synthesis.language.parts import is_readable, words_of
-from sqlgym.synthesis.reading import spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.flags import flag_of
+from sqlgym.synthesis.parts import is_readable, words_of
+from sqlgym.synthesis.schema import Entity, Field, Role
 
 _MORE = {
     ">": ("above {}", "greater than {}", "over {}", "higher than {}"),

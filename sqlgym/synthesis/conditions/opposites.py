@@ -6,11 +6,11 @@ each other. "Above 5" and "under 10" do not, and a question with both is read tw
 
 from __future__ import annotations
 
+from sqlgym.synthesis import spoken_values
 from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Draft, Unfit
-from sqlgym.synthesis.reading import spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
+from sqlgym.synthesis.schema import Entity, Field, Role, literal
 
 
 def opposites(

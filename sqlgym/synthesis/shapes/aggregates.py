@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlgym.synthesis import english, lexicon
 from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Draft, label_of, names, the
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.schema import Entity, Field, Role
 
 
 def ask(

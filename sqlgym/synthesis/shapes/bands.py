@@ -8,11 +8,10 @@ from __future__ import annotations
 import itertools
 from typing import NamedTuple
 
+from sqlgym.synthesis import english, spoken_values
 from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, shape, the
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading import spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking, comparing, groups
 from sqlgym.synthesis.shapes.filters import asked
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlgym.synthesis import drafting
+from sqlgym.synthesis import drafting, english, spoken_values
 from sqlgym.synthesis.conditions import conditions, forms, opposites
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape, the
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.lexicon import PREPOSITIONS
-from sqlgym.synthesis.reading import spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role, literal
+from sqlgym.synthesis.lexicon import PREPOSITIONS
+from sqlgym.synthesis.schema import Entity, Field, Role, literal
 from sqlgym.synthesis.shapes import aggregates, asking, groups, joins, per_parent
 from sqlgym.synthesis.shapes.filters import asked, readings
 

@@ -6,11 +6,11 @@ dates is the later one is told by their values; rows that lack one have no numbe
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, shape, the
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking, comparing
 from sqlgym.synthesis.shapes.filters import asked, readings
 

@@ -11,7 +11,7 @@ from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, shape, the
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 
 

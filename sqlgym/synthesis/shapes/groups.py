@@ -7,11 +7,10 @@ the SQL that decides it.
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english, lexicon, spoken_values
 from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.reading import spoken_values
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates, asking
 from sqlgym.synthesis.shapes.filters import asked
 

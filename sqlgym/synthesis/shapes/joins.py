@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from sqlgym.synthesis import drafting
+from sqlgym.synthesis import drafting, english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition, condition
 from sqlgym.synthesis.drafting import (
@@ -27,8 +27,7 @@ from sqlgym.synthesis.drafting import (
     shape,
     the,
 )
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Bridge, Entity, Link, Role, identifier
+from sqlgym.synthesis.schema import Bridge, Entity, Link, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking
 from sqlgym.synthesis.shapes.filters import asked, listing
 

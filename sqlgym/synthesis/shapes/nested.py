@@ -5,12 +5,11 @@ A column of which values are missing has no such question: nobody could say what
 
 from __future__ import annotations
 
-from sqlgym.synthesis import drafting
+from sqlgym.synthesis import drafting, english, lexicon
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, names, shape, the
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.reading.world import Entity, Field, Role, identifier
+from sqlgym.synthesis.schema import Entity, Field, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking, joins
 from sqlgym.synthesis.shapes.filters import listing
 

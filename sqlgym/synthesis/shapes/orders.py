@@ -5,10 +5,10 @@ Whether the winner is unique is proved later, not here.
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english, lexicon
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, label_of, names, shape, the
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking
 from sqlgym.synthesis.shapes.filters import asked, listing, readings
 

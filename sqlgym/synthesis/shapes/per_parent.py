@@ -5,6 +5,7 @@ An inner join leaves out parents without children, and where there are any the q
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import (
     Candidate,
@@ -17,8 +18,7 @@ from sqlgym.synthesis.drafting import (
     shape,
     the,
 )
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Field, Link, Role, identifier
+from sqlgym.synthesis.schema import Field, Link, Role, identifier
 from sqlgym.synthesis.shapes import aggregates, asking, groups, joins
 from sqlgym.synthesis.shapes.filters import asked
 

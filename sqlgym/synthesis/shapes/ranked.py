@@ -11,7 +11,7 @@ from dataclasses import replace
 from sqlgym.synthesis import drafting
 from sqlgym.synthesis.conditions import conditions, forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, names, shape, the
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import asking, groups, joins, orders, per_parent
 from sqlgym.synthesis.shapes.filters import readings
 

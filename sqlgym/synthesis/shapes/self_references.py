@@ -6,12 +6,11 @@ category". Also rows that refer to none, of this table or of another.
 
 from __future__ import annotations
 
-from sqlgym.synthesis import drafting
+from sqlgym.synthesis import drafting, english, lexicon
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.forms import event_forms
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, shape
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.reading.world import Field, Link, Role, identifier
+from sqlgym.synthesis.schema import Field, Link, Role, identifier
 from sqlgym.synthesis.shapes import asking, joins
 from sqlgym.synthesis.shapes.filters import asked, readings
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from sqlgym.synthesis import english
 from sqlgym.synthesis.conditions import conditions, opposites
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import (
@@ -20,9 +21,8 @@ from sqlgym.synthesis.drafting import (
     shape,
     the,
 )
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.lexicon import PLACE_COLUMNS
-from sqlgym.synthesis.reading.world import Entity, Field, Link, Role
+from sqlgym.synthesis.lexicon import PLACE_COLUMNS
+from sqlgym.synthesis.schema import Entity, Field, Link, Role
 from sqlgym.synthesis.shapes import asking, groups, joins, per_parent
 
 

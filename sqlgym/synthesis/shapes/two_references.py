@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from sqlgym.synthesis import drafting
+from sqlgym.synthesis import drafting, english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, names, shape, the
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Entity, Link, Role
+from sqlgym.synthesis.schema import Entity, Link, Role
 from sqlgym.synthesis.shapes import asking, joins
 from sqlgym.synthesis.shapes.filters import asked
 

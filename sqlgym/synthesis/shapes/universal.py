@@ -7,11 +7,11 @@ a child without a value would neither fulfil it nor fail it.
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.conditions.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, columns, named, names, shape, the
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Link, Role
+from sqlgym.synthesis.schema import Link, Role
 from sqlgym.synthesis.shapes import asking, comparing, groups, joins, per_parent
 from sqlgym.synthesis.shapes.filters import readings
 

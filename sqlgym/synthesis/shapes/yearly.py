@@ -6,10 +6,10 @@ asked. That a rise is one, and not a fall, is shown by a reading with its amount
 
 from __future__ import annotations
 
+from sqlgym.synthesis import english
 from sqlgym.synthesis.conditions import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, shape
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Entity, Field, Role
+from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.shapes import aggregates, asking, comparing, groups
 
 

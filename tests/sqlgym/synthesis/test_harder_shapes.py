@@ -18,8 +18,8 @@ from sqlgym.database.database import open_database
 from sqlgym.synthesis import SHAPES, SynthesisReport
 from sqlgym.synthesis.drafting import Unfit
 from sqlgym.synthesis.engine import Search, mix_of
+from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected
-from sqlgym.synthesis.reading.profiling import profile
 from sqlgym.synthesis.shapes import (
     bands,
     comparing,

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.language.flags import flag_of
-from sqlgym.synthesis.language.nouns import column_noun, table_noun
-from sqlgym.synthesis.language.parts import is_readable, parts_of, words_of
-from sqlgym.synthesis.reading.spoken_values import quoted_text
+from sqlgym.synthesis import english
+from sqlgym.synthesis.flags import flag_of
+from sqlgym.synthesis.nouns import column_noun, table_noun
+from sqlgym.synthesis.parts import is_readable, parts_of, words_of
+from sqlgym.synthesis.spoken_values import quoted_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from sqlgym.database.limits import Limits
 from sqlgym.synthesis import REJECTIONS, SynthesisReport, canonical_sql, engine
 from sqlgym.synthesis.drafting import Candidate, Unfit
 from sqlgym.synthesis.engine import VARIANTS, WAITING, Search, mix_of
-from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.profiling import profile
 
 SCRIPT = """
 CREATE TABLE room (id INTEGER PRIMARY KEY, name TEXT, beds INT, price REAL, note TEXT);

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from sqlgym.database.database import open_database
-from sqlgym.synthesis.reading.profiling import profile
-from sqlgym.synthesis.reading.roles import Sample, is_typable, role_of
-from sqlgym.synthesis.reading.world import LARGE, Role
+from sqlgym.synthesis.profiling import profile
+from sqlgym.synthesis.roles import Sample, is_typable, role_of
+from sqlgym.synthesis.schema import LARGE, Role
 
 
 def world_of(path: Path, script: str, **options):

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from sqlgym.datasets.bundled import bundled_dir, dataset_folder
-from sqlgym.synthesis import LEVELS, SHAPES, shape, synthesize
+from sqlgym.synthesis import LEVELS, SHAPES, english, shape, synthesize
 from sqlgym.synthesis.drafting import Candidate, Unfit
 from sqlgym.synthesis.engine import VARIANTS
-from sqlgym.synthesis.language import english
-from sqlgym.synthesis.reading.world import Role
+from sqlgym.synthesis.schema import Role
 from tests.sqlgym.synthesis.firm import make
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, rollout

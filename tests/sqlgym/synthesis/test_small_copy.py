@@ -13,9 +13,9 @@ from sqlgym.database.database import open_database
 from sqlgym.judging.ties import tied_limit
 from sqlgym.synthesis import beside, engine, proof, synthesize
 from sqlgym.synthesis.drafting import Candidate
+from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, prove
-from sqlgym.synthesis.reading.profiling import profile
-from sqlgym.synthesis.reading.world import LARGE
+from sqlgym.synthesis.schema import LARGE
 from sqlgym.synthesis.small_copy import ROWS, small_copy
 
 ORDERS, CUSTOMERS, SHOPS = LARGE + 10_000, 6_000, 12

@@ -9,7 +9,7 @@ import pytest
 
 from sqlgym.database.database import open_database
 from sqlgym.synthesis import LEVELS, synthesize
-from sqlgym.synthesis.reading.profiling import profile
+from sqlgym.synthesis.profiling import profile
 from toolgym import policies, rollout
 from toolgym.errors import ConfigurationError, EnvironmentFault
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import NamedTuple
 
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.parts import is_plain, words_of
+from sqlgym.synthesis import english, lexicon
+from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.parts import is_plain, words_of
 
 
 class Flag(NamedTuple):

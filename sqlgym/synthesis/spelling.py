@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from functools import lru_cache
 
-from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis.lexicon import word_set
 
 _VOWELS = frozenset("aeiou")
 SHORT_WORDS = word_set("""

@@ -11,8 +11,8 @@ depends on the verb, and with some on whether the rows are persons, places or th
 
 from __future__ import annotations
 
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis import english, lexicon
+from sqlgym.synthesis.lexicon import word_set
 
 _NOMINAL_TEXT = """
     acquired acquisition | activated activation | added addition | admitted admission

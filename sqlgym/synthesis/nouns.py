@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from sqlgym.synthesis.language import english, happenings, lexicon, spelling
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.parts import is_plain, is_readable, parts_of, words_of
+from sqlgym.synthesis import english, happenings, lexicon, spelling
+from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.parts import is_plain, is_readable, parts_of, words_of
 from toolgym.lazy import lazy
 
 _SAID_ALONE = frozenset(["field", "feature", "item", "attribute"])

@@ -18,10 +18,10 @@ from dataclasses import replace
 from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.nouns import Noun, quoted_table
-from sqlgym.synthesis.language.parts import is_plain, is_readable, words_of
-from sqlgym.synthesis.reading.world import Bridge, Entity, Field, Link, Role
+from sqlgym.synthesis import english, lexicon
+from sqlgym.synthesis.nouns import Noun, quoted_table
+from sqlgym.synthesis.parts import is_plain, is_readable, words_of
+from sqlgym.synthesis.schema import Bridge, Entity, Field, Link, Role
 from toolgym.errors import ToolError
 
 CHECKED = 500

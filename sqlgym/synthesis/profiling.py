@@ -17,13 +17,12 @@ from typing import Any
 from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis.language import english, lexicon
-from sqlgym.synthesis.language.flags import flag_of
-from sqlgym.synthesis.language.nouns import Noun, column_noun, quoted_column, table_noun
-from sqlgym.synthesis.language.parts import words_of
-from sqlgym.synthesis.reading import references, roles
-from sqlgym.synthesis.reading.roles import Sample
-from sqlgym.synthesis.reading.world import LARGE, Entity, Field, Label, Role, World
+from sqlgym.synthesis import english, lexicon, references, roles
+from sqlgym.synthesis.flags import flag_of
+from sqlgym.synthesis.nouns import Noun, column_noun, quoted_column, table_noun
+from sqlgym.synthesis.parts import words_of
+from sqlgym.synthesis.roles import Sample
+from sqlgym.synthesis.schema import LARGE, Entity, Field, Label, Role, World
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis.lexicon import word_set
 
 _IRREGULAR_TEXT = """
     person people | man men | woman women | child children | mouse mice | foot feet | goose geese

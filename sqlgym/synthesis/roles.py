@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlgym.synthesis.language import lexicon
-from sqlgym.synthesis.language.flags import is_adjective, is_state
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import column_noun
-from sqlgym.synthesis.language.parts import parts_of, words_of
-from sqlgym.synthesis.reading.world import Role
+from sqlgym.synthesis import lexicon
+from sqlgym.synthesis.flags import is_adjective, is_state
+from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.nouns import column_noun
+from sqlgym.synthesis.parts import parts_of, words_of
+from sqlgym.synthesis.schema import Role
 
 FEW = 30
 """So many different values, at most, make a category."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from sqlgym.synthesis.reading.world import Field, Role
+from sqlgym.synthesis.schema import Field, Role
 
 _PROPER = re.compile(
     r"[A-Z\u00c0-\u00de][\w'’.-]+"

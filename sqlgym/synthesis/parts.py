@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from sqlgym.synthesis.language import lexicon, spelling
-from sqlgym.synthesis.language.lexicon import word_set
+from sqlgym.synthesis import lexicon, spelling
+from sqlgym.synthesis.lexicon import word_set
 
 _PARTS = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*|[A-Z]|\d+")
 _E_MAIL = re.compile(r"(?<![A-Za-z])[Ee][-_ ]?[Mm]ail(?![a-z])")

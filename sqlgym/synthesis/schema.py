@@ -16,9 +16,9 @@ from sqlglot.errors import SqlglotError
 from sqlgym.database.description import RESERVED
 from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis.language import lexicon
-from sqlgym.synthesis.language.lexicon import word_set
-from sqlgym.synthesis.language.nouns import Noun
+from sqlgym.synthesis import lexicon
+from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.nouns import Noun
 from toolgym.lazy import lazy
 
 LARGE = 50_000
