@@ -9,7 +9,7 @@ task; a family overrides the methods that need more.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -20,6 +20,10 @@ from toolgym.workers import Map, Progress
 if TYPE_CHECKING:
     from toolgym.statistics import Rollout, Statistics
     from toolgym.tasks import TaskSet
+
+
+Ask = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
+"""Sends requests to a chat model, each a system and a user message, and returns the replies."""
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,33 @@ class TaskFamily:
             EnvironmentFault: The folder cannot be written.
         """
         raise ConfigurationError("nothing can be invented for the tasks of this environment.")
+
+    def rephrase(
+        self,
+        source: Path,
+        out: Path,
+        ask: Ask,
+        overwrite: bool = False,
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Write a copy of a data set with questions that a chat model rephrased.
+
+        Args:
+            source: The folder of the data set.
+            out: The folder to write.
+            ask: Sends requests to the chat model.
+            overwrite: Replace a folder that this method wrote.
+            progress: Called with the number of finished questions and the total.
+
+        Returns:
+            The keys `out`, `questions`, `rephrased`, `refused` (number of refused replies by
+            reason) and `unusable` (number of entries that are not tasks).
+
+        Raises:
+            ConfigurationError: This family cannot rephrase questions, or not with these arguments.
+            EnvironmentFault: The model does not reply, or the folder cannot be written.
+        """
+        raise ConfigurationError("the questions of this environment cannot be rephrased.")
 
 
 def _canonical(value: Any) -> str:

@@ -1,5 +1,6 @@
 """Data sets: a name, file or folder as a `TaskSet`.
 
-Read `load` first. `spider`, `rows`, `text_source` and `layout` read and write formats, `bundled`
-and `tiny_worlds` are the data sets that come along, `synthesised` writes tasks for a bare database.
+Read `load` first. `spider` and `rows` read folders and rows, `synthesized` writes tasks for
+databases without questions, `bundled` has the data sets of the package, and `writing` writes
+folders in the Spider layout.
 """

@@ -1,14 +1,14 @@
-"""The loader of SQL tasks: a question, a database, and the SQL whose result is the gold answer.
+"""`load_tasks`: SQL tasks from a name, file, folder or object as a `TaskSet`.
 
-Structure is checked when a data set is loaded; the gold SQL of a task is run when the task is first
-drawn, under the same guard and limits as the agent's own queries, so that a data set of two million
-questions starts at once. A task whose gold cannot be a fair answer is refused, with the reason; the
-verdict is kept in the cache folder (`sqlgym.tasks.gold`).
+Loading checks the structure only. The gold SQL of a task is run when the task is first drawn, under
+the limits of the agent's own queries, so that a data set of two million questions starts at once. A
+task whose gold cannot be a fair answer is refused with the reason, and the verdict is kept in the
+cache folder (`sqlgym.tasks.gold`).
 
-A folder in the Spider layout is read as a whole. Of a JSONL file, and of what `datasets` holds, a
-task is made from its row when it is asked for (`RowTasks`); an entry that cannot be used is then a
-task with a `problem`, and is refused when it is drawn. For a database without questions tasks are
-written (`sqlgym.datasets.synthesised`).
+A folder in the Spider layout is read as a whole. Rows of a JSONL file or of a data set of
+`datasets` become tasks when they are used (`RowTasks`); a row that cannot be used is a task with a
+`problem`, which is refused when it is drawn. For a database without questions, tasks are written
+(`sqlgym.datasets.synthesized`).
 """
 
 from __future__ import annotations
@@ -17,30 +17,28 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, overload
+from typing import Any, Final
 
+from sqlgym import DATA_SETS
 from sqlgym.database.diagnosis import TRANSIENT
-from sqlgym.database.schema import ForeignKey
-from sqlgym.datasets.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
-from sqlgym.datasets.family import SqlTaskFamily
+from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.datasets.family import SqlTaskFamily, existing
 from sqlgym.datasets.rows import JsonLines, from_hub, rows_of
 from sqlgym.datasets.spider import (
     DatabaseFiles,
-    Problem,
-    SpiderQuestion,
     foreign_keys_of,
-    load_spider,
+    no_split,
     own_id,
     read_entry,
+    read_split,
     splits_of,
 )
-from sqlgym.datasets.synthesised import (
+from sqlgym.datasets.synthesized import (
     Files,
     SynthesisOptions,
     bare_databases,
     load_bare,
     read_options,
-    stamps_of,
 )
 from sqlgym.tasks.gold import GoldVerdict, gold_of, keep_verdict, recall_verdict
 from sqlgym.tasks.task import SqlTask
@@ -49,67 +47,47 @@ from toolgym.errors import ConfigurationError, TaskRefused
 from toolgym.tasks import TaskSet
 
 
-def task_of(question: SpiderQuestion, foreign_keys: tuple[ForeignKey, ...]) -> SqlTask:
-    """A usable entry as a task."""
-    return SqlTask(
-        id=question.id,
-        question=question.question,
-        item=question.db_id,
-        gold_sql=question.query,
-        database=question.database,
-        hardness=question.hardness,
-        evidence=question.evidence,
-        foreign_keys=foreign_keys,
-        answerable=question.answerable,
-    )
-
-
 class RowTasks(Sequence[SqlTask]):
-    """Tasks that are made from their rows when they are asked for.
+    """Tasks that are created from their rows when they are indexed.
 
-    The id is `<split>-<index>`, so that it is found without reading the others; an id that the
-    entry gives itself is in `extra`.
+    The id is `<split>-<index>`, so that a task is found without reading the others; the `id` of the
+    row itself is in `extra`.
 
     Args:
-        origin: The file, and what a row of it is called, for the reasons of refusals.
+        rows: The rows; indexing may raise a `ValueError` with the reason why a row is unreadable.
+        split: The split.
+        databases: The folder with the databases.
+        where: Format of the place of a row, such as "{} of my.jsonl".
+        first: The number of the first row in that place.
     """
 
     def __init__(
-        self, rows: Sequence[Any], split: str, databases: Path, origin: tuple[str, str, int]
+        self, rows: Sequence[Any], split: str, databases: Path, where: str, first: int = 0
     ) -> None:
-        self._rows, self._split, self._origin = rows, split, origin
-        self._files = DatabaseFiles(databases, split)
-        self._keys = foreign_keys_of(databases)
+        self._rows, self._split, self._where, self._first = rows, split, where, first
+        self._files, self._keys = DatabaseFiles(databases, split), foreign_keys_of(databases)
 
     def __len__(self) -> int:
         return len(self._rows)
 
-    @overload
-    def __getitem__(self, index: int) -> SqlTask: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[SqlTask]: ...
-    def __getitem__(self, index: int | slice) -> SqlTask | list[SqlTask]:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         place = range(len(self))[index]
-        entry = self._rows[place]
-        origin, row, first = self._origin
-        where = f"{origin}, {row} {place + first}"
-        name = f"{self._split}-{place:05d}"
-        question = read_entry(entry, name, self._split, self._files, where)
-        if isinstance(question, Problem):
-            return SqlTask(name, "", problem=(question.code, question.reason))
-        entry_id = own_id(entry)
-        extra = {"id": entry_id} if entry_id else {}
-        return replace(task_of(question, self._keys.get(question.db_id, ())), extra=extra)
+        name, where = f"{self._split}-{place:05d}", f"{self._where} {place + self._first}"
+        try:
+            entry = self._rows[place]
+            task = read_entry(entry, name, self._files, self._keys, where)
+        except ValueError as problem:
+            return SqlTask(name, "", problem=("not_an_object", f"{where}: it {problem}."))
+        except TaskRefused as refusal:
+            return SqlTask(name, "", problem=(refusal.code, refusal.reason))
+        return replace(task, extra={"id": own}) if (own := own_id(entry)) else task
 
     def place_of(self, task_id: str) -> int | None:
-        """The place of the task with this id; None if there is none."""
-        prefix, _, digits = task_id.rpartition("-")
-        if prefix != self._split or not (digits.isascii() and digits.isdigit()):
-            return None
-        place = int(digits[:19])
-        return place if place < len(self) and task_id == f"{prefix}-{place:05d}" else None
+        """Return the index of the task with this id; None if there is none."""
+        digits = task_id.removeprefix(f"{self._split}-")
+        place = int(digits[:19]) if digits.isascii() and digits.isdigit() else len(self)
+        is_own = place < len(self) and task_id == f"{self._split}-{place:05d}"
+        return place if is_own else None
 
 
 REFUSALS: dict[str, str] = {
@@ -127,7 +105,7 @@ REFUSALS: dict[str, str] = {
     "not_a_database": "The database file is not SQLite.",
     "no_tasks": "No task can be written for the database.",
 }
-"""The codes of why a task is refused, for the documentation."""
+"""The codes of refusals and their meaning, for the documentation."""
 
 
 FAMILY: Final = SqlTaskFamily()
@@ -140,148 +118,109 @@ def load_tasks(
     databases: str | Path | None = None,
     synthesis: Mapping[str, Any] | None = None,
 ) -> TaskSet[SqlTask]:
-    """The tasks of one split.
+    """Load the tasks of one split.
 
     Args:
         dataset: "bundled" or "tiny"; a folder in the Spider or BIRD layout, or with
             `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
             are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
             with `db_id`, `question` and `query`.
-        split: "train", "dev", or what else there is; "dev-tasks", "dev-databases" or "dev-shapes":
-            those tasks of "dev" that are new to "train" in this respect.
-        databases: The folder with the databases, where they do not lie beside the questions.
-        synthesis: For databases without questions: `n`, `seed`, `hardness`, `tables`,
-            `variants`, `wording`; see `sqlgym.datasets.synthesised.SynthesisOptions`.
+        split: "train", "dev", or another split of the data set; "dev-tasks", "dev-databases" and
+            "dev-shapes" are the tasks of "dev" that are new to "train" in this respect.
+        databases: The folder with the databases, if the questions are elsewhere.
+        synthesis: Options for databases without questions: `n`, `seed`, `hardness`, `tables`,
+            `variants`; see `sqlgym.datasets.synthesized.SynthesisOptions`.
 
     Returns:
-        The tasks. Its `refused` tells which entries cannot be played, and why, as far as is known;
+        The tasks. Its `refused` has the entries that are known to be unplayable, with the reasons;
         `check` completes it.
 
     Raises:
-        ConfigurationError: The data set or the split is not there, or cannot be read, or no task
+        ConfigurationError: The data set or the split does not exist or cannot be read, or no task
             can be written.
     """
 
     def load(name: str) -> TaskSet[SqlTask]:
-        return _load_plain(dataset, name, databases, synthesis)
+        return _load(dataset, name, databases, synthesis)
 
-    is_own = unseen.split_of(split, FAMILY.kinds) is not None and _has(dataset, split)
-    return unseen.load_split(split, FAMILY, load, is_own=is_own)
-
-
-def _has(dataset: Any, split: str) -> bool:
-    """Whether a data set brings a split of just this name."""
-    if isinstance(dataset, str | Path):
-        return not str(dataset).startswith("hf:") and split in FAMILY.splits(dataset)
-    return isinstance(dataset, Mapping) and split in dataset
+    has_own = split in dataset if isinstance(dataset, Mapping) else False
+    if unseen.split_of(split, FAMILY.kinds) and isinstance(dataset, str | Path):
+        has_own = not str(dataset).startswith("hf:") and split in FAMILY.splits(dataset)
+    return unseen.load_split(split, FAMILY, load, is_own=has_own)
 
 
-def _load_plain(
+def _load(
     dataset: Any,
     split: str,
     databases: str | Path | None,
     synthesis: Mapping[str, Any] | None,
 ) -> TaskSet[SqlTask]:
-    """The tasks of a split that the data set brings."""
-    if isinstance(dataset, str | Path) and (files := _bare(dataset)):
-        if databases is not None:
-            raise ConfigurationError(f"{dataset} has no questions: leave out databases=.")
-        options = read_options(synthesis).model_dump_json()
-        return _load_bare(files, stamps_of(files), split, options, str(dataset))
+    """The tasks of a split that the data set itself has."""
+    name = str(dataset) if isinstance(dataset, str | Path) else type(dataset).__name__
+    path = None
+    if isinstance(dataset, str | Path) and not name.startswith("hf:"):
+        path = dataset_folder(name) if name in DATA_SETS else existing(name)
+        if bare := bare_databases(path):
+            if databases is not None:
+                raise ConfigurationError(f"{name} has no questions: leave out databases=.")
+            options = read_options(synthesis).model_dump_json()
+            stamps = tuple((file.stat().st_size, file.stat().st_mtime_ns) for _, file in bare)
+            return _load_bare(bare, stamps, split, options, name)
     if synthesis is not None:
         raise ConfigurationError(
             "synthesis= is for a database file, or a folder of them, without questions."
         )
-    place = None if databases is None else _folder(databases)
-    if not isinstance(dataset, str | Path):
-        return _in_memory(dataset, split, place, type(dataset).__name__)
-    if str(dataset).startswith("hf:"):
-        name = str(dataset).removeprefix("hf:")
-        beside = Path(name).expanduser()
-        place = place or (beside.resolve() if beside.is_dir() else None)
-        return _in_memory(from_hub(name, split), split, place, str(dataset))
-    if dataset in DATASETS:
-        return _load(dataset_folder(str(dataset)), split, str(dataset), place)
-    return _of_path(Path(dataset).expanduser(), split, str(dataset), place)
-
-
-def _bare(dataset: str | Path) -> Files:
-    """The databases without questions that a data set is; none if it is something else."""
-    if dataset in DATASETS or str(dataset).startswith("hf:"):
-        return ()
-    path = Path(dataset).expanduser()
-    return bare_databases(path.resolve()) if path.exists() else ()
+    place = None if databases is None else Path(databases).expanduser().resolve()
+    if place is not None and not place.is_dir():
+        raise ConfigurationError(f"databases={str(databases)!r}: there is no such folder.")
+    if path is not None:
+        return _load_path(path, split, name, place)
+    if isinstance(dataset, str | Path):
+        folder = Path(name.removeprefix("hf:")).expanduser()
+        place = place or (folder.resolve() if folder.is_dir() else None)
+        dataset = from_hub(name.removeprefix("hf:"), split)
+    if place is None:
+        raise ConfigurationError(
+            f"{name} has questions only; name the folder of their databases: databases=FOLDER."
+        )
+    tasks = RowTasks(rows_of(dataset, split), split, place, f"{name}, row")
+    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
 
 
 @functools.lru_cache(maxsize=32)
 def _load_bare(
     files: Files, stamps: tuple[tuple[int, int], ...], split: str, options: str, name: str
 ) -> TaskSet[SqlTask]:
-    """One shared set per split of files that have these stamps; the options are JSON."""
+    """One set per split, shared by all environments, until the size or time of a file changes."""
     tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
-    return TaskSet(tasks, name=f"{name} ({split}, synthesised)", verify=_verify, refused=refused)
+    return TaskSet(tasks, name=f"{name} ({split}, synthesized)", verify=_verify, refused=refused)
 
 
-def _of_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
-    if path.is_file():
-        return _of_file(path.resolve(), split, name, databases)
-    if not path.is_dir():
-        raise unknown_dataset(name)
-    path = spider_layout(path.resolve())
-    lines = path / f"{split}.jsonl"
-    if lines.is_file() and split not in splits_of(path):
-        return _load_lines(lines, split, name, databases or lines.parent)
-    return _load(path, split, name, databases)
-
-
-def _folder(path: str | Path) -> Path:
-    folder = Path(path).expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigurationError(f"databases={str(path)!r}: there is no such folder.")
-    return folder
-
-
-def _of_file(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
-    if path.suffix != ".jsonl":
+@functools.lru_cache(maxsize=32)
+def _load_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+    """One set per path and split, shared by all environments."""
+    if path.is_dir():
+        files = splits_of(path).get(split)
+        if files is None:
+            raise no_split(path, split, name)
+    elif path.suffix != ".jsonl":
         raise ConfigurationError(
-            f"{name}: of single files only .jsonl and SQLite are read; give its folder."
+            f"{name}: single files must be .jsonl or SQLite; for other data, give the folder."
         )
-    if path.stem in {"train", "dev", "test"} and path.stem != split:
+    elif path.stem in {"train", "dev", "test"} and path.stem != split:
         raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
-    return _load_lines(path, split, name, databases or path.parent)
-
-
-def _in_memory(dataset: Any, split: str, databases: Path | None, name: str) -> TaskSet[SqlTask]:
-    if databases is None:
-        raise ConfigurationError(
-            f"{name} holds questions only; say where their databases are with databases=FOLDER."
-        )
-    rows = rows_of(dataset, split)
-    tasks = RowTasks(rows, split, databases, (name, "row", 0))
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
-
-
-@functools.lru_cache(maxsize=32)
-def _load_lines(path: Path, split: str, name: str, databases: Path) -> TaskSet[SqlTask]:
-    tasks = RowTasks(JsonLines(path), split, databases, (str(path), "line", 1))
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
-
-
-@functools.lru_cache(maxsize=32)
-def _load(folder: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
-    """One shared set per folder and split, since every copy of an environment asks for it."""
-    loaded = load_spider(folder, split, databases, name=name)
-    problems = {
-        problem.id: TaskRefused(problem.id, problem.code, problem.reason)
-        for problem in loaded.problems
-    }
-    keys = loaded.foreign_keys
-    tasks = [task_of(question, keys.get(question.db_id, ())) for question in loaded.questions]
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify, refused=problems)
+    else:
+        files = (path,)
+    place, title = databases or files[0].parent, f"{name} ({split})"
+    if files[0].suffix == ".jsonl":
+        rows = RowTasks(JsonLines(files[0]), split, place, f"{files[0]}, line", first=1)
+        return TaskSet(rows, name=title, verify=_verify)
+    tasks, refused = read_split(files, split, place)
+    return TaskSet(tasks, name=title, verify=_verify, refused=refused)
 
 
 def _verify(task: SqlTask) -> None:
-    """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
+    """Raise `TaskRefused` if the task cannot be played; verdicts are kept in the cache folder."""
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
     if not task.answerable:
@@ -294,7 +233,7 @@ def _verify(task: SqlTask) -> None:
 
 
 def _judge(task: SqlTask) -> GoldVerdict:
-    """Run the gold and keep the verdict, unless it depends on this machine's load."""
+    """Run the gold SQL, and keep the verdict unless it depends on the load of the machine."""
     verdict = GoldVerdict()
     try:
         gold_of(task)

@@ -1,12 +1,10 @@
-"""Rows of data sets that are not one JSON list, read one by one when they are used.
+"""Rows of data sets that are read one by one, when they are used.
 
-* `JsonLines`: a file with one JSON object a line. Its lines are counted at once (a second for a
-  gigabyte) and read one by one.
+* `JsonLines`: a file with one JSON object per line. The lines of a gigabyte are counted in about a
+  second, and each is read when its row is used.
 * `rows_of`: a `datasets.Dataset`, a `DatasetDict`, a list of dicts, or a stream (`IterableDataset`,
-  a generator), of which the first rows are read and kept.
-* `from_hub`: what `hf:NAME` names.
-
-`datasets` is looked for only by `from_hub`; an object of it is known by what it can do.
+  a generator), of which the first `STREAMED` rows are read.
+* `from_hub`: the data set that `hf:NAME` names. Only this function imports `datasets`.
 """
 
 from __future__ import annotations
@@ -23,21 +21,36 @@ import numpy as np
 from toolgym.errors import ConfigurationError
 
 STREAMED = 10_000
-"""Rows of a stream that are read; it has no length, and a seed needs one to choose a task."""
+"""Number of rows that are read from a stream, which has no length."""
 _CHUNK = 1 << 24
 
 
-class Unreadable(str):
-    """The reason why an entry cannot be read, in its place, as the end of a sentence."""
+def parse_json(content: bytes) -> Any:
+    """Parse JSON.
 
-    __slots__ = ()
+    Raises:
+        ValueError: It cannot be parsed. The message is a predicate, such as "is not UTF-8".
+    """
+    try:
+        return json.loads(content)
+    except UnicodeDecodeError as error:
+        reason = f"is not UTF-8: byte {error.start}"
+    except json.JSONDecodeError as error:
+        reason = f"is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+    except RecursionError:
+        reason = "is nested too deeply"
+    except ValueError:
+        reason = "has a number that is too long"
+    raise ValueError(reason)
 
 
 class JsonLines(Sequence[Any]):
-    """The entries of a file, one JSON value a line; a broken line is an `Unreadable`.
+    """The values in a file with one JSON value per line; blank lines at its end do not count.
+
+    Indexing raises a `ValueError` with the reason if the line cannot be parsed.
 
     Raises:
-        ConfigurationError: It cannot be read, or it is empty.
+        ConfigurationError: The file cannot be read, or is empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,58 +60,41 @@ class JsonLines(Sequence[Any]):
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}.") from error
         if not len(self._ends):
-            raise ConfigurationError(f"{path} is empty; it must hold one JSON object a line.")
+            raise ConfigurationError(f"{path} is empty; it must have one JSON object per line.")
 
     def __len__(self) -> int:
         return len(self._ends)
 
-    def __getitem__(self, index: int | slice) -> Any:
-        if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+    def __getitem__(self, index: Any) -> Any:
         place = range(len(self))[index]
         start = int(self._ends[place - 1]) if place else 0
         with self.path.open("rb") as file:
             file.seek(start)
-            line = file.read(int(self._ends[place]) - start)
-        try:
-            return json.loads(line)
-        except UnicodeDecodeError:
-            return Unreadable("it is not UTF-8")
-        except json.JSONDecodeError as error:
-            return Unreadable(f"it is not JSON: {error.msg} at column {error.colno}")
-        except ValueError:
-            return Unreadable("a number in it is too long")
-        except RecursionError:
-            return Unreadable("it is nested too deeply")
+            return parse_json(file.read(int(self._ends[place]) - start))
 
 
 def _line_ends(path: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The offset behind each line; blank lines at the end of the file are none."""
-    chunks, size, last = [], 0, b""
+    """The offset of the end of each line."""
+    found, size, end = [np.empty(0, np.int64)], 0, 0  # `end` follows the last visible character
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
-            chunks.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + size + 1)
-            size, last = size + len(chunk), chunk[-1:]
-        if last not in (b"", b"\n"):
-            chunks.append(np.array([size]))
-        ends = np.concatenate([np.empty(0, np.int64), *chunks])
-        while len(ends):
-            start = int(ends[-2]) if len(ends) > 1 else 0
-            file.seek(start)
-            if file.read(int(ends[-1]) - start).strip():
-                break
-            ends = ends[:-1]
-    return ends
+            found.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + size + 1)
+            if visible := chunk.rstrip():
+                end = size + len(visible)
+            size += len(chunk)
+    ends = np.concatenate([*found, [size]])
+    return ends[: np.searchsorted(ends, end) + 1] if end else ends[:0]
 
 
 def rows_of(dataset: Any, split: str) -> Sequence[Any]:
-    """The rows of a data set that is in memory or a stream.
+    """Return the rows of a data set that is in memory or a stream.
 
     Args:
-        dataset: A `datasets` object, a sequence of dicts, or an iterable of them.
+        dataset: An object of `datasets`, a sequence of dicts, or an iterable of them.
+        split: The split, for mappings from split to rows.
 
     Raises:
-        ConfigurationError: It has no such split, no rows, or is none of these.
+        ConfigurationError: The data set lacks the split, has no rows, or is none of these types.
     """
     if isinstance(dataset, Mapping):
         if split not in dataset:
@@ -109,7 +105,7 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
         dataset = list(itertools.islice(dataset, STREAMED))
     if isinstance(dataset, str | bytes) or not hasattr(dataset, "__getitem__"):
         raise ConfigurationError(
-            f"a {type(dataset).__name__} is no data set: give a name, a path, a TaskSet, a"
+            f"a {type(dataset).__name__} is not a data set: give a name, a path, a TaskSet, a"
             " datasets.Dataset, or a list of dicts with db_id, question and query."
         )
     if not len(dataset):
@@ -119,10 +115,10 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
 
 def from_hub(name: str, split: str) -> Any:
-    """The data set that `datasets` has under a name: a folder saved by it, or one of the hub.
+    """Load a data set with `datasets`: a folder that was saved by it, or a data set on the hub.
 
     Raises:
-        ConfigurationError: It is not installed, or cannot load it.
+        ConfigurationError: `datasets` is not installed, or cannot load it.
     """
     try:
         datasets = importlib.import_module("datasets")
@@ -131,11 +127,10 @@ def from_hub(name: str, split: str) -> Any:
             f"hf:{name} needs the package datasets ({problem}): pip install 'toolgym[train]'."
         ) from problem
     folder = Path(name).expanduser()
-    saved = [folder / file for file in ("dataset_dict.json", "dataset_info.json")]
     try:
-        if any(file.is_file() for file in saved):
+        if any((folder / file).is_file() for file in ("dataset_dict.json", "dataset_info.json")):
             return datasets.load_from_disk(str(folder))
         return datasets.load_dataset(str(folder) if folder.is_dir() else name, split=split)
-    except (OSError, ValueError) as problem:  # those of `datasets` are kinds of these
+    except (OSError, ValueError) as problem:  # `datasets` raises subclasses of these
         lines = str(problem).strip().splitlines() or [type(problem).__name__]
         raise ConfigurationError(f"hf:{name} cannot be loaded: {lines[0]}") from problem

@@ -9,7 +9,7 @@ candidate is proved before it is kept (`proof`). All is decided by the seed and 
 
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.engine import stream, synthesize
-from sqlgym.synthesis.rephrasing import REPHRASINGS_REFUSED
+from sqlgym.synthesis.rephrasing import REPHRASINGS_REFUSED, rephrase
 from sqlgym.synthesis.report import (
     LEVELS,
     REJECTIONS,
@@ -28,6 +28,7 @@ __all__ = [
     "Synthesis",
     "SynthesisReport",
     "canonical_sql",
+    "rephrase",
     "shape",
     "stream",
     "synthesize",

@@ -27,7 +27,7 @@ from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
-from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
+from sqlgym.synthesis.rephrasing import LITERAL
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
 from sqlgym.synthesis.schema import LARGE, World
 from sqlgym.synthesis.shapes import SHAPES
@@ -85,7 +85,6 @@ class Search:
     mix: dict[Hardness, float]
     report: SynthesisReport
     rng: random.Random
-    rephraser: Rephraser | None = None
     variants: int = VARIANTS
     small: SmallCopy | None = None
     beside: Threads | None = None
@@ -141,9 +140,6 @@ class Search:
             self._take_back(found, reason.code)
             return
         self.in_vain[task.hardness] = 0
-        if self.rephraser is not None:
-            task = self.rephraser.reword(task)
-            self.questions.add(plain_question(task.question))
         self.report.kept += 1
         self.report.by_hardness[task.hardness] += 1
         self.report.by_shape[task.shape] += 1
@@ -349,10 +345,6 @@ class Search:
         return plain_question(question) in self.questions
 
 
-WORDINGS = ("en",)
-"""Languages in which questions are written."""
-
-
 def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
     """Shares of the levels that sum to one; those given are only compared with each other.
 
@@ -388,8 +380,6 @@ def stream(
     hardness: Mapping[str, float] | None = None,
     tables: Sequence[str] | None = None,
     variants: int = VARIANTS,
-    wording: str = "en",
-    rephrase: Callable[[str, str], str] | None = None,
     report: SynthesisReport | None = None,
 ) -> Iterator[SynthTask]:
     """Tasks about a database, one after the other, until nothing new is found for long.
@@ -401,9 +391,6 @@ def stream(
         tables: The names of the tables to ask about; all but views if None.
         variants: Tasks whose SQL may differ in its literals only. More of them give more tasks
             where a database is small, and tasks that are more alike.
-        wording: The language of the questions; "en" is the only one so far.
-        rephrase: Gets question and SQL and gives another wording; see `Rephraser` for what is
-            checked before it is kept.
         report: Filled while the stream runs.
 
     Raises:
@@ -411,10 +398,6 @@ def stream(
         EnvironmentFault: The file cannot be read.
     """
     opened = database if isinstance(database, Database) else open_database(database)
-    if wording not in WORDINGS:
-        raise ConfigurationError(
-            f"there is no wording {wording!r}: questions are written in {', '.join(WORDINGS)}."
-        )
     if variants < 1:
         raise ConfigurationError(f"variants={variants}: give 1 or more.")
     mix = mix_of(hardness)
@@ -428,8 +411,6 @@ def stream(
     ]
     rng = random.Random(f"synthesis-{seed}")
     search = Search(opened, world, mix, report, rng, variants=variants)
-    if rephrase is not None:
-        search.rephraser = Rephraser(opened, rephrase, report, search.is_taken, solved_by_expert)
     return _on_copies(search, tables)
 
 
@@ -456,8 +437,6 @@ def synthesize(
     hardness: Mapping[str, float] | None = None,
     tables: Sequence[str] | None = None,
     variants: int = VARIANTS,
-    wording: str = "en",
-    rephrase: Callable[[str, str], str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Synthesis:
     """The first `n` tasks of `stream`, or fewer where there are no more.
@@ -482,8 +461,6 @@ def synthesize(
         hardness=hardness,
         tables=tables,
         variants=variants,
-        wording=wording,
-        rephrase=rephrase,
         report=report,
     )
     tasks: list[SynthTask] = []

@@ -85,10 +85,6 @@ class SynthesisReport:
         missing: Levels of which there is no task, or fewer than were asked for: why.
         tables_left_out: Tables that no question is about: why.
         references: References that are not declared but inferred, as `song.singer -> singer.id`.
-        rephrased: Questions that the `rephrase` hook has reworded.
-        rephrasings_refused: Reworded questions that were not kept, by the codes of
-            `REPHRASINGS_REFUSED`.
-        hook_error: The first error that the hook raised; "" if it raised none.
     """
 
     candidates: int = 0
@@ -99,9 +95,6 @@ class SynthesisReport:
     missing: dict[str, str] = field(default_factory=dict)
     tables_left_out: dict[str, str] = field(default_factory=dict)
     references: list[str] = field(default_factory=list)
-    rephrased: int = 0
-    rephrasings_refused: Counter[str] = field(default_factory=Counter)
-    hook_error: str = ""
 
     @property
     def waiting(self) -> int:

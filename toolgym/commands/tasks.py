@@ -4,7 +4,8 @@
 * `stats` counts tasks by database, hardness and shape of the result;
 * `show` shows a task in full, with its solution;
 * `synth` writes tasks for databases that have none;
-* `invent` writes databases for `synth`.
+* `invent` writes databases for `synth`;
+* `rephrase` copies a folder of tasks with questions that a chat model rephrased.
 
 Tasks are loaded by the environment that plays them, so the commands contain no file formats. Other
 facts, such as the splits of a data set, come from the environment's family (`toolgym.family`).
@@ -29,14 +30,17 @@ from toolgym.commands import (
     environments,
     facts_text,
     family_of,
+    given_once,
     map_of,
     print_json,
     print_table,
     say,
     settings_of,
 )
+from toolgym.commands.evaluate import BaseUrl, PolicySettings
 from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError, NoTasks
+from toolgym.policies.builtin import SERVED
 
 if TYPE_CHECKING:
     from toolgym.tasks import TaskSet
@@ -336,6 +340,73 @@ def invent(
     say(f"{out}: {len(files):,} databases, from {files[0].name} to {files[-1].name}")
 
 
+def rephrase(
+    tasks: Annotated[Path, typer.Argument(metavar="TASKS", help="Folder of tasks, as of synth.")],
+    policy: Annotated[
+        str, typer.Option(metavar="openai:MODEL", help="Chat model on a server that rephrases.")
+    ],
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    base_url: BaseUrl = None,
+    policy_settings: PolicySettings = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a folder that was written by rephrase.")
+    ] = False,
+    env_id: Environment = EXPLORE,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Copy a folder of tasks with questions that a chat model rephrased.
+
+    The model gets question and SQL. Its reply is kept if it still has every name, number and date
+    of the SQL that the question named, contains neither SQL nor the answer, and is not the question
+    of another task. Otherwise the question stays as it is. The old question is kept as "original".
+
+    Replies are kept in the cache folder. If the server fails, nothing is written, and the same
+    command goes on where it was.
+
+    Example:
+        toolgym tasks rephrase tasks --out lively --policy openai:gpt-4o-mini
+        toolgym tasks rephrase tasks --out lively --policy openai:M --base-url http://127.0.0.1:8000
+    """
+    from toolgym.chat import Chat, ChatFault
+    from toolgym.policies import load
+    from toolgym.policies.chat import ChatPolicy
+
+    options = given_once({"base_url": base_url}, policy_settings, "--policy-set")
+    model = load(policy, **{"cache": True, **options}) if policy.startswith(SERVED) else None
+    if not isinstance(model, ChatPolicy):
+        raise ConfigurationError(
+            f"--policy must be a chat model on a server, such as openai:gpt-4o-mini; got {policy}."
+        )
+
+    def ask(requests: Sequence[tuple[str, str]]) -> list[str]:
+        roles = ("system", "user")
+        chats = [
+            Chat([{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)])
+            for texts in requests
+        ]
+        texts = []
+        for reply in model.client.complete_all(chats):
+            if isinstance(reply, ChatFault):
+                if reply.code != "content_filter":
+                    raise reply
+                texts.append("")
+            else:
+                texts.append(reply.text)
+        return texts
+
+    with progress_bar("questions rephrased", quiet=quiet) as progress:
+        result = family_of(env_id).rephrase(tasks, out, ask, overwrite, progress)
+    if as_json:
+        print_json(result)
+        return
+    refused, unusable = result["refused"], result["unusable"]
+    say(f"{out}: {result['rephrased']:,} of {result['questions']:,} questions rephrased")
+    say(f"refused: {sum(refused.values()):,}{f' ({_counted(refused)})' if refused else ''}")
+    if unusable:
+        say(f"copied without change: {unusable:,} entries that cannot be tasks")
+
+
 def _print_synthesis(summary: Mapping[str, Any]) -> None:
     for name, source in summary["sources"].items():
         rejected = dict(sorted(source["rejected"].items(), key=lambda pair: (-pair[1], pair[0])))
@@ -366,5 +437,5 @@ Example:
 """
 )
 
-for function in (check, stats, show, synth, invent):
+for function in (check, stats, show, synth, invent, rephrase):
     command.command(function.__name__)(function)

@@ -1,0 +1,105 @@
+"""Copies a folder of tasks with questions that a chat model rephrased: `toolgym tasks rephrase`.
+
+Each entry with a new question keeps the old one as `original`. All other keys, files and databases
+stay as they are; `REPHRASING.md` has the counts. See `sqlgym.synthesis.rephrasing` for what is
+checked.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any, Final
+
+from sqlgym.datasets.rows import JsonLines
+from sqlgym.datasets.spider import (
+    DatabaseFiles,
+    foreign_keys_of,
+    read_entries,
+    read_entry,
+    splits_of,
+)
+from sqlgym.datasets.writing import check_place, replacing, write_json
+from sqlgym.synthesis.rephrasing import rephrase
+from toolgym.errors import ConfigurationError, TaskRefused
+from toolgym.family import Ask
+from toolgym.runs.files import line_text
+from toolgym.workers import Progress
+
+NOTE: Final = "REPHRASING.md"
+
+
+def rephrase_folder(
+    source: Path, out: Path, ask: Ask, overwrite: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Write a copy of a folder in the Spider layout with rephrased questions.
+
+    Args:
+        source: The folder, with `.json` or `.jsonl` files.
+        out: The folder to write.
+        ask: Sends requests to the chat model and returns the replies.
+        overwrite: Replace a folder that was written by this function.
+        progress: Called with the number of finished questions and the total.
+
+    Returns:
+        `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason), and
+        `unusable` (entries that cannot be tasks, which are copied).
+
+    Raises:
+        ConfigurationError: `source` has no questions, or `out` exists already.
+        EnvironmentFault: The chat model does not reply, or the folder cannot be written.
+    """
+    folder, place = source.expanduser().resolve(), out.expanduser().absolute()
+    splits = splits_of(folder) if folder.is_dir() else {}
+    if not splits:
+        raise ConfigurationError(f"{source} is not a folder with questions in the Spider layout.")
+    if place.is_relative_to(folder):
+        raise ConfigurationError(f"{out} is in {source}: name another folder.")
+    check_place(place, NOTE, overwrite)  # before the work
+    contents: dict[Path, list[Any]] = {}
+    entries, tasks, unusable = [], [], 0
+    for split, files in splits.items():
+        found, keys = DatabaseFiles(files[0].parent, split), foreign_keys_of(files[0].parent)
+        for file in files:
+            is_lines = file.suffix == ".jsonl"
+            contents[file] = _lines_of(file) if is_lines else read_entries(file)
+            for entry in contents[file]:
+                try:
+                    tasks.append(read_entry(entry, "", found, keys, str(file)))
+                    entries.append(entry)
+                except TaskRefused:
+                    unusable += 1
+    questions, refused = rephrase(tasks, ask, progress)
+    for entry, question in zip(entries, questions, strict=True):
+        if question is not None:
+            entry |= {"original": entry["question"], "question": question}
+    result = {
+        "out": str(out),
+        "questions": len(tasks),
+        "rephrased": sum(question is not None for question in questions),
+        "refused": dict(sorted(refused.items())),
+        "unusable": unusable,
+    }
+    note = f"# Rephrased tasks\n\nWritten by `toolgym tasks rephrase`: {json.dumps(result)}\n"
+    with replacing(place, NOTE, note, overwrite) as built:
+        shutil.copytree(folder, built, symlinks=True, dirs_exist_ok=True)
+        for file, content in contents.items():
+            copy = built / file.relative_to(folder)
+            if file.suffix == ".jsonl":
+                copy.write_bytes(b"".join(map(line_text, content)))
+            else:
+                write_json(copy, content)
+    return result
+
+
+def _lines_of(file: Path) -> list[Any]:
+    """The entries of a JSONL file.
+
+    Raises:
+        ConfigurationError: A line cannot be parsed.
+    """
+    try:
+        return list(JsonLines(file))
+    except ValueError as problem:
+        raise ConfigurationError(f"a line of {file} {problem}: correct or remove it.") from None

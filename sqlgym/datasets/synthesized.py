@@ -1,0 +1,277 @@
+"""Databases without questions as data sets: tasks are written for them, and cached.
+
+    load_tasks("my.db", "train"), or a folder of such files
+
+A file is a database if its first bytes are SQLite's. A folder is one of databases without questions
+if neither it nor a folder in it has JSON files; the database files up to two levels deep belong to
+it. A database is called by the name of its file, or by its path in the folder if two files have the
+same name.
+
+`sqlgym.synthesis` writes the tasks when they are first used. They are cached under the hash of the
+file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides them into
+`train`, `dev` and `test`; the split `all` has all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sqlgym.database.sqlite_file import connect_readonly
+from sqlgym.datasets.spider import ENDINGS, database_files, is_database
+from sqlgym.tasks.gold import source_state
+from sqlgym.tasks.splits import SHARES, divide
+from sqlgym.tasks.task import SqlTask
+from toolgym import long_work
+from toolgym.cache import cache_folder
+from toolgym.errors import (
+    ConfigurationError,
+    EnvironmentFault,
+    NoTasks,
+    TaskRefused,
+    refused_fields,
+)
+from toolgym.runs.files import replace_file
+from toolgym.workers import Map, Progress
+
+ALL: Final = "all"
+SPLITS: Final = (*SHARES, ALL)
+_ODD: Final = re.compile(r"\s|[\x00-\x7f](?<![\w.\-])")
+_QUESTIONS: Final = ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl")
+Files = tuple[tuple[str, Path], ...]
+
+
+class SynthesisOptions(BaseModel):
+    """The options of `load_tasks(..., synthesis={...})`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    n: int = Field(500, ge=1)
+    """Maximum number of tasks for each database."""
+    seed: int = 0
+    """Seed that chooses among the tasks that can be written."""
+    hardness: dict[Literal["easy", "medium", "hard", "extra"], float] | None = None
+    """Shares of the hardness levels; None means as even as the database allows."""
+    tables: tuple[str, ...] | None = None
+    """Tables that questions may be about; None means all."""
+    variants: int = Field(4, ge=1)
+    """Maximum number of tasks that differ in their literals only."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The tasks that were written for one database.
+
+    Attributes:
+        db_id: The name of the database in the tasks.
+        database: Its file.
+        entries: The tasks in the Spider layout, with `id` and `canonical` as further keys.
+        report: Counts by fate as plain data: `candidates`, `by_hardness`, `rejected`, `missing`,
+            `tables_left_out`.
+    """
+
+    db_id: str
+    database: Path
+    entries: tuple[dict[str, Any], ...]
+    report: dict[str, Any]
+
+    @property
+    def why_empty(self) -> str:
+        """Why no task could be written."""
+        rejected = sorted(self.report["rejected"].items(), key=lambda pair: -pair[1])[:3]
+        reasons = [f"{count:,} candidates {code}" for code, count in rejected]
+        reasons += [f"{name}: {why}" for name, why in self.report["tables_left_out"].items()][:3]
+        return f"no task can be written for {self.db_id}: {'; '.join(reasons) or 'it is empty'}."
+
+
+def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
+    """Validate the options of a synthesis.
+
+    Raises:
+        ConfigurationError: An option is unknown or out of range.
+    """
+    try:
+        return SynthesisOptions.model_validate(dict(options or {}))
+    except (ValidationError, TypeError, ValueError) as problem:
+        reason = refused_fields(problem) if isinstance(problem, ValidationError) else problem
+        names = ", ".join(SynthesisOptions.model_fields)
+        raise ConfigurationError(
+            f"these options of a synthesis are refused: {reason}. There are {names}."
+        ) from None
+
+
+def bare_databases(path: Path) -> Files:
+    """Return the databases of a file or folder without questions by name; () for other data.
+
+    Raises:
+        ConfigurationError: A file has the ending of a database and is not one.
+    """
+    if path.is_file():
+        if is_database(path):
+            return ((path.stem, path),)
+        if path.suffix in ENDINGS:
+            raise ConfigurationError(f"{path} is not an SQLite database.")
+        return ()
+    if any(next(path.glob(pattern), None) for pattern in _QUESTIONS):
+        return ()
+    files = [file for file in database_files(path) if is_database(file)]
+    stems = Counter(file.stem for file in files)
+    names = ["_".join(file.relative_to(path).with_suffix("").parts) for file in files]
+    named = zip(names, files, strict=True)
+    return tuple(sorted((f.stem if stems[f.stem] == 1 else name, f) for name, f in named))
+
+
+def load_bare(
+    files: Files, split: str, options: SynthesisOptions, name: str
+) -> tuple[list[SqlTask], dict[str, TaskRefused]]:
+    """Return the tasks of one split, and the databases without tasks as refusals.
+
+    Args:
+        files: The databases.
+        split: One of `SPLITS`.
+        options: The options of the synthesis.
+        name: Name of the data set in errors.
+
+    Raises:
+        ConfigurationError: There is no such split, or it has no tasks.
+    """
+    if split not in SPLITS:
+        splits = ", ".join(map(repr, SPLITS))
+        raise ConfigurationError(f"{name} has no split {split!r}: it has {splits}.")
+    written, refused = write_all(files, options)
+    places = {one.db_id: one.database for one in written}
+    entries = [entry for one in written for entry in one.entries]
+    chosen = entries if split == ALL else divide(entries)[split]
+    if not chosen:
+        why = " ".join(refusal.reason for refusal in refused.values())
+        if entries:
+            why = (
+                f"none of its {len(entries)} tasks belongs to {split!r}; take another split,"
+                f" {ALL!r} for all of them, or more tasks with synthesis={{'n': ...}}."
+            )
+        raise NoTasks(f"{name} has no tasks for split {split!r}: {why}")
+    fields = {"id", "question", "db_id", "query", "hardness", "canonical"}
+    tasks = [
+        SqlTask(
+            id=entry["id"],
+            question=entry["question"],
+            item=entry["db_id"],
+            extra={key: entry[key] for key in entry if key not in fields},
+            gold_sql=entry["query"],
+            database=places[entry["db_id"]],
+            hardness=entry["hardness"],
+        )
+        for entry in chosen
+    ]
+    return tasks, refused
+
+
+def write_all(
+    files: Files,
+    options: SynthesisOptions,
+    progress: Progress | None = None,
+    map: Map = map,
+) -> tuple[list[Written], dict[str, TaskRefused]]:
+    """Return the tasks of several databases, and the refusals of databases without tasks.
+
+    Args:
+        files: The databases.
+        options: The options of the synthesis.
+        progress: Called after each database, with numbers of tasks.
+        map: Function that does the work for each database; see `toolgym.workers`.
+
+    Raises:
+        WorkerLost: A worker process ended while it worked on a database.
+    """
+    written: list[Written] = []
+    refused: dict[str, TaskRefused] = {}
+    for done, one in enumerate(map(functools.partial(_write_one, options), files), start=1):
+        if isinstance(one, TaskRefused):
+            refused[one.task_id] = one
+        else:
+            written.append(one)
+        if progress is not None:
+            progress(done * options.n, len(files) * options.n)
+    if progress is not None and written:  # databases may have fewer tasks than asked for
+        found = sum(len(one.entries) for one in written)
+        progress(found, found)
+    return written, refused
+
+
+def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | TaskRefused:
+    """The tasks of one database, from the cache if possible, or the reason why there are none."""
+    db_id, path = named
+    try:
+        connect_readonly(path).close()  # refuses a file with changes that are not merged
+        file = _cache_file(path, db_id, options)
+        body = _read_cache(file)
+        if body is None:
+            body = _write(path, db_id, options)
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                replace_file(file, [json.dumps(body).encode()])
+            except OSError:
+                pass  # without a cache, tasks are written again next time
+    except EnvironmentFault as fault:
+        return TaskRefused(db_id, "not_a_database", str(fault))
+    except ConfigurationError as problem:  # the database is empty, or the options do not fit it
+        return TaskRefused(db_id, "no_tasks", str(problem))
+    one = Written(db_id, path, tuple(body["entries"]), body["report"])
+    return one if one.entries else TaskRefused(db_id, "no_tasks", one.why_empty)
+
+
+def _write(database: Path, db_id: str, options: SynthesisOptions) -> dict[str, Any]:
+    from sqlgym.synthesis import synthesize  # slow to import: only if tasks are written
+
+    def tell(done: int, total: int) -> None:
+        long_work.report_progress(f"writing tasks for {db_id}", done, total)
+
+    synthesis = synthesize(database, **options.model_dump(), progress=tell)
+    tell(options.n, options.n)  # there may be fewer tasks
+    entries = [
+        {"id": task_id(db_id, task.canonical), **task.entry(db_id), "canonical": task.canonical}
+        for task in synthesis.tasks
+    ]
+    kept = ("candidates", "by_hardness", "rejected", "missing", "tables_left_out")
+    report = {name: getattr(synthesis.report, name) for name in kept}
+    plain: dict[str, Any] = json.loads(json.dumps({"entries": entries, "report": report}))
+    return plain
+
+
+def task_id(db_id: str, canonical: str) -> str:
+    """Return the id of a task: the name of its database, and a hash of its canonical SQL.
+
+    Characters that a shell or a file system would interpret become `_`. The hash then includes the
+    name, so that the tasks of `my shop` and `my_shop` differ.
+
+    >>> task_id("shop", "SELECT 1"), task_id("my shop", "SELECT 1")
+    ('shop-e004ebd5', 'my_shop-9743dcee')
+    """
+    name = _ODD.sub("_", db_id)
+    marked = canonical if name == db_id else f"{db_id}\0{canonical}"
+    return f"{name}-{hashlib.sha256(marked.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+
+
+def _read_cache(file: Path) -> dict[str, Any] | None:
+    try:
+        body: dict[str, Any] = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return body
+
+
+def _cache_file(database: Path, db_id: str, options: SynthesisOptions) -> Path:
+    with database.open("rb") as stream:
+        content = hashlib.file_digest(stream, "sha256").hexdigest()
+    key = json.dumps([content, db_id, options.model_dump(), source_state()], sort_keys=True)
+    name = hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return cache_folder() / "sql" / "synthesized" / f"{name}.json"

@@ -1,0 +1,187 @@
+"""Writes folders in the Spider layout, as a whole or not at all.
+
+    OUT/tables.json                           the schemas, for Spider's own tools
+    OUT/train_spider.json, dev.json, ...      the questions of each split
+    OUT/database/<db_id>/<db_id>.sqlite       copies of the databases, or links to them
+    OUT/NOTE                                  a page on how the folder was made
+
+A folder is written under a temporary name next to its place and moved there by one rename. An
+existing folder is replaced only on request, and only if it has the same note, so that no files of
+the user's own are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from sqlgym.database.schema import Schema
+from sqlgym.datasets.synthesized import Files, bare_databases, read_options, write_all
+from sqlgym.tasks.splits import SHARES, check_shares, divide
+from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.family import SynthesisOrder
+from toolgym.runs.files import replace_folder
+from toolgym.workers import Progress
+
+SYNTHESIS: Final = "SYNTHESIS.md"
+_NUMBERS: Final = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
+
+
+@contextmanager
+def replacing(out: Path, note: str, text: str, overwrite: bool) -> Iterator[Path]:
+    """Context manager for a new folder that becomes `out` when the block ends without an error.
+
+    Args:
+        out: The place of the folder.
+        note: File name of the note.
+        text: The note.
+        overwrite: Replace a folder that has a file with the name of the note.
+
+    Raises:
+        ConfigurationError: `out` exists and may not be replaced.
+        EnvironmentFault: The folder cannot be written.
+    """
+    check_place(out, note, overwrite)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(
+            prefix=f".{out.name}-", dir=out.parent, ignore_cleanup_errors=True
+        ) as temporary:
+            built = Path(temporary) / "built"
+            built.mkdir()
+            yield built
+            (built / note).write_text(text, "utf-8")
+            replace_folder(built, out, Path(temporary) / "old")
+    except OSError as problem:
+        raise EnvironmentFault(f"{out} cannot be written: {problem}.") from problem
+
+
+def check_place(out: Path, note: str, overwrite: bool) -> None:
+    """Check that a folder can be created, or may be replaced.
+
+    Raises:
+        ConfigurationError: `out` exists and may not be replaced.
+    """
+    if (out.is_dir() and not any(out.iterdir())) or not (out.exists() or out.is_symlink()):
+        return
+    if not overwrite:
+        raise ConfigurationError(f"{out} exists already: name another folder, or add --overwrite.")
+    if not (out / note).is_file():
+        raise ConfigurationError(
+            f"{out} was not written by this command (it has no {note}), so --overwrite does not"
+            " remove it: name another folder."
+        )
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file with one value per line."""
+    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
+    """Write tasks for databases as `toolgym tasks synth` asks, and return a summary as plain data.
+
+    Raises:
+        ConfigurationError: A source is not a database, the folder exists already, or a split has no
+            task.
+        EnvironmentFault: The folder cannot be written.
+    """
+    options = read_options(order.options)
+    shares = order.splits or SHARES
+    check_shares(shares)
+    files = _databases(order.sources)
+    out = order.out.expanduser().absolute()
+    check_place(out, SYNTHESIS, order.force)  # before the work
+    written, refused = write_all(files, options, progress, order.map)
+    entries = [entry for one in written for entry in one.entries]
+    parts = divide(entries, shares)
+    if not order.splits:
+        parts = {name: part for name, part in parts.items() if part or name == "train"}
+    if empty := [name for name, part in parts.items() if not part]:
+        reasons = " ".join(refusal.reason for refusal in refused.values())
+        cure = "Write more tasks with --n, or take fewer splits, as in --splits train=0.8,dev=0.2."
+        raise ConfigurationError(f"there are no tasks for {', '.join(empty)}. {reasons or cure}")
+    sources = {}
+    for one in written:
+        counts = dict(one.report)
+        left_out = counts.pop("tables_left_out")
+        sources[one.db_id] = {**counts, "kept": len(one.entries), "left_out": left_out}
+    result = {
+        "out": str(order.out),
+        "splits": {name: len(part) for name, part in parts.items()},
+        "dropped": len(entries) - sum(map(len, parts.values())),
+        "sources": sources,
+        "refused": {name: refusal.reason for name, refusal in refused.items()},
+    }
+    settings = ", ".join(
+        f"{name} {value}" for name, value in options.model_dump().items() if value is not None
+    )
+    note = f"# Synthesized tasks\n\nWritten by `toolgym tasks synth` ({settings}).\n"
+    with replacing(out, SYNTHESIS, note, order.force) as built:
+        for one in written:
+            place = built / "database" / one.db_id / f"{one.db_id}.sqlite"
+            place.parent.mkdir(parents=True)
+            place.symlink_to(one.database) if order.link else shutil.copyfile(one.database, place)
+        write_json(built / "tables.json", [spider_schema(o.db_id, o.database) for o in written])
+        for split, part in parts.items():
+            plain = [{k: v for k, v in entry.items() if k != "canonical"} for entry in part]
+            write_json(built / f"{'train_spider' if split == 'train' else split}.json", plain)
+    return result
+
+
+def _databases(sources: Sequence[Path]) -> Files:
+    files: dict[str, Path] = {}
+    for source in sources:
+        path = source.expanduser()
+        own = bare_databases(path.resolve()) if path.exists() else ()
+        if not own:
+            why = "has questions, or no database" if path.exists() else "does not exist"
+            raise ConfigurationError(f"{source} {why}: give an SQLite file, or a folder of them.")
+        for db_id, file in own:
+            if files.setdefault(db_id, file) != file:
+                raise ConfigurationError(
+                    f"{files[db_id]} and {file} have the same name: rename one."
+                )
+    return tuple(sorted(files.items()))
+
+
+def spider_schema(db_id: str, path: Path) -> Mapping[str, Any]:
+    """Return the entry of a database in `tables.json`.
+
+    Columns are numbered through all tables; number 0 is `*`. `primary_keys` lists every column of a
+    composite key. Foreign keys that refer to unknown columns are left out.
+    """
+    tables = Schema.read(path).tables
+    columns = [(t, column) for t, table in enumerate(tables) for column in table.columns]
+    number = {(tables[t].name, column.name): n for n, (t, column) in enumerate(columns, start=1)}
+    keys = [key for table in tables for key in table.foreign_keys]
+
+    def plain(name: str) -> str:
+        return name.replace("_", " ").lower()
+
+    return {
+        "column_names": [[-1, "*"], *([t, plain(column.name)] for t, column in columns)],
+        "column_names_original": [[-1, "*"], *([t, column.name] for t, column in columns)],
+        "column_types": ["text", *(_spider_type(column.type) for _, column in columns)],
+        "db_id": db_id,
+        "foreign_keys": [
+            [number[key.table, key.column], number[key.to_table, key.to_column]]
+            for key in keys
+            if (key.to_table, key.to_column) in number
+        ],
+        "primary_keys": [number[tables[t].name, c.name] for t, c in columns if c.primary_key],
+        "table_names": [plain(table.name) for table in tables],
+        "table_names_original": [table.name for table in tables],
+    }
+
+
+def _spider_type(declared: str) -> str:
+    if "DATE" in declared.upper() or "TIME" in declared.upper():
+        return "time"
+    return "number" if any(part in declared.upper() for part in _NUMBERS) else "text"
