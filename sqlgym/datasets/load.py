@@ -141,7 +141,7 @@ def load_tasks(
     """
 
     def load(name: str) -> TaskSet[SqlTask]:
-        return _load(dataset, name, databases, synthesis)
+        return _load_plain(dataset, name, databases, synthesis)
 
     has_own = split in dataset if isinstance(dataset, Mapping) else False
     if unseen.split_of(split, FAMILY.kinds) and isinstance(dataset, str | Path):
@@ -149,7 +149,7 @@ def load_tasks(
     return unseen.load_split(split, FAMILY, load, is_own=has_own)
 
 
-def _load(
+def _load_plain(
     dataset: Any,
     split: str,
     databases: str | Path | None,
@@ -174,7 +174,7 @@ def _load(
     if place is not None and not place.is_dir():
         raise ConfigurationError(f"databases={str(databases)!r}: there is no such folder.")
     if path is not None:
-        return _load_path(path, split, name, place)
+        return _load(path, split, name, place)
     if isinstance(dataset, str | Path):
         folder = Path(name.removeprefix("hf:")).expanduser()
         place = place or (folder.resolve() if folder.is_dir() else None)
@@ -197,7 +197,7 @@ def _load_bare(
 
 
 @functools.lru_cache(maxsize=32)
-def _load_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
+def _load(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
     """One set per path and split, shared by all environments."""
     if path.is_dir():
         files = splits_of(path).get(split)

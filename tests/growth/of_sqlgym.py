@@ -1,7 +1,6 @@
 """The readers of sqlgym: answers, SQL as text, questions, names and cells of a stranger's files."""
 
 import atexit
-import json
 import shutil
 import sqlite3
 import tempfile
@@ -16,7 +15,7 @@ from sqlgym.database.description import describe_table
 from sqlgym.database.parsing import parse
 from sqlgym.database.schema import Schema, bare_name, nearest
 from sqlgym.database.statement_size import StatementSize
-from sqlgym.datasets import text_source
+from sqlgym.datasets.spider import read_entries
 from sqlgym.envs import expert
 from sqlgym.judging import (
     bare_columns,
@@ -33,7 +32,7 @@ from sqlgym.synthesis.conditions import forms
 from sqlgym.tasks import hardness, splits
 from sqlgym.tasks.splits import skeleton
 from tests.growth.measuring import Reader
-from toolgym.errors import EnvironmentFault, TaskRefused, ToolError
+from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 from toolgym.sanitize import encodable
 
 _FOLDER = Path(tempfile.mkdtemp(prefix="toolgym-growth-"))
@@ -123,17 +122,6 @@ def _described(text: str) -> str:
 
 def _sample(text: str) -> roles.Sample:
     return roles.Sample(text, "TEXT", 4, 0, 3, (text, f"{text}x", f"x{text}"))
-
-
-def _csv(text: str) -> Any:
-    schema = {
-        "tables": [{"name": "t", "primary_key": [], "columns": [{"name": "a", "type": "TEXT"}]}]
-    }
-    folder = _FOLDER / "csv"
-    folder.mkdir(exist_ok=True)
-    (folder / "schema.json").write_text(json.dumps(schema))
-    (folder / "t.csv").write_bytes(f"a\n{text}".encode("utf-8", "surrogatepass"))
-    return text_source.read_database(folder)
 
 
 def sql_reader(name: str, read: Any, *refuses: type[BaseException], **others: Any) -> Reader:
@@ -406,25 +394,12 @@ READERS = [
     ),
     Reader("sqlgym.database.description.describe_table of such names", _described, limit=400_000),
     Reader(
-        "sqlgym.datasets.text_source.read_questions",
-        lambda text: _as_file(text, text_source.read_questions),
-        (EnvironmentFault,),
+        "sqlgym.datasets.spider.read_entries",
+        lambda text: _as_file(text, read_entries),
+        (ConfigurationError,),
         marks=('{"id": "', '"question": "', "[{"),
         before=("[", '[{"id": "'),
         after=("]", '"}]'),
-    ),
-    Reader(
-        "sqlgym.datasets.text_source.read_database",
-        _csv,
-        (EnvironmentFault,),
-        marks=('"', '""', ",", '"\n'),
-        before=('"',),
-        after=('"', "\n"),
-    ),
-    Reader(
-        "sqlgym.datasets.text_source, its numbers",
-        lambda text: (text_source._INTEGER.fullmatch(text), text_source._REAL.fullmatch(text)),
-        before=("-", "1.", "1"),
     ),
     Reader(
         "sqlgym.synthesis.parts.words_of",

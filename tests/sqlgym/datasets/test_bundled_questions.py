@@ -45,11 +45,10 @@ def folder():
 @pytest.fixture(scope="module")
 def questions():
     """All questions, each with its split."""
-    files = {"train": "train_spider.json", "dev": "dev.json", "test": "test.json"}
     return [
         entry | {"split": split}
-        for split, name in files.items()
-        for entry in json.loads((folder() / name).read_bytes())
+        for split in ("train", "dev", "test")
+        for entry in json.loads((folder() / f"{split}.json").read_bytes())
     ]
 
 

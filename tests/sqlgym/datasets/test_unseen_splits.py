@@ -16,15 +16,15 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from sqlgym import load_tasks
-from sqlgym.datasets.bundled import DATASETS, dataset_folder
+from sqlgym import DATA_SETS, load_tasks
+from sqlgym.datasets.bundled import dataset_folder
 from sqlgym.datasets.family import SqlTaskFamily
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, registration
 from toolgym.unseen import kinds_unseen
 
 FAMILY = SqlTaskFamily()
-NAMED = itertools.product(DATASETS, FAMILY.kinds)
+NAMED = itertools.product(DATA_SETS, FAMILY.kinds)
 
 
 @functools.cache

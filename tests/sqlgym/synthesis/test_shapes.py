@@ -27,7 +27,7 @@ FEW, MANY, PLAYED = 24, 150, 60
 
 def files():
     """All databases, each by its name; those of a bundled set are built when they are asked for."""
-    bundled = sorted(path.parent.name for path in bundled_dir().glob("*/schema.json"))
+    bundled = sorted(path.stem for path in bundled_dir().glob("bundled/database/*/*.sql"))
     spider = os.environ.get(SPIDER)
     found = sorted((Path(spider).resolve() / "database").rglob("*.sqlite")) if spider else []
     return [*bundled, *found]

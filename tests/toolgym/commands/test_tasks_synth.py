@@ -95,7 +95,7 @@ def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour,
 
     done = tasks("synth", harbour, "--out", out, "--n", 9)
     assert done.returncode == 2
-    assert "is there already: name another folder, or add --overwrite" in done.stderr
+    assert "exists already: name another folder, or add --overwrite" in done.stderr
     assert (out / "dev.json").read_bytes() == before
 
     again = ("--n", 9, "--splits", "dev=1", "--overwrite")

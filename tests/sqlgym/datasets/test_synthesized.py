@@ -12,8 +12,8 @@ import gymnasium as gym
 import pytest
 
 import sqlgym
-from sqlgym.datasets import synthesised
-from sqlgym.datasets.synthesised import read_options, task_id
+from sqlgym.datasets import synthesized
+from sqlgym.datasets.synthesized import read_options, task_id
 from sqlgym.synthesis.canonical import canonical_sql
 from toolgym import ConfigurationError, rollout
 from toolgym.long_work import progress_listener
@@ -85,7 +85,7 @@ def test_without_options_five_hundred_tasks_are_written(shop):
     env = gym.make("sqlgym/Explore-v0", dataset=str(shop))
     everything = sqlgym.load_tasks(shop, "all")
 
-    assert repr(everything) == f"TaskSet('{shop} (all, synthesised)', {len(everything)} tasks)"
+    assert repr(everything) == f"TaskSet('{shop} (all, synthesized)', {len(everything)} tasks)"
     assert 0 < len(env.unwrapped.tasks) < len(everything) <= 500
     splits = [sqlgym.load_tasks(shop, split).ids for split in ("train", "dev", "test")]
     assert sum(map(len, splits)) == len(everything)
@@ -297,18 +297,18 @@ def load_each(shop, options):
 
 
 def test_a_split_that_stays_empty_says_what_to_do(shop):
-    words = r"of its 1 tasks none falls to '\w+'; take another split, 'all' for all of them, or"
+    words = r"none of its 1 tasks belongs to '\w+'; take another split, 'all' for all of them, or"
     with pytest.raises(ConfigurationError, match=words):
         load_each(shop, {"n": 1})
 
 
 def test_a_folder_with_questions_is_never_taken_for_bare_files(tmp_path):
     make_database(tmp_path / "database" / "shop" / "shop.sqlite")
-    assert synthesised.bare_databases(tmp_path)
+    assert synthesized.bare_databases(tmp_path)
     for place in ("notes.json", "part/dev.jsonl"):
         (tmp_path / place).parent.mkdir(exist_ok=True)
         (tmp_path / place).write_text("[]")
-        assert synthesised.bare_databases(tmp_path) == ()
+        assert synthesized.bare_databases(tmp_path) == ()
         (tmp_path / place).unlink()
 
 
@@ -336,10 +336,9 @@ def test_the_key_of_what_is_kept_has_every_option(shop):
             {"hardness": {"easy": 1.0}},
             {"tables": ["shop"]},
             {"variants": 9},
-            {"wording": "xx"},
         )
     ]
-    files = {synthesised._cache_file(shop, "shop", options) for options in (plain, *changed)}
+    files = {synthesized._cache_file(shop, "shop", options) for options in (plain, *changed)}
 
     assert len(files) == len(changed) + 1
     assert len(changed) == len(json.loads(plain.model_dump_json()))

@@ -1,19 +1,17 @@
-"""The generated worlds: fair questions, no answer to be known by heart, nothing left to chance."""
+"""The data set "tiny": fair questions whose answers cannot be learned by heart."""
 
 import hashlib
 import itertools
 import json
-import os
 import re
 import sqlite3
-import subprocess
-import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from sqlgym.datasets import tiny_worlds
+from sqlgym.database.schema import Schema
+from sqlgym.datasets.bundled import dataset_folder
 
 KINDS = {
     "count": r"How many \w+ have \w+ \w+\?",
@@ -25,16 +23,18 @@ KINDS = {
 }
 
 
+WORLDS = ("shop", "school", "lab")
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    return tiny_worlds.build_tiny(tmp_path_factory.mktemp("cache"))
+def folder() -> Path:
+    return dataset_folder("tiny")
 
 
 @pytest.fixture(scope="module")
 def splits(folder) -> dict[str, list[dict[str, str]]]:
-    files = {"train": "train_spider.json", "dev": "dev.json"}
-    files |= {name: f"{name}.json" for name in ("dev-databases", "dev-shapes")}
-    return {split: json.loads((folder / name).read_bytes()) for split, name in files.items()}
+    names = ("train", "dev", "dev-databases", "dev-shapes")
+    return {name: json.loads((folder / f"{name}.json").read_bytes()) for name in names}
 
 
 @pytest.fixture(scope="module")
@@ -63,10 +63,10 @@ def test_there_are_enough_worlds_and_questions(folder, splits):
 
 
 def test_train_and_dev_stay_what_they_are(folder):
-    """Seeds and curves of earlier trainings are compared with later ones."""
-    files = [folder / "train_spider.json", folder / "dev.json"]
+    """Curves of earlier trainings are compared with those of later ones."""
+    files = [folder / "train.json", folder / "dev.json"]
     found = [hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in files]
-    assert found == ["61d48e89fc36", "cc16e2bef491"]
+    assert found == ["4253e5a8033e", "34e3af217ba7"]
 
 
 def test_no_held_out_question_was_ever_asked_in_training(splits):
@@ -84,12 +84,14 @@ def test_the_new_worlds_have_no_word_that_train_has_not(splits):
     assert words[2] <= words[0]
 
 
-def test_no_table_of_a_new_world_has_a_column_of_the_known_table_of_its_name():
-    known = {name: kind for world in tiny_worlds.WORLDS.values() for name, kind in world.items()}
-    for world in tiny_worlds.NEW_WORLDS.values():
-        for name, kind in world.items():
-            columns = {kind.category, *kind.numbers}
-            assert not columns & {known[name].category, *known[name].numbers}
+def test_no_table_of_a_new_world_has_a_column_of_the_known_table_of_its_name(folder):
+    columns = {True: defaultdict(set), False: defaultdict(set)}
+    for file in folder.glob("database/*/*_0.sqlite"):
+        for table in Schema.read(file).tables:
+            is_known = file.stem.removesuffix("_0") in WORLDS
+            columns[is_known][table.name] |= {c.name for c in table.columns} - {"name"}
+    assert columns[False].keys() <= columns[True].keys()
+    assert not any(columns[False][table] & columns[True][table] for table in columns[False])
 
 
 def test_most_questions_are_asked_of_every_filling(splits):
@@ -97,7 +99,7 @@ def test_most_questions_are_asked_of_every_filling(splits):
     fillings = defaultdict(set)
     for entry in [*splits["train"], *splits["dev"]]:
         fillings[schema(entry), entry["question"]].add(entry["db_id"])
-    whole = [names for names in fillings.values() if len(names) == tiny_worlds.SEEDS]
+    whole = [names for names in fillings.values() if len(names) == 9]
     assert len(whole) / len(fillings) > 0.7
 
 
@@ -132,19 +134,3 @@ def test_knowing_the_commonest_answer_of_each_text_is_not_enough(splits, golds):
             answers[schema(entry), entry["question"]].append(golds[entry["id"]][0][0])
         right = sum(max(map(found.count, found)) for found in answers.values())
         assert right / len(entries) < 0.45
-
-
-@pytest.mark.integration
-def test_another_process_with_another_hash_seed_generates_the_same_bytes(folder, tmp_path):
-    code = (
-        "import sys; from sqlgym.datasets.tiny_worlds import build_tiny; from pathlib import Path\n"
-    )
-    code += "build_tiny(Path(sys.argv[1]))"
-    root = Path(tiny_worlds.__file__).parents[2]
-    environment = os.environ | {"PYTHONHASHSEED": "4321"}
-    subprocess.run([sys.executable, "-c", code, tmp_path], check=True, env=environment, cwd=root)
-
-    other = tmp_path / "sql" / folder.name
-    files = sorted(p.relative_to(folder) for p in folder.rglob("*") if p.is_file())
-    assert files == sorted(p.relative_to(other) for p in other.rglob("*") if p.is_file())
-    assert all((folder / name).read_bytes() == (other / name).read_bytes() for name in files)
