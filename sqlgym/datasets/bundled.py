@@ -20,6 +20,24 @@ from toolgym.cache import cache_folder
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 
+def locate(dataset: str | Path) -> Path:
+    """Return the absolute path of a data set with a name or path.
+
+    Raises:
+        ConfigurationError: There is no such data set.
+        EnvironmentFault: A data set of the package cannot be built.
+    """
+    if dataset in DATA_SETS:
+        return dataset_folder(str(dataset))
+    path = Path(dataset).expanduser().resolve()
+    if path.exists():
+        return path
+    raise ConfigurationError(
+        f"there is no data set {str(dataset)!r}: it is neither a file or folder nor one of"
+        f" {', '.join(DATA_SETS)}."
+    )
+
+
 def dataset_folder(name: str, cache: Path | None = None) -> Path:
     """Return the folder of a data set of the package, after building the files that it lacks.
 
@@ -31,20 +49,22 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
         cache: The cache folder; None means `cache_folder()`.
 
     Raises:
-        ConfigurationError: There is no data set with that name.
         EnvironmentFault: The sources are missing, or the cache cannot be written.
     """
-    if name not in DATA_SETS:
-        names = ", ".join(map(repr, DATA_SETS))
-        raise ConfigurationError(f"there is no bundled data set {name!r}; there are {names}.")
     source = bundled_dir() / name
+    if not _sources(source):
+        raise EnvironmentFault(
+            f"the bundled data set {name!r} is missing: there is none in {source}.",
+            "Install toolgym again, or run it from a checkout that has its data/ folder.",
+        )
     folder = (cache or cache_folder()) / "sql" / f"{name}-{_content_hash(source)}"
-    places = {file: folder / file.relative_to(source) for file in _sources(source)}
-    places = {
-        file: place.with_suffix(".sqlite") if file.suffix == ".sql" else place
-        for file, place in places.items()
-    }
-    missing = {file: place for file, place in places.items() if not place.exists()}
+    missing = {}
+    for file in _sources(source):
+        place = folder / file.relative_to(source)
+        if file.suffix == ".sql":
+            place = place.with_suffix(".sqlite")
+        if not place.exists():
+            missing[file] = place
     if not missing:
         return folder
     try:
@@ -69,20 +89,10 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
 
 
 def bundled_dir() -> Path:
-    """Return the folder with the sources: in the installed package, else in the checkout.
-
-    Raises:
-        EnvironmentFault: Neither place has the folder.
-    """
+    """Return the folder with the sources: in the installed package, else in the checkout."""
     package = Path(__file__).resolve().parents[1]
-    places = [package / "_data" / "sql", package.parent / "data" / "sql"]
-    for place in places:
-        if place.is_dir():
-            return place
-    raise EnvironmentFault(
-        f"the bundled data sets are missing: neither {places[0]} nor {places[1]} exists.",
-        "Install toolgym again, or run it from a checkout that has its data/ folder.",
-    )
+    installed = package / "_data" / "sql"
+    return installed if installed.is_dir() else package.parent / "data" / "sql"
 
 
 def _sources(source: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlgym import DATA_SETS
 from sqlgym.database.render import show
-from sqlgym.datasets.bundled import dataset_folder
+from sqlgym.datasets.bundled import locate
 from sqlgym.datasets.rephrased import rephrase_folder
 from sqlgym.datasets.spider import splits_of
 from sqlgym.datasets.synthesized import SPLITS, bare_databases
@@ -22,7 +22,7 @@ from sqlgym.tasks.gold import gold_of
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from sqlgym.tasks.suites import suite_for
-from toolgym.errors import ConfigurationError, TaskRefused
+from toolgym.errors import TaskRefused
 from toolgym.family import Ask, Origin, SynthesisOrder, TaskFamily
 from toolgym.tasks import TaskSet
 from toolgym.workers import Progress
@@ -46,7 +46,7 @@ class SqlTaskFamily(TaskFamily):
         Raises:
             ConfigurationError: There is no such data set.
         """
-        path = dataset_folder(dataset) if dataset in DATA_SETS else existing(dataset)
+        path = locate(dataset)
         if path.suffix == ".jsonl":
             return (path.stem if path.stem in ("train", "dev", "test") else "train",)
         if bare_databases(path):
@@ -121,10 +121,15 @@ class SqlTaskFamily(TaskFamily):
         return {name: text for name, text in texts.items() if text}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Judge with `sqlgym.judging.recheck`: another program that runs the gold SQL itself."""
-        from sqlgym.judging.recheck import recheck
+        """Judge with `sqlgym.judging.recheck`, which runs the gold SQL itself.
 
-        return recheck(env, task, turns)
+        With `match="suite"` it also runs on the instances of the database.
+        """
+        from sqlgym.judging.recheck import recheck  # slow to import
+
+        by_suite = task.answerable and getattr(env, "match", "") == "suite"
+        files = suite_for(env.tasks, task).files if by_suite else ()
+        return recheck(env, task, turns, files)
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write tasks for databases; see `sqlgym.datasets.writing.write_synthesis`."""
@@ -163,29 +168,6 @@ class QueryTaskFamily(SqlTaskFamily):
             return facts
         can_judge = suite_for(tasks, task).can_judge(task.gold_sql)
         return {**facts, "instances": "judged" if can_judge else "unjudged"}
-
-    def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """As `SqlTaskFamily.recheck`, with `match="suite"` also on the instances."""
-        from sqlgym.judging.recheck import recheck
-
-        by_suite = task.answerable and getattr(env, "match", "") == "suite"
-        files = suite_for(env.tasks, task).files if by_suite else ()
-        return recheck(env, task, turns, files)
-
-
-def existing(dataset: str | Path) -> Path:
-    """Return the absolute path of a data set.
-
-    Raises:
-        ConfigurationError: Nothing exists there.
-    """
-    path = Path(dataset).expanduser().resolve()
-    if path.exists():
-        return path
-    raise ConfigurationError(
-        f"there is no data set {str(dataset)!r}: it is neither a file or folder nor one of"
-        f" {', '.join(DATA_SETS)}."
-    )
 
 
 def level_of(task: Any) -> str:

@@ -19,10 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sqlgym import DATA_SETS
 from sqlgym.database.diagnosis import TRANSIENT
-from sqlgym.datasets.bundled import dataset_folder
-from sqlgym.datasets.family import SqlTaskFamily, existing
+from sqlgym.datasets.bundled import locate
+from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.rows import JsonLines, from_hub, rows_of
 from sqlgym.datasets.spider import (
     DatabaseFiles,
@@ -159,7 +158,7 @@ def _load_plain(
     name = str(dataset) if isinstance(dataset, str | Path) else type(dataset).__name__
     path = None
     if isinstance(dataset, str | Path) and not name.startswith("hf:"):
-        path = dataset_folder(name) if name in DATA_SETS else existing(name)
+        path = locate(name)
         if bare := bare_databases(path):
             if databases is not None:
                 raise ConfigurationError(f"{name} has no questions: leave out databases=.")
@@ -184,7 +183,7 @@ def _load_plain(
             f"{name} has questions only; name the folder of their databases: databases=FOLDER."
         )
     tasks = RowTasks(rows_of(dataset, split), split, place, f"{name}, row")
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+    return TaskSet(tasks, name=f"{name} ({split})", verify=verify)
 
 
 @functools.lru_cache(maxsize=32)
@@ -193,7 +192,7 @@ def _load_bare(
 ) -> TaskSet[SqlTask]:
     """One set per split, shared by all environments, until the size or time of a file changes."""
     tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
-    return TaskSet(tasks, name=f"{name} ({split}, synthesized)", verify=_verify, refused=refused)
+    return TaskSet(tasks, name=f"{name} ({split}, synthesized)", verify=verify, refused=refused)
 
 
 @functools.lru_cache(maxsize=32)
@@ -214,13 +213,17 @@ def _load(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[
     place, title = databases or files[0].parent, f"{name} ({split})"
     if files[0].suffix == ".jsonl":
         rows = RowTasks(JsonLines(files[0]), split, place, f"{files[0]}, line", first=1)
-        return TaskSet(rows, name=title, verify=_verify)
+        return TaskSet(rows, name=title, verify=verify)
     tasks, refused = read_split(files, split, place)
-    return TaskSet(tasks, name=title, verify=_verify, refused=refused)
+    return TaskSet(tasks, name=title, verify=verify, refused=refused)
 
 
-def _verify(task: SqlTask) -> None:
-    """Raise `TaskRefused` if the task cannot be played; verdicts are kept in the cache folder."""
+def verify(task: SqlTask) -> None:
+    """Check that a task can be played; verdicts are kept in the cache folder.
+
+    Raises:
+        TaskRefused: The task cannot be played.
+    """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
     if not task.answerable:

@@ -12,7 +12,6 @@ import shutil
 from pathlib import Path
 from typing import Any, Final
 
-from sqlgym.datasets.rows import JsonLines
 from sqlgym.datasets.spider import (
     DatabaseFiles,
     foreign_keys_of,
@@ -62,8 +61,7 @@ def rephrase_folder(
     for split, files in splits.items():
         found, keys = DatabaseFiles(files[0].parent, split), foreign_keys_of(files[0].parent)
         for file in files:
-            is_lines = file.suffix == ".jsonl"
-            contents[file] = _lines_of(file) if is_lines else read_entries(file)
+            contents[file] = read_entries(file)
             for entry in contents[file]:
                 try:
                     tasks.append(read_entry(entry, "", found, keys, str(file)))
@@ -91,15 +89,3 @@ def rephrase_folder(
             else:
                 write_json(copy, content)
     return result
-
-
-def _lines_of(file: Path) -> list[Any]:
-    """The entries of a JSONL file.
-
-    Raises:
-        ConfigurationError: A line cannot be parsed.
-    """
-    try:
-        return list(JsonLines(file))
-    except ValueError as problem:
-        raise ConfigurationError(f"a line of {file} {problem}: correct or remove it.") from None

@@ -16,6 +16,7 @@ only the first bytes of each database file are read.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any, Final
 
 from sqlgym.database.schema import ForeignKey
 from sqlgym.database.sqlite_file import HEADER
-from sqlgym.datasets.rows import parse_json
+from sqlgym.datasets.rows import JsonLines, parse_json
 from sqlgym.tasks.task import SqlTask
 from toolgym.errors import ConfigurationError, TaskRefused
 
@@ -127,11 +128,9 @@ def no_split(folder: Path, split: str, name: str) -> ConfigurationError:
         return ConfigurationError(
             f"{name} has no split {split!r}: it has {listed}. Name one of these as the split."
         )
-    count = len(database_files(folder))
-    databases = f"{count:,} database{'' if count == 1 else 's'} but " if count else ""
     return ConfigurationError(
-        f"{folder} has {databases}no questions: it needs a {split}.json or {split}.jsonl with"
-        " db_id, question and query."
+        f"{folder} has no questions: it needs a {split}.json or {split}.jsonl with db_id, question"
+        " and query."
     )
 
 
@@ -150,14 +149,19 @@ def read_json(path: Path) -> Any:
 
 
 def read_entries(file: Path) -> list[Any]:
-    """Read the entries of a JSON file of a split.
+    """Read the entries of a file of a split, a JSON list or JSON lines.
 
     Raises:
-        ConfigurationError: The file cannot be read, or is not a list.
+        ConfigurationError: The file cannot be read, or has another form.
     """
+    if file.suffix == ".jsonl":
+        try:
+            return list(JsonLines(file))
+        except ValueError as problem:
+            raise ConfigurationError(f"a line of {file} {problem}.") from None
     entries = read_json(file)
     if not isinstance(entries, list):
-        raise ConfigurationError(f"{file} is not a list of entries, but a JSON {_kind(entries)}.")
+        raise ConfigurationError(f"{file} is not a list of entries.")
     return entries
 
 
@@ -177,11 +181,10 @@ def read_split(
     found, keys = DatabaseFiles(databases, split), foreign_keys_of(files[0].parent)
     tasks: dict[str, SqlTask] = {}
     refused: dict[str, TaskRefused] = {}
-    earlier = 0
+    number = itertools.count()
     for file in files:
-        entries = read_entries(file)
-        for place, entry in enumerate(entries):
-            name, where = f"{split}-{earlier + place:05d}", f"{file}, entry {place}"
+        for place, entry in enumerate(read_entries(file)):
+            name, where = f"{split}-{next(number):05d}", f"{file}, entry {place}"
             try:
                 task = read_entry(entry, own_id(entry) or name, found, keys, where)
                 if task.id in tasks:
@@ -190,7 +193,6 @@ def read_split(
                 tasks[task.id] = task
             except TaskRefused as refusal:
                 refused[refusal.task_id] = refusal.with_traceback(None)
-        earlier += len(entries)
     if not tasks:
         first = next(iter(refused.values()), None)
         why = first.reason if first else f"{files[0]} is an empty list."
@@ -218,8 +220,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
         TaskRefused: The entry cannot be used.
     """
     if not isinstance(entry, dict):
-        reason = f"{where}: it is a JSON {_kind(entry)}, not an object."
-        raise TaskRefused(name, "not_an_object", reason)
+        raise TaskRefused(name, "not_an_object", f"{where}: it is not a JSON object.")
     answerable = entry.get("answerable") is not False
     texts: dict[str, Any] = {"query": entry.get("query", entry.get("SQL"))} if answerable else {}
     texts |= {key: entry.get(key) for key in ("db_id", "question")}
@@ -272,8 +273,3 @@ def _keys_of(entry: Mapping[str, Any]) -> Iterator[ForeignKey]:
             continue
         if all(isinstance(name, str) for name in names):
             yield ForeignKey(*names)
-
-
-def _kind(value: Any) -> str:
-    kinds = {dict: "object", list: "list", str: "string", bool: "boolean", type(None): "null"}
-    return kinds.get(type(value), "number")

@@ -20,7 +20,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -48,6 +47,9 @@ SPLITS: Final = (*SHARES, ALL)
 _ODD: Final = re.compile(r"\s|[\x00-\x7f](?<![\w.\-])")
 _QUESTIONS: Final = ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl")
 Files = tuple[tuple[str, Path], ...]
+Written = dict[str, Any]
+"""The tasks of one database as plain data: `entries` in the Spider layout, with `id` and
+`canonical` as further keys, and `report`, the counts that `toolgym tasks synth` prints."""
 
 
 class SynthesisOptions(BaseModel):
@@ -65,32 +67,6 @@ class SynthesisOptions(BaseModel):
     """Tables that questions may be about; None means all."""
     variants: int = Field(4, ge=1)
     """Maximum number of tasks that differ in their literals only."""
-
-
-@dataclass(frozen=True)
-class Written:
-    """The tasks that were written for one database.
-
-    Attributes:
-        db_id: The name of the database in the tasks.
-        database: Its file.
-        entries: The tasks in the Spider layout, with `id` and `canonical` as further keys.
-        report: Counts by fate as plain data: `candidates`, `by_hardness`, `rejected`, `missing`,
-            `tables_left_out`.
-    """
-
-    db_id: str
-    database: Path
-    entries: tuple[dict[str, Any], ...]
-    report: dict[str, Any]
-
-    @property
-    def why_empty(self) -> str:
-        """Why no task could be written."""
-        rejected = sorted(self.report["rejected"].items(), key=lambda pair: -pair[1])[:3]
-        reasons = [f"{count:,} candidates {code}" for code, count in rejected]
-        reasons += [f"{name}: {why}" for name, why in self.report["tables_left_out"].items()][:3]
-        return f"no task can be written for {self.db_id}: {'; '.join(reasons) or 'it is empty'}."
 
 
 def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
@@ -148,8 +124,7 @@ def load_bare(
         splits = ", ".join(map(repr, SPLITS))
         raise ConfigurationError(f"{name} has no split {split!r}: it has {splits}.")
     written, refused = write_all(files, options)
-    places = {one.db_id: one.database for one in written}
-    entries = [entry for one in written for entry in one.entries]
+    places, entries = dict(files), [each for one in written.values() for each in one["entries"]]
     chosen = entries if split == ALL else divide(entries)[split]
     if not chosen:
         why = " ".join(refusal.reason for refusal in refused.values())
@@ -180,8 +155,8 @@ def write_all(
     options: SynthesisOptions,
     progress: Progress | None = None,
     map: Map = map,
-) -> tuple[list[Written], dict[str, TaskRefused]]:
-    """Return the tasks of several databases, and the refusals of databases without tasks.
+) -> tuple[dict[str, Written], dict[str, TaskRefused]]:
+    """Return the tasks of several databases by name, and the refusals of the others.
 
     Args:
         files: The databases.
@@ -192,18 +167,16 @@ def write_all(
     Raises:
         WorkerLost: A worker process ended while it worked on a database.
     """
-    written: list[Written] = []
+    written: dict[str, Written] = {}
     refused: dict[str, TaskRefused] = {}
-    for done, one in enumerate(map(functools.partial(_write_one, options), files), start=1):
+    outcomes = map(functools.partial(_write_one, options), files)
+    for done, ((db_id, _), one) in enumerate(zip(files, outcomes, strict=True), start=1):
         if isinstance(one, TaskRefused):
-            refused[one.task_id] = one
+            refused[db_id] = one
         else:
-            written.append(one)
+            written[db_id] = one
         if progress is not None:
             progress(done * options.n, len(files) * options.n)
-    if progress is not None and written:  # databases may have fewer tasks than asked for
-        found = sum(len(one.entries) for one in written)
-        progress(found, found)
     return written, refused
 
 
@@ -225,11 +198,10 @@ def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | 
         return TaskRefused(db_id, "not_a_database", str(fault))
     except ConfigurationError as problem:  # the database is empty, or the options do not fit it
         return TaskRefused(db_id, "no_tasks", str(problem))
-    one = Written(db_id, path, tuple(body["entries"]), body["report"])
-    return one if one.entries else TaskRefused(db_id, "no_tasks", one.why_empty)
+    return body
 
 
-def _write(database: Path, db_id: str, options: SynthesisOptions) -> dict[str, Any]:
+def _write(database: Path, db_id: str, options: SynthesisOptions) -> Written:
     from sqlgym.synthesis import synthesize  # slow to import: only if tasks are written
 
     def tell(done: int, total: int) -> None:
@@ -241,29 +213,35 @@ def _write(database: Path, db_id: str, options: SynthesisOptions) -> dict[str, A
         {"id": task_id(db_id, task.canonical), **task.entry(db_id), "canonical": task.canonical}
         for task in synthesis.tasks
     ]
-    kept = ("candidates", "by_hardness", "rejected", "missing", "tables_left_out")
-    report = {name: getattr(synthesis.report, name) for name in kept}
-    plain: dict[str, Any] = json.loads(json.dumps({"entries": entries, "report": report}))
+    counts = synthesis.report
+    report = {
+        "candidates": counts.candidates,
+        "kept": len(entries),
+        "by_hardness": counts.by_hardness,
+        "rejected": counts.rejected,
+        "missing": counts.missing,
+        "left_out": counts.tables_left_out,
+    }
+    plain: Written = json.loads(json.dumps({"entries": entries, "report": report}))
     return plain
 
 
 def task_id(db_id: str, canonical: str) -> str:
     """Return the id of a task: the name of its database, and a hash of its canonical SQL.
 
-    Characters that a shell or a file system would interpret become `_`. The hash then includes the
-    name, so that the tasks of `my shop` and `my_shop` differ.
+    Characters that a shell or a file system would interpret become `_`. The hash includes the name,
+    so that the tasks of `my shop` and `my_shop` differ.
 
-    >>> task_id("shop", "SELECT 1"), task_id("my shop", "SELECT 1")
-    ('shop-e004ebd5', 'my_shop-9743dcee')
+    >>> task_id("my shop", "SELECT 1")
+    'my_shop-9743dcee'
     """
-    name = _ODD.sub("_", db_id)
-    marked = canonical if name == db_id else f"{db_id}\0{canonical}"
-    return f"{name}-{hashlib.sha256(marked.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    marked = f"{db_id}\0{canonical}".encode("utf-8", "surrogatepass")
+    return f"{_ODD.sub('_', db_id)}-{hashlib.sha256(marked).hexdigest()[:8]}"
 
 
-def _read_cache(file: Path) -> dict[str, Any] | None:
+def _read_cache(file: Path) -> Written | None:
     try:
-        body: dict[str, Any] = json.loads(file.read_bytes())
+        body: Written = json.loads(file.read_bytes())
     except (OSError, ValueError):
         return None
     return body

@@ -99,7 +99,7 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
     out = order.out.expanduser().absolute()
     check_place(out, SYNTHESIS, order.force)  # before the work
     written, refused = write_all(files, options, progress, order.map)
-    entries = [entry for one in written for entry in one.entries]
+    entries = [entry for one in written.values() for entry in one["entries"]]
     parts = divide(entries, shares)
     if not order.splits:
         parts = {name: part for name, part in parts.items() if part or name == "train"}
@@ -107,16 +107,11 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
         reasons = " ".join(refusal.reason for refusal in refused.values())
         cure = "Write more tasks with --n, or take fewer splits, as in --splits train=0.8,dev=0.2."
         raise ConfigurationError(f"there are no tasks for {', '.join(empty)}. {reasons or cure}")
-    sources = {}
-    for one in written:
-        counts = dict(one.report)
-        left_out = counts.pop("tables_left_out")
-        sources[one.db_id] = {**counts, "kept": len(one.entries), "left_out": left_out}
     result = {
         "out": str(order.out),
         "splits": {name: len(part) for name, part in parts.items()},
         "dropped": len(entries) - sum(map(len, parts.values())),
-        "sources": sources,
+        "sources": {db_id: one["report"] for db_id, one in written.items()},
         "refused": {name: refusal.reason for name, refusal in refused.items()},
     }
     settings = ", ".join(
@@ -124,11 +119,12 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
     )
     note = f"# Synthesized tasks\n\nWritten by `toolgym tasks synth` ({settings}).\n"
     with replacing(out, SYNTHESIS, note, order.force) as built:
-        for one in written:
-            place = built / "database" / one.db_id / f"{one.db_id}.sqlite"
+        used = [(db_id, file) for db_id, file in files if db_id in written]
+        for db_id, file in used:
+            place = built / "database" / db_id / f"{db_id}.sqlite"
             place.parent.mkdir(parents=True)
-            place.symlink_to(one.database) if order.link else shutil.copyfile(one.database, place)
-        write_json(built / "tables.json", [spider_schema(o.db_id, o.database) for o in written])
+            place.symlink_to(file) if order.link else shutil.copyfile(file, place)
+        write_json(built / "tables.json", [spider_schema(*named) for named in used])
         for split, part in parts.items():
             plain = [{k: v for k, v in entry.items() if k != "canonical"} for entry in part]
             write_json(built / f"{'train_spider' if split == 'train' else split}.json", plain)

@@ -1,7 +1,7 @@
-"""Inventing databases, so that a model learns to read schemas and not a few of them by heart.
+"""Invents databases, so that a model has to read schemas instead of memorizing a few of them.
 
-What may be in them stands in `vocabulary.toml`; `databases` draws from it. Questions about them are
-written by `sqlgym.synthesis`, as about any other database.
+`databases` draws tables, columns and rows from `vocabulary.toml`. `sqlgym.synthesis` writes
+questions about the result, as about any other database.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Invented databases: small ones with plausible tables, as many and as different as asked for.
+"""Small invented databases with plausible tables.
 
-A model that learns from a dozen databases learns their tables by heart, and writes their columns in
-queries on any other. These have two to five tables each out of some eighty things, with a choice of
-their columns, under names of several styles, so that a query can only be written by who reads the
-schema. What is asked of them is written by `sqlgym.synthesis`, as of any other database.
-
-Each has a number, and a number is always the same database.
+A model that is trained on a dozen databases memorizes their tables, and uses their columns in
+queries on any other. Each invented database has two to five tables out of about eighty kinds of
+things, a choice of their columns, and names in one of several styles. Each has a number; the same
+number always gives the same database.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import random
 import sqlite3
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -24,24 +22,21 @@ from typing import Any, Final
 
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
-_RESERVED: Final = frozenset({"order", "match", "group", "index", "table", "references"})
-_DIALECTS: Final = (
-    *(("TEXT", "INTEGER", "REAL"), ("TEXT", "INTEGER", "REAL")),
-    *(("VARCHAR(40)", "INT", "FLOAT"), ("varchar(60)", "int", "real")),
-)
-_NULLS: Final = 0.02  # of the values of a column
-_WIDE: Final = 200  # a range whose ends differ by this factor is drawn from by orders of magnitude
-_TRIES: Final = 20  # for a name that no other row has
+_USUAL: Final = ("TEXT", "INTEGER", "REAL")
+_DIALECTS: Final = (_USUAL, _USUAL, ("VARCHAR(40)", "INT", "FLOAT"), ("varchar(60)", "int", "real"))
+_NULLS: Final = 0.02  # share of the values of a column
+_WIDE: Final = 200  # ranges whose ends differ by this factor are drawn from on a logarithmic scale
+_TRIES: Final = 20  # for a name that is not taken
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A thing of which a table has a row each.
+    """A kind of thing, which has a table.
 
     Attributes:
-        name: In the singular.
-        columns: Name and kind of values of each.
-        parents: What a row may refer to.
+        name: The singular noun.
+        columns: Name and kind of values of each possible column; see `vocabulary.toml`.
+        parents: Things that a row may refer to.
     """
 
     name: str
@@ -49,129 +44,49 @@ class Thing:
     parents: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Vocabulary:
-    """All things, and words to name them by; see the file for each."""
-
-    things: dict[str, Thing]
-    first_names: list[str]
-    last_names: list[str]
-    adjectives: list[str]
-    nouns: list[str]
-    syllables: list[str]
-    people: list[str]
-    places: list[str]
-    titled: list[str]
-    nameless: list[str]
-    few: list[str]
-
-
 @cache
-def vocabulary() -> Vocabulary:
-    """The vocabulary, read once."""
+def vocabulary() -> tuple[dict[str, Thing], dict[str, list[str]]]:
+    """Return the content of `vocabulary.toml`: things by name, and lists of words by name."""
     file = resources("sqlgym.invention") / "vocabulary.toml"
     words: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
-    things = {name: _thing(name, **described) for name, described in words.pop("things").items()}
-    return Vocabulary(things, **words)
-
-
-def _thing(name: str, columns: list[str], parents: tuple[str, ...] = ()) -> Thing:
-    pairs = (column.partition(" ") for column in columns)
-    return Thing(name, tuple((column, kind) for column, _, kind in pairs), tuple(parents))
+    things = {}
+    for name, described in words.pop("things").items():
+        pairs = (column.partition(" ") for column in described["columns"])
+        columns = tuple((column, kind) for column, _, kind in pairs)
+        things[name] = Thing(name, columns, tuple(described.get("parents", ())))
+    return things, words
 
 
 def invent_databases(
-    out: str | Path, n: int, first: int = 0, told: Callable[[int, int], None] | None = None
+    out: str | Path, n: int, first: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Path, ...]:
     """Write databases into a folder, as `inv_000.sqlite` and so on, and return their paths.
 
     Args:
-        n: How many.
-        first: The number of the first one. A number is always the same database.
-        told: Called with how many are done, and `n`.
+        out: The folder.
+        n: The number of databases.
+        first: The number of the first database.
+        progress: Called with the number of finished databases and the total.
 
     Raises:
-        ConfigurationError: There is such a file in the folder already.
-        EnvironmentFault: One cannot be written.
+        ConfigurationError: A file exists already.
+        EnvironmentFault: A file cannot be written.
     """
     out = Path(out)
     files = tuple(out / f"inv_{number:03d}.sqlite" for number in range(first, first + n))
-    there = next((file for file in files if file.exists()), None)
-    if there is not None:
-        raise ConfigurationError(f"{there} is there already: name another folder.")
+    if taken := next((file for file in files if file.exists()), None):
+        raise ConfigurationError(f"{taken} exists already: name another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         for done, file in enumerate(files):
-            _Invention(random.Random(f"inv-{first + done}")).write(file)
-            if told is not None:
-                told(done + 1, n)
+            with closing(sqlite3.connect(file)) as database:
+                _Invention(random.Random(f"inv-{first + done}"), database).write()
+                database.commit()
+            if progress is not None:
+                progress(done + 1, n)
     except (OSError, sqlite3.Error) as problem:
         raise EnvironmentFault(f"{out} cannot be written: {problem}.") from problem
     return files
-
-
-@dataclass(frozen=True)
-class _Style:
-    """How a database names things.
-
-    Attributes:
-        case: Of names: snake, camel, pascal or title.
-        types: What text, whole numbers and others are called.
-        reference: The name of a column that refers to `{name}`.
-        is_plural: Whether tables are.
-        key: The name of the primary key of `{name}`.
-    """
-
-    case: str
-    types: tuple[str, str, str]
-    reference: str
-    is_plural: bool
-    key: str
-
-    @classmethod
-    def drawn(cls, draw: random.Random) -> _Style:
-        """A style at random."""
-        return cls(
-            draw.choice(("snake", "snake", "snake", "camel", "pascal", "title")),
-            draw.choice(_DIALECTS),
-            draw.choice(("{name}_id", "{name}_id", "{name}")),
-            draw.random() < 0.65,
-            draw.choice(("id", "{name}_id", "{name}_id", "{name}_id")),
-        )
-
-    def column(self, name: str) -> str:
-        """A column's name, from one in small letters with underscores."""
-        parts = name.split("_")
-        if self.case == "snake":
-            return _quoted(name)
-        if self.case == "camel":
-            return _quoted(parts[0] + "".join(part.capitalize() for part in parts[1:]))
-        return _quoted(("_" if self.case == "title" else "").join(map(str.capitalize, parts)))
-
-    def table(self, thing: str) -> str:
-        """The name of a thing's table."""
-        name = _plural(thing) if self.is_plural else thing
-        return _quoted(name if self.case in ("snake", "camel") else name.capitalize())
-
-    def key_of(self, thing: str) -> str:
-        """The name of its primary key."""
-        return self.column(self.key.format(name=thing))
-
-    def type_of(self, kind: str) -> str:
-        """The type of a column by the kind of its values."""
-        return self.types[0 if kind[0] in "dct" else 1 if kind[0] in "yfi" else 2]
-
-    def reference_type(self) -> str:
-        """The type of what refers to a key."""
-        return self.types[1]
-
-    def key_type(self) -> str:
-        """The type of a primary key."""
-        return "INTEGER" if self.types[1] == "int" else self.types[1]
-
-
-def _quoted(name: str) -> str:
-    return f'"{name}"' if name.lower() in _RESERVED else name
 
 
 def _plural(word: str) -> str:
@@ -185,106 +100,91 @@ def _plural(word: str) -> str:
 
 
 class _Invention:
-    """One database in the making.
+    """One database.
 
     Args:
-        draw: Everything is drawn from it, in the order in which it is written.
+        draw: The source of all choices, which are made in the order of writing.
+        database: The empty database.
     """
 
-    def __init__(self, draw: random.Random) -> None:
-        self._draw = draw
-        self._words = vocabulary()
-        self._style = _Style.drawn(draw)
+    def __init__(self, draw: random.Random, database: sqlite3.Connection) -> None:
+        self._draw, self._database = draw, database
+        self._things, self._words = vocabulary()
         self._rows: dict[str, int] = {}
+        self._case = draw.choice(("snake", "snake", "snake", "camel", "pascal", "title"))
+        self._text, self._whole, self._real = draw.choice(_DIALECTS)
+        self._reference = draw.choice(("{}_id", "{}_id", "{}"))
+        self._is_plural = draw.random() < 0.65
+        self._key = draw.choice(("id", "{}_id", "{}_id", "{}_id"))
 
-    def write(self, file: Path) -> None:
-        """Write it to a new file."""
-        things = self._things(self._draw.choice((2, 3, 3, 4, 4, 5)))
-        with closing(sqlite3.connect(file)) as database:
-            for place, thing in enumerate(things):
-                earlier = [each.name for each in things[:place]]
-                self._write_table(database, thing, [p for p in thing.parents if p in earlier])
-            self._write_link(database, things)
-            database.commit()
+    def write(self) -> None:
+        """Write all tables."""
+        things = self._choose_things(self._draw.choice((2, 3, 3, 4, 4, 5)))
+        for place, thing in enumerate(things):
+            earlier = {each.name for each in things[:place]}
+            self._write_table(thing, [parent for parent in thing.parents if parent in earlier])
+        self._write_link(things)
 
-    def _things(self, size: int) -> list[Thing]:
-        """Things that refer to each other, as far as there are; parents first."""
-        all_things = self._words.things
-        names = [self._draw.choice([name for name, thing in all_things.items() if thing.parents])]
+    def _choose_things(self, size: int) -> list[Thing]:
+        """Things that refer to each other as far as possible; parents come first."""
+        things = self._things
+        names = [self._draw.choice([name for name, thing in things.items() if thing.parents])]
         while len(names) < size:
-            above = [p for name in names for p in all_things[name].parents if p not in names]
-            below = [
-                name
-                for name, thing in all_things.items()
-                if name not in names and set(thing.parents) & set(names)
-            ]
-            if not above and not below:
+            near = [p for name in names for p in things[name].parents if p not in names]
+            near += [n for n in things if n not in names and set(things[n].parents) & set(names)]
+            if not near:
                 break
-            names.append(self._draw.choice(above + below))
-        order: list[str] = []
+            names.append(self._draw.choice(near))
 
-        def place(name: str) -> None:
-            if name in order:
-                return
-            for parent in all_things[name].parents:
-                if parent in names:
-                    place(parent)
-            order.append(name)
+        def with_parents(name: str) -> Iterator[str]:
+            for parent in (each for each in things[name].parents if each in names):
+                yield from with_parents(parent)
+            yield name
 
-        for name in names:
-            place(name)
-        return [all_things[name] for name in order]
+        order = dict.fromkeys(each for name in names for each in with_parents(name))
+        return [things[name] for name in order]
 
-    def _write_table(
-        self, database: sqlite3.Connection, thing: Thing, parents: Sequence[str]
-    ) -> None:
-        draw, style = self._draw, self._style
+    def _write_table(self, thing: Thing, parents: Sequence[str]) -> None:
+        draw = self._draw
         chosen = draw.sample(thing.columns, min(len(thing.columns), draw.randrange(3, 7)))
         if draw.random() < 0.5:
             chosen.sort(key=thing.columns.index)
-        columns = [f"{style.key_of(thing.name)} {style.key_type()} PRIMARY KEY"]
-        has_name = thing.name not in self._words.nameless
+        key = "INTEGER" if self._whole == "int" else self._whole
+        columns = [f"{self._key_of(thing.name)} {key} PRIMARY KEY"]
+        has_name = thing.name not in self._words["nameless"]
         if has_name:
-            title = "title" if thing.name in self._words.titled else "name"
+            title = "title" if thing.name in self._words["titled"] else "name"
             name = draw.choice(("name", "name", "name", f"{thing.name}_name", title))
-            columns.append(f"{style.column(name)} {style.types[0]}{draw.choice(('', ' NOT NULL'))}")
-        columns += [f"{style.column(name)} {style.type_of(kind)}" for name, kind in chosen]
+            columns.append(f"{self._column(name)} {self._text}{draw.choice(('', ' NOT NULL'))}")
+        columns += [f"{self._column(name)} {self._type(kind)}" for name, kind in chosen]
         taken = {name for name, _ in chosen}
         for parent in parents:
-            name = style.reference.format(name=parent)
-            name = style.column(f"{parent}_id" if name in taken else name)
-            columns.append(f"{name} {style.reference_type()} {self._referring_to(parent)}")
-        rows = draw.randrange(12, 30) if thing.name in self._words.few else draw.randrange(18, 70)
+            name = self._reference.format(parent)
+            columns.append(self._referring(f"{parent}_id" if name in taken else name, parent))
+        rows = (
+            draw.randrange(12, 30) if thing.name in self._words["few"] else draw.randrange(18, 70)
+        )
         self._rows[thing.name] = rows
-        database.execute(f"CREATE TABLE {style.table(thing.name)} ({', '.join(columns)})")
+        table = self._table(thing.name)
+        self._database.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
         names: set[str] = set()
         for number in range(1, rows + 1):
             values: list[Any] = [self._name(thing.name)] if has_name else []
             values += [self._value(kind) if draw.random() > _NULLS else None for _, kind in chosen]
-            values += [self._parent(parent) for parent in parents]
+            for parent in parents:  # no row refers to the last two of many
+                most = self._rows[parent]
+                values.append(draw.randrange(1, most - 1 if most > 6 else most + 1))
             if has_name:
-                values[0] = self._unused(values[0], names, thing.name)
-            self._insert(database, style.table(thing.name), [number, *values])
+                for _ in range(_TRIES):
+                    if values[0] not in names:
+                        break
+                    values[0] = self._name(thing.name)
+                names.add(values[0])
+            self._insert(table, [number, *values])
 
-    def _referring_to(self, parent: str) -> str:
-        return f"REFERENCES {self._style.table(parent)}({self._style.key_of(parent)})"
-
-    def _unused(self, name: str, names: set[str], thing: str) -> str:
-        for _ in range(_TRIES):
-            if name not in names:
-                break
-            name = self._name(thing)
-        names.add(name)
-        return name
-
-    def _parent(self, parent: str) -> int:
-        """The key of a row; nobody refers to the last two of many."""
-        rows = self._rows[parent]
-        return self._draw.randrange(1, rows - 1 if rows > 6 else rows + 1)
-
-    def _write_link(self, database: sqlite3.Connection, things: Sequence[Thing]) -> None:
-        """Link two things of which none refers to the other, more often than not."""
-        draw, style = self._draw, self._style
+    def _write_link(self, things: Sequence[Thing]) -> None:
+        """In more than half of the databases, link two things that do not refer to each other."""
+        draw = self._draw
         free = [
             (one.name, other.name)
             for place, one in enumerate(things)
@@ -297,44 +197,61 @@ class _Invention:
         one, other = draw.choice(free)
         if draw.random() < 0.5:
             one, other = other, one
-        table = style.column(f"{one}_{other}") + "s" * style.is_plural
+        table = self._column(f"{one}_{other}{'s' * self._is_plural}")
         own = draw.choice(("", "since_year y", "amount p1-400", "added_on d"))
         name, _, kind = own.partition(" ")
-        keys = [style.column(f"{thing}_id") for thing in (one, other)]
-        columns = [
-            f"{key} {style.reference_type()} {self._referring_to(thing)}"
-            for key, thing in zip(keys, (one, other), strict=True)
-        ]
-        columns += [f"{style.column(name)} {style.type_of(kind)}"] if own else []
-        columns.append(f"PRIMARY KEY ({', '.join(keys)})")
-        database.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
+        columns = [self._referring(f"{thing}_id", thing) for thing in (one, other)]
+        columns += [f"{self._column(name)} {self._type(kind)}"] if own else []
+        keys = ", ".join(self._column(f"{thing}_id") for thing in (one, other))
+        columns.append(f"PRIMARY KEY ({keys})")
+        self._database.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
         pairs: set[tuple[int, int]] = set()
         most = max(2, self._rows[other] * 4 // 5)
         for _ in range(draw.randrange(30, 110)):
             pair = (draw.randrange(1, self._rows[one] + 1), draw.randrange(1, most))
             if pair not in pairs:
                 pairs.add(pair)
-                self._insert(database, table, [*pair, *([self._value(kind)] if own else [])])
+                self._insert(table, [*pair, *([self._value(kind)] if own else [])])
 
-    def _insert(self, database: sqlite3.Connection, table: str, values: Sequence[Any]) -> None:
-        places = ", ".join("?" * len(values))
-        database.execute(f"INSERT INTO {table} VALUES ({places})", values)
+    def _insert(self, table: str, values: Sequence[Any]) -> None:
+        self._database.execute(
+            f"INSERT INTO {table} VALUES ({', '.join('?' * len(values))})", values
+        )
+
+    def _column(self, name: str) -> str:
+        """The quoted name of a column in the style of the database."""
+        if self._case != "snake":
+            first, *rest = name.split("_")
+            first = first if self._case == "camel" else first.capitalize()
+            name = ("_" if self._case == "title" else "").join([first, *map(str.capitalize, rest)])
+        return f'"{name}"'
+
+    def _table(self, thing: str) -> str:
+        name = _plural(thing) if self._is_plural else thing
+        return f'"{name if self._case in ("snake", "camel") else name.capitalize()}"'
+
+    def _key_of(self, thing: str) -> str:
+        return self._column(self._key.format(thing))
+
+    def _referring(self, name: str, parent: str) -> str:
+        """A column that refers to a thing."""
+        target = f"{self._table(parent)}({self._key_of(parent)})"
+        return f"{self._column(name)} {self._whole} REFERENCES {target}"
+
+    def _type(self, kind: str) -> str:
+        return self._text if kind[0] in "dct" else self._whole if kind[0] in "yfi" else self._real
 
     def _name(self, thing: str) -> str:
-        draw = self._draw
-        if thing in self._words.people:
-            return self._person()
-        if thing in self._words.places:
-            syllables = (draw.choice(self._words.syllables) for _ in range(draw.choice((2, 2, 3))))
+        draw, words = self._draw, self._words
+        if thing in words["people"]:
+            return f"{draw.choice(words['first_names'])} {draw.choice(words['last_names'])}"
+        if thing in words["places"]:
+            syllables = (draw.choice(words["syllables"]) for _ in range(draw.choice((2, 2, 3))))
             return "".join(syllables).capitalize()
-        return f"{draw.choice(self._words.adjectives)} {draw.choice(self._words.nouns)}"
-
-    def _person(self) -> str:
-        words = self._words
-        return f"{self._draw.choice(words.first_names)} {self._draw.choice(words.last_names)}"
+        return f"{draw.choice(words['adjectives'])} {draw.choice(words['nouns'])}"
 
     def _value(self, kind: str) -> Any:
-        """A value of a kind; see `sqlgym.invention.vocabulary`."""
+        """A value of a kind; see `vocabulary.toml`. Numbers are rounded as people write them."""
         draw, letter, rest = self._draw, kind[0], kind[1:]
         if letter == "y":
             return draw.randrange(1900, 2025)
@@ -345,24 +262,15 @@ class _Invention:
         if letter == "c":
             return draw.choice(rest[1:].split(","))
         if letter == "t":
-            return self._person()
+            return self._name(self._words["people"][0])
         low, high = map(float, rest.split("-"))
-        return _rounded(letter, _between(low, high, draw.random()), high)
-
-
-def _between(low: float, high: float, share: float) -> float:
-    """A number of a range; of a wide one as many of each order of magnitude."""
-    least = max(low, 1.0)
-    if high / least > _WIDE:
-        return float(least * (high / least) ** share)
-    return low + (high - low) * share
-
-
-def _rounded(letter: str, number: float, high: float) -> float:
-    """A number as people would write it: not 48,273 workers, but 48,300."""
-    digits = len(str(int(number)))
-    if letter == "i":
-        return int(round(number, -max(0, digits - 3)))
-    if letter == "p":
-        return round(number, 2) if high < 500 else int(round(number, -max(0, digits - 2)))
-    return round(number, 1)
+        least, share = max(low, 1.0), draw.random()
+        number = low + (high - low) * share
+        if high / least > _WIDE:
+            number = least * (high / least) ** share
+        digits = len(str(int(number)))
+        if letter == "i":
+            return int(round(number, -max(0, digits - 3)))
+        if letter == "p":
+            return round(number, 2) if high < 500 else int(round(number, -max(0, digits - 2)))
+        return round(number, 1)

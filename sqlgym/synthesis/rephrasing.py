@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date
 from typing import Final
 
@@ -42,7 +43,7 @@ REPHRASINGS_REFUSED: dict[str, str] = {
 LITERAL: Final = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
 """A quoted name, a text (group 1, with its quotes), or a number (group 2), in SQL."""
 _DIGITS: Final = 19  # of SQLite's integers; Python refuses to read thousands
-_SELECT, _FROM = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("select", "from"))
+_SQL: Final = re.compile(r"\bselect\b.*\bfrom\b", re.IGNORECASE | re.DOTALL)
 
 
 def rephrase(
@@ -62,7 +63,9 @@ def rephrase(
     refused: Counter[str] = Counter()
     for start in range(0, len(tasks), BATCH):
         batch = tasks[start : start + BATCH]
-        replies = ask([(INSTRUCTIONS, _request(task)) for task in batch])
+        replies = ask(
+            [(INSTRUCTIONS, f"Question: {one.question}\nSQL: {one.gold_sql}") for one in batch]
+        )
         for task, reply in zip(batch, replies, strict=True):
             text = english.sentence(reply)
             code = refusal_of(task, text, taken)
@@ -74,11 +77,6 @@ def rephrase(
         if progress is not None:
             progress(len(questions), len(tasks))
     return questions, refused
-
-
-def _request(task: SqlTask) -> str:
-    sql = f"\nSQL that answers it: {task.gold_sql}" if task.answerable else ""
-    return f"Question: {task.question}{sql}"
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
@@ -97,7 +95,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
     sql = task.gold_sql if task.answerable else task.question
     if any(not _names(text, forms) for forms in question_values(task.question, sql)):
         return "value_lost"
-    return "gold_told" if _holds_sql(text) or _tells_answer(task, text) else ""
+    return "gold_told" if _SQL.search(text) or _tells_answer(task, text) else ""
 
 
 def _tells_answer(task: SqlTask, text: str) -> bool:
@@ -109,12 +107,6 @@ def _tells_answer(task: SqlTask, text: str) -> bool:
     cells = [_number_forms(str(value)) for row in rows for value in row]
     fresh = [_names(text, forms) and not _names(task.question, forms) for forms in cells]
     return bool(fresh) and all(fresh)
-
-
-def _holds_sql(text: str) -> bool:
-    """Whether "from" follows a "select"; if it follows any, it follows the first."""
-    select = _SELECT.search(text)
-    return select is not None and _FROM.search(text, select.end()) is not None
 
 
 def question_values(question: str, sql: str) -> Iterator[list[str]]:
@@ -142,15 +134,10 @@ def _number_forms(text: str) -> list[str]:
 
 def _text_forms(text: str) -> list[str]:
     forms = [text.strip("%-").strip()]
-    for form in dict.fromkeys((text, text[:10])):
-        try:
-            forms.append(english.written_date(date.fromisoformat(form)))
-        except ValueError:
-            continue
-    if re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-?%?", text):
-        forms.append(f"{english.month_name(int(text[5:7]))} {text[:4]}")
-    if re.fullmatch(r"0[1-9]|1[0-2]", text):
-        forms.append(english.month_name(int(text)))
+    with suppress(ValueError):
+        forms.append(english.written_date(date.fromisoformat(text[:10])))
+    if month := re.fullmatch(r"(?:(\d{4})-)?(0[1-9]|1[0-2])-?%?", text):
+        forms.append(f"{english.month_name(int(month[2]))} {month[1] or ''}".strip())
     return forms
 
 

@@ -1,16 +1,13 @@
-"""Splits of synthesised tasks that share nothing that could be learned by heart.
+"""Splits of synthesized tasks that share no question and no query.
 
-Of three databases or more, each goes as a whole to one part, every part with at least one. Of one
-or two, the tasks are divided by the skeleton of their SQL: the canonical form with a question mark
-for every literal, and one for a list of them. Two queries with one skeleton differ in their
-constants and in nothing else; names stay, so that queries on different schemas have different
-skeletons. Which part a skeleton belongs to is decided by a hash of it and by nothing else, so the
-seed and the number of tasks do not matter: what one run trains on, no other run holds out, and the
-tasks of `dev` ask other things than those of `train`, not the same of another value. The writer of
-tasks bounds how many of one skeleton it keeps, by the same rule.
+Three databases or more are divided as wholes, so that every part has at least one. The tasks of one
+or two databases are divided by the skeleton of their SQL: the canonical form with a question mark
+for each literal, and one for a list of literals. Queries with the same skeleton differ only in
+their constants. A hash of the skeleton alone decides the part, so the seed and the number of tasks
+do not matter: no run trains on what another run holds out.
 
-Whatever way they were divided, a task whose question or canonical SQL occurs in an earlier part is
-dropped from the later one.
+In both cases, a task whose question or canonical SQL occurs in an earlier part is dropped from the
+later one.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlglot import exp
@@ -28,13 +25,14 @@ from sqlglot.errors import SqlglotError
 from sqlgym.database.parsing import careful, parse
 from toolgym.errors import ConfigurationError
 
-# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
-_LITERAL = re.compile(r"(?:'[^']*+')++|\b\d++(?:\.\d++)?\b")
+Entry = Mapping[str, Any]
+SHARES: Final[Mapping[str, float]] = {"train": 0.8, "dev": 0.1, "test": 0.1}
+_NAME: Final = re.compile(r"[A-Za-z][\w-]*")
 
 
 @functools.lru_cache(maxsize=8192)
 def skeleton(canonical: str) -> str:
-    """A query without its literals: what it asks, whatever the value.
+    """Return a query without its literals; SQL that cannot be parsed is returned unchanged.
 
     >>> skeleton("SELECT name FROM singer WHERE age > 30 AND city IN ('Rome', 'Oslo')")
     'SELECT name FROM singer WHERE age > ? AND city IN (?)'
@@ -42,25 +40,25 @@ def skeleton(canonical: str) -> str:
     try:
         return careful(lambda: str(_Skeleton(dialect=SQLite()).generate(parse(canonical))))
     except SqlglotError:
-        return _LITERAL.sub("?", canonical)
+        return canonical
 
 
 class _Skeleton(SQLite.Generator):  # type: ignore[misc, valid-type]  # a variable, to mypy
-    """Prints a query with a question mark for each literal, and one for a list of them.
+    """Writes a query with a question mark for each literal, and one for a list of literals.
 
-    The tree stays as it is: to replace one of many nodes side by side, sqlglot goes through all.
+    The tree is not changed: replacing one of many sibling nodes takes sqlglot a pass over all.
     """
 
     def literal_sql(self, expression: exp.Literal) -> str:
-        """A question mark."""
+        """Return a question mark."""
         return "?"
 
     def neg_sql(self, expression: exp.Neg) -> str:
-        """A question mark for a number with a sign."""
+        """Return a question mark for a number with a sign."""
         return "?" if _is_literal(expression) else str(super().neg_sql(expression))
 
     def in_sql(self, expression: exp.In) -> str:
-        """One question mark for a list of literals."""
+        """Return one question mark for a list of literals."""
         listed = expression.expressions
         if listed and all(map(_is_literal, listed)):
             return f"{self.sql(expression, 'this')} IN (?)"
@@ -71,48 +69,38 @@ def _is_literal(node: exp.Expr) -> bool:
     return isinstance(node.this if isinstance(node, exp.Neg) else node, exp.Literal)
 
 
-Entry = Mapping[str, Any]
-SHARES: Final[Mapping[str, float]] = {"train": 0.8, "dev": 0.1, "test": 0.1}
-_NAME: Final = re.compile(r"[A-Za-z][\w-]*")
-
-
 def divide(
-    entries: Iterable[Entry], shares: Mapping[str, float] = SHARES
+    entries: Sequence[Entry], shares: Mapping[str, float] = SHARES
 ) -> dict[str, list[Entry]]:
-    """Divide entries by database, or by skeleton where there are too few databases.
+    """Divide entries by database, or by skeleton if there are few databases.
 
     Args:
-        entries: With `db_id`, `question`, `canonical`.
-        shares: Part name to its share; a task belongs to the part that comes first in this order.
+        entries: Entries with `db_id`, `question` and `canonical`.
+        shares: Share of each part by name; see `check_shares`. Earlier parts have precedence.
 
     Returns:
-        The entries of each part, in their order. What would occur in two parts is in the first.
-
-    Raises:
-        ConfigurationError: The shares are not positive, or do not sum to 1.
+        The entries of each part, in their order.
     """
-    check_shares(shares)
-    listed = list(entries)
-    db_ids = sorted({entry["db_id"] for entry in listed})
+    db_ids = sorted({entry["db_id"] for entry in entries})
     if len(db_ids) >= max(3, len(shares)):
         homes = _homes(db_ids, shares)
-        placed = [(homes[entry["db_id"]], entry) for entry in listed]
+        placed = [(homes[entry["db_id"]], entry) for entry in entries]
     else:
-        placed = [(_part(skeleton(entry["canonical"]), shares), entry) for entry in listed]
+        placed = [(_part(skeleton(entry["canonical"]), shares), entry) for entry in entries]
     seen: set[str] = set()
     parts: dict[str, list[Entry]] = {}
     for part in shares:
-        own = [entry for home, entry in placed if home == part]
-        parts[part] = [entry for entry in own if not seen & _marks(entry)]
-        seen.update(*map(_marks, own))
+        own = [(entry, _marks(entry)) for home, entry in placed if home == part]
+        parts[part] = [entry for entry, marks in own if not seen & marks]
+        seen.update(*(marks for _, marks in own))
     return parts
 
 
 def check_shares(shares: Mapping[str, float]) -> None:
-    """Make sure that shares can be met.
+    """Check the shares of parts.
 
     Raises:
-        ConfigurationError: They are not positive, do not sum to 1, or a name is no split's.
+        ConfigurationError: They are not positive, do not sum to 1, or a name cannot be a split's.
     """
     if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
         raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
@@ -122,7 +110,7 @@ def check_shares(shares: Mapping[str, float]) -> None:
 
 
 def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]:
-    """The part of each database: in an order by hash, as many as its share says, at least one."""
+    """The part of each database: as many as its share, at least one, in the order of a hash."""
     order = sorted(db_ids, key=lambda db_id: hashlib.sha256(f"toolgym-{db_id}".encode()).digest())
     counts = {part: max(1, round(share * len(order))) for part, share in shares.items()}
     while sum(counts.values()) != len(order):
@@ -133,23 +121,23 @@ def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]
 
 
 def _part(text: str, shares: Mapping[str, float]) -> str:
-    """The part that a text belongs to, by its hash alone."""
+    """The part of a text, by its hash."""
     digest = hashlib.sha256(f"toolgym-split-{text}".encode("utf-8", "surrogatepass")).digest()
     place, end = int.from_bytes(digest[:8], "big") / 2**64, 0.0
     for part, share in shares.items():
         end += share
         if place < end:
             return part
-    return list(shares)[-1]
+    return list(shares)[-1]  # the sum of the shares may be slightly below 1
 
 
 def _marks(entry: Entry) -> set[str]:
-    """What no two parts may share: the question, whatever its case, blanks and end; the SQL."""
+    """The keys that no two parts share: the question and the SQL."""
     return {f"q:{plain_question(entry['question'])}", f"s:{entry['canonical']}"}
 
 
 def plain_question(question: str) -> str:
-    """A question as a key: case, runs of blanks and the mark at its end do not count.
+    """Return a question as a key: lower case, single blanks, no mark at the end.
 
     >>> plain_question("How many  singers are there?")
     'how many singers are there'

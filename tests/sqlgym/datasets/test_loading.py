@@ -211,7 +211,7 @@ def text_file(folder):
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (wrong_folder, "has 1 database but no questions: it needs a train.json or train.jsonl"),
+        (wrong_folder, "has no questions: it needs a train.json or train.jsonl"),
         (wrong_file, "notes.db is not an SQLite database"),
         (empty_lines, "train.jsonl is empty"),
         (other_split, "is split 'dev', not 'train'"),

@@ -75,9 +75,9 @@ def test_a_bad_entry_is_refused_and_the_rest_loads(folder):
     ("content", "message"),
     [
         (b"{", r"dev\.json is not JSON: .* at line 1, column 2"),
-        (b"{}", r"dev\.json is not a list of entries, but a JSON object"),
+        (b"{}", r"dev\.json is not a list of entries"),
         (b"[]", r"no usable entry: .*dev\.json is an empty list"),
-        (b'["x"]', r"no usable entry: .*dev\.json, entry 0: it is a JSON string"),
+        (b'["x"]', r"no usable entry: .*dev\.json, entry 0: it is not a JSON object"),
         (b"[" * 100_000, r"dev\.json is nested too deeply"),
         (b'["\xff\xfe\xff"]', r"dev\.json is not UTF-8"),
     ],

@@ -73,7 +73,7 @@ def test_names_are_of_many_things_in_many_styles(files: tuple[Path, ...]) -> Non
 
 def test_no_table_is_one_of_those_that_bundled_sets_measure_on() -> None:
     """One may have the name of a table there, and the columns of another."""
-    things = vocabulary().things
+    things, _ = vocabulary()
     plain = {thing.rstrip("s"): thing for thing in things} | {"citie": "city"}
     for task in {task.item: task for task in load_tasks("bundled", "test")}.values():
         for table, columns in schema(Path(task.database)).items():
@@ -101,7 +101,7 @@ def test_commands_go_from_nothing_to_tasks(tmp_path: Path) -> None:
 
     again = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 3, "--first", 9)
     assert again.returncode == 2
-    assert "inv_009.sqlite is there already: name another folder" in again.stderr
+    assert "inv_009.sqlite exists already: name another folder" in again.stderr
     other = run_here("tasks", "invent", "--out", tmp_path, "--env", "aflowgym/Compose-v0")
     assert (other.returncode, "nothing can be invented" in other.stderr) == (2, True)
 

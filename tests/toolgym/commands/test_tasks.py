@@ -31,7 +31,8 @@ def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
         f"{folder}: 4 tasks (4 dev) on 1 items",
         "playable: 2",
         "refused: 2 (1 missing_key, 1 empty_gold)",
-        f"  dev-00003 [missing_key] {folder}/dev.json, entry 3: 'query' is missing or is not a text.",
+        f"  dev-00003 [missing_key] {folder}/dev.json, entry 3: 'query' is missing or is not a"
+        " text.",
         "  dev-00001 [empty_gold] its gold SQL finds no rows.",
         "faults of the machine: 0",
         "duplicate questions: 1",
