@@ -77,7 +77,7 @@ def hardness(sql: str) -> Hardness:
 
 
 def _count(parts: Iterable[exp.Expr | None], kind: Any) -> int:
-    """The number of nodes of a kind in the parts that exist; of a subquery, only its root counts."""
+    """The number of nodes of a kind in the parts; of a subquery, only its root counts."""
     found = (part.walk(prune=lambda node: isinstance(node, exp.Query)) for part in parts if part)
     return sum(isinstance(node, kind) for nodes in found for node in nodes)
 

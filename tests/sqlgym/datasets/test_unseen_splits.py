@@ -70,7 +70,7 @@ def shared(tasks, training, kind):
 # The sets that have a name ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", sweep(NAMED, ["bundled-tasks", "bundled-databases"], "-".join))
+@pytest.mark.parametrize("case", sweep(NAMED, ["bundled-databases", "tiny-databases"], "-".join))
 def test_what_is_called_unseen_of_a_named_set_is_not_in_train(case):
     name, kind = case
     for base in (split for split in FAMILY.splits(name) if split in ("dev", "test")):
