@@ -36,7 +36,7 @@ else:
 
 __toolgym__ = True
 DATA_SETS = ("bundled", "tiny")
-"""Names of the data sets that come with the package, for whoever lists them without opening one."""
+"""Names of the data sets that come with the package."""
 
 gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.envs.explore:ExploreEnv")
 gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.envs.text_to_sql:TextToSQLEnv")

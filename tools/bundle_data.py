@@ -1,8 +1,8 @@
-"""Put the bundled tasks into the wheel: `data/sql` becomes `sqlgym/_data/sql`, and so on.
+"""Build hook that adds the bundled tasks to the wheel: `data/sql` as `sqlgym/_data/sql`, and so on.
 
-In a checkout the tasks are text under `data/`, beside the packages that read them; in a wheel
-they must lie inside a package. An editable install reads the checkout, so it gets no copy:
-hatchling's plain `force-include` would make one there too, which is why this is a hook.
+In a checkout the tasks are under `data/`, next to the packages; in a wheel they must be inside a
+package. An editable install reads the checkout and gets no copy, so hatchling's `force-include`,
+which applies to both, cannot be used.
 """
 
 from typing import Any

@@ -25,7 +25,7 @@ from sqlgym.datasets.synthesized import Files, bare_databases, read_options, wri
 from sqlgym.tasks.splits import SHARES, check_shares, divide
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.family import SynthesisOrder
-from toolgym.runs.files import replace_folder
+from toolgym.runs.files import encode, replace_folder
 from toolgym.workers import Progress
 
 SYNTHESIS: Final = "SYNTHESIS.md"
@@ -80,8 +80,7 @@ def check_place(out: Path, note: str, overwrite: bool) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file with one value per line."""
-    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    path.write_bytes(encode(json.dumps(value, ensure_ascii=False, indent=1) + "\n"))
 
 
 def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:

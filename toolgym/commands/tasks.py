@@ -368,7 +368,7 @@ def rephrase(
         toolgym tasks rephrase tasks --out lively --policy openai:gpt-4o-mini
         toolgym tasks rephrase tasks --out lively --policy openai:M --base-url http://127.0.0.1:8000
     """
-    from toolgym.chat import Chat, ChatFault
+    from toolgym.chat import Chat, ChatFault, Reply
     from toolgym.policies import load
     from toolgym.policies.chat import ChatPolicy
 
@@ -385,15 +385,14 @@ def rephrase(
             Chat([{"role": r, "content": t} for r, t in zip(roles, texts, strict=True)])
             for texts in requests
         ]
-        texts = []
-        for reply in model.client.complete_all(chats):
-            if isinstance(reply, ChatFault):
-                if reply.code != "content_filter":
-                    raise reply
-                texts.append("")
-            else:
-                texts.append(reply.text)
-        return texts
+        replies = model.client.complete_all(chats)
+        for reply in replies:
+            if isinstance(reply, ChatFault) and reply.code != "content_filter":
+                raise reply
+        return [
+            reply.text if isinstance(reply, Reply) and reply.finish != "length" else ""
+            for reply in replies
+        ]
 
     with progress_bar("questions rephrased", quiet=quiet) as progress:
         result = family_of(env_id).rephrase(tasks, out, ask, overwrite, progress)

@@ -1,6 +1,6 @@
-"""The gates that every bundled question passes: each gold is right to read, and the only one.
+"""The gates that every bundled question passes.
 
-A part of those on one database of each split is proved in every run, and all of them every night.
+A sample of one database of each split is checked in every run, and all of them every night.
 """
 
 import functools
@@ -14,12 +14,9 @@ from contextlib import closing
 
 import pytest
 import sqlglot
-from sqlglot import exp
 
-from sqlgym.database.database import open_database
+from sqlgym import load_tasks
 from sqlgym.datasets import bundled
-from sqlgym.judging.several_results import several_results
-from sqlgym.synthesis import canonical_sql
 from sqlgym.tasks.hardness import hardness
 from sqlgym.tasks.splits import plain_question
 
@@ -28,9 +25,6 @@ SHUFFLES = (0, 1, 2, 3)
 MOST_ROWS, MOST_CHARACTERS = 100, 3500
 FIRST_ADDED = 201
 """The number of the first question of a database that was written by program."""
-ORDER = re.compile(
-    r"\b(order|alphabetical\w*|ascending|sort|sorted|from the \w+ \w*|first|earliest)\b", re.I
-)
 SAMPLE = ("seed_bank", "rivers", "airline")
 proved = pytest.mark.parametrize(
     "asked", ["a sample", pytest.param("all", marks=pytest.mark.nightly)], indirect=True
@@ -143,35 +137,10 @@ def test_the_gold_does_not_depend_on_the_order_of_the_rows_in_the_file(asked):
 
 
 @proved
-def test_the_gold_of_a_question_that_was_added_is_its_only_result(asked):
-    wrong = {}
-    for question, _ in asked:
-        if is_added(question):
-            database = open_database(path_of(question["db_id"]))
-            result = database.query(question["query"])
-            wrong[question["id"]] = several_results(database, question["query"], result)
-    assert wrong
-    assert {name: found for name, found in wrong.items() if found is not None} == {}
-
-
-@proved
-def test_an_order_and_a_rounding_are_asked_for_exactly_where_the_gold_has_them(asked):
-    wrong = {}
-    for question, rows in asked:
-        sql, text = question["query"], question["question"]
-        ordered, floats = has("order", sql), [v for r in rows for v in r if isinstance(v, float)]
-        sorts = re.search(r"\b(alphabetical|sort|sorted|ascending)\b", text)
-        sound = {
-            "order asked for": not ordered or len(rows) < 2 or ORDER.search(text),
-            "no order asked for": ordered or not sorts or "OVER (" in sql,
-            "no limit without an order": ordered or not has("limit", sql),
-            "exact": is_added(question) or all(v == round(v, 3) for v in floats),
-            "rounding asked for": "ROUND(" not in sql.upper()
-            or re.search(r"\bround(ed)?\b", text, re.I),
-        }
-        if not all(sound.values()):
-            wrong[question["id"]] = sound
-    assert wrong == {}
+def test_every_question_can_be_played(asked):
+    ids = {question["id"] for question, _ in asked}
+    for split in ("train", "dev", "test"):
+        assert load_tasks("bundled", split).filter(lambda task: task.id in ids).check() == {}
 
 
 def test_there_are_enough_questions_on_enough_databases(questions):
@@ -200,23 +169,3 @@ def test_no_question_and_no_query_occurs_twice(questions):
     texts = Counter(plain_question(question["question"]) for question in questions)
     queries = Counter((q["db_id"], q["query"].casefold()) for q in questions)
     assert [text for text, count in (texts | queries).items() if count > 1] == []
-
-
-@pytest.mark.nightly
-def test_no_added_query_is_another_one_written_differently(questions):
-    found = defaultdict(list)
-    for question in questions:
-        found[question["db_id"], canonical_sql(question["query"])].append(question)
-    assert [each for each in found.values() if len(each) > 1 and any(map(is_added, each))] == []
-
-
-@pytest.mark.nightly
-def test_every_table_is_asked_about(questions):
-    asked = defaultdict(set)
-    for question in questions:
-        query = sqlglot.parse_one(question["query"], dialect="sqlite")
-        asked[question["db_id"]] |= {table.name for table in query.find_all(exp.Table)}
-    for db_id, names in asked.items():
-        with closing(sqlite3.connect(path_of(db_id))) as database:
-            tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-            assert {name for (name,) in tables} <= names

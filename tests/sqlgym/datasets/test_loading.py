@@ -138,16 +138,6 @@ def test_an_id_that_no_row_has_is_not_found(folder, task_id):
         tasks.get(task_id)
 
 
-def test_a_view_of_rows_gives_what_a_list_of_the_same_tasks_gives(folder):
-    rows = [GOOD | {"question": f"{n}?"} for n in range(30)]
-    lazy = sqlgym.load_tasks(rows, "dev", databases=folder)
-    (folder / "dev.json").write_text(json.dumps(rows))
-    eager = sqlgym.load_tasks(folder, "dev")
-    assert lazy.ids == eager.ids
-    assert lazy.shuffle(5)[3:].ids == eager.shuffle(5)[3:].ids
-    assert [lazy.draw(s).id for s in range(9)] == [eager.draw(s).id for s in range(9)]
-
-
 def test_a_stream_is_read_as_far_as_is_said(folder):
     read = []
 

@@ -10,7 +10,6 @@ import pytest
 from sqlgym import load_tasks
 from sqlgym.invention import invent_databases
 from sqlgym.invention.databases import vocabulary
-from sqlgym.synthesis import synthesize
 from tests.toolgym.commands.command_line import run_here
 from toolgym import ConfigurationError, EnvironmentFault
 
@@ -80,13 +79,6 @@ def test_no_table_is_one_of_those_that_bundled_sets_measure_on() -> None:
             thing = plain.get(table.lower().rstrip("s"))
             own = {name for name, _ in things[thing].columns} if thing else set()
             assert not own & set(columns), (task.item, table)
-
-
-def test_questions_can_be_asked_of_each(files: tuple[Path, ...]) -> None:
-    for file in files[:2]:
-        tasks = synthesize(file, n=12).tasks
-        assert len({task.question for task in tasks}) == 12
-        assert {task.hardness for task in tasks} == {"easy", "medium", "hard", "extra"}
 
 
 def test_commands_go_from_nothing_to_tasks(tmp_path: Path) -> None:

@@ -117,9 +117,3 @@ def test_another_seed_holds_out_the_same_skeletons(files):
     assert trained.ids != other.ids
     sets = {"train": trained, "dev": held_out}
     assert shared(sets, lambda task: skeleton(canonical(task))) == {}
-
-
-def test_a_part_of_a_set_is_a_whole_number_of_databases():
-    parts = load_tasks("bundled", "train").split({"one": 0.5, "other": 0.5}, seed=3)
-
-    assert shared(parts, lambda task: task.item) == {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlgym.tasks.splits import SHARES, check_shares, divide, plain_question, skeleton
+from sqlgym.tasks.splits import SHARES, check_shares, divide, skeleton
 from toolgym.errors import ConfigurationError
 
 
@@ -60,24 +60,6 @@ def test_three_databases_or_more_are_divided_whole():
     assert sum(len(found) for found in db_ids.values()) == len(set().union(*db_ids.values()))
     three = divide([entry(n, f"db{n % 3}") for n in range(30)])
     assert all(len({e["db_id"] for e in part}) <= 1 for part in three.values())
-
-
-def test_what_two_databases_ask_alike_is_in_one_part_only():
-    entries = [entry(n, db_id) for db_id in ("a", "b", "c", "d") for n in range(30)]
-    parts = divide(entries, {"train": 0.5, "dev": 0.5})
-
-    assert len(parts["train"]) == 60
-    assert parts["dev"] == []
-
-
-def test_a_question_with_other_capitals_and_blanks_is_the_same():
-    same = [entry(1), entry(2, question="question  1")]
-    parts = divide(same, {"train": 0.5, "dev": 0.5})
-
-    assert sum(map(len, parts.values())) in (1, 2)
-    assert len({plain_question(e["question"]) for e in same}) == 1
-    homes = [name for name, part in parts.items() if part]
-    assert len(homes) == 1
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from("abcd")), max_size=60))
