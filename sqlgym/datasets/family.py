@@ -13,7 +13,6 @@ from typing import Any, ClassVar
 from sqlgym import DATA_SETS
 from sqlgym.database.render import show
 from sqlgym.datasets.bundled import locate
-from sqlgym.datasets.rephrased import rephrase_folder
 from sqlgym.datasets.spider import splits_of
 from sqlgym.datasets.synthesized import SPLITS, bare_databases
 from sqlgym.datasets.writing import write_synthesis
@@ -150,6 +149,8 @@ class SqlTaskFamily(TaskFamily):
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Write a data set with rephrased questions; see `sqlgym.datasets.rephrased`."""
+        from sqlgym.datasets.rephrased import rephrase_folder  # slow to import
+
         return rephrase_folder(source, out, ask, overwrite, progress)
 
 

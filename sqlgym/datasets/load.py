@@ -56,8 +56,8 @@ class RowTasks(Sequence[SqlTask]):
         rows: The rows; indexing may raise a `ValueError` with the reason why a row is unreadable.
         split: The split.
         databases: The folder with the databases.
-        where: Format of the place of a row, such as "{} of my.jsonl".
-        first: The number of the first row in that place.
+        where: The place of the rows in errors, such as "my.jsonl, line"; a number follows.
+        first: The number of the first row.
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class RowTasks(Sequence[SqlTask]):
         name, where = f"{self._split}-{place:05d}", f"{self._where} {place + self._first}"
         try:
             entry = self._rows[place]
-            task = read_entry(entry, name, self._files, self._keys, where)
         except ValueError as problem:
             return SqlTask(name, "", problem=("not_an_object", f"{where}: it {problem}."))
+        try:
+            task = read_entry(entry, name, self._files, self._keys, where)
         except TaskRefused as refusal:
             return SqlTask(name, "", problem=(refusal.code, refusal.reason))
         return replace(task, extra={"id": own}) if (own := own_id(entry)) else task

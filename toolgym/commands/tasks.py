@@ -361,8 +361,8 @@ def rephrase(
     of the SQL that the question named, contains neither SQL nor the answer, and is not the question
     of another task. Otherwise the question stays as it is. The old question is kept as "original".
 
-    Replies are kept in the cache folder. If the server fails, nothing is written, and the same
-    command goes on where it was.
+    Replies are kept in the cache folder (not with --policy-set cache=false). If the server fails,
+    nothing is written, and the same command asks only for what is missing.
 
     Example:
         toolgym tasks rephrase tasks --out lively --policy openai:gpt-4o-mini
