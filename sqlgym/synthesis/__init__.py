@@ -9,7 +9,6 @@ candidate is proved before it is kept (`proof`). All is decided by the seed and 
 
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.engine import stream, synthesize
-from sqlgym.synthesis.rephrasing import REPHRASINGS_REFUSED, rephrase
 from sqlgym.synthesis.report import (
     LEVELS,
     REJECTIONS,
@@ -22,13 +21,11 @@ from sqlgym.synthesis.shapes import SHAPES, shape
 __all__ = [
     "LEVELS",
     "REJECTIONS",
-    "REPHRASINGS_REFUSED",
     "SHAPES",
     "SynthTask",
     "Synthesis",
     "SynthesisReport",
     "canonical_sql",
-    "rephrase",
     "shape",
     "stream",
     "synthesize",

@@ -32,13 +32,6 @@ INSTRUCTIONS: Final = (
     " is written. Do not mention SQL, tables or columns, and do not answer the question. Reply with"
     " the rephrased question only."
 )
-REPHRASINGS_REFUSED: dict[str, str] = {
-    "no_text": "The reply is empty, very long, or has control characters.",
-    "same_text": "The reply is the question itself, or the question of another task.",
-    "value_lost": "The reply lacks a value of the query that the question named.",
-    "gold_told": "The reply contains SQL, or an answer that the question did not contain.",
-}
-"""Code and meaning of every reason for which a reply is not kept."""
 # A doubled quote ends one text and begins the next, so that a missing quote costs one search.
 LITERAL: Final = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
 """A quoted name, a text (group 1, with its quotes), or a number (group 2), in SQL."""
@@ -80,7 +73,12 @@ def rephrase(
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
-    """Return the code of the reason why a text is not a question for the task; "" if it is one.
+    """Return the reason why a text is not a question for the task as a code; "" if it is one.
+
+    * `no_text`: it is empty, very long, or has control characters.
+    * `same_text`: it is the question itself, or the question of another task.
+    * `value_lost`: it lacks a value of the query that the question named.
+    * `gold_told`: it contains SQL, or an answer that the question did not contain.
 
     Args:
         task: The task. If it has no SQL, the numbers and quoted texts of its question are the
