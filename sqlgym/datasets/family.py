@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from sqlgym import DATA_SETS
 from sqlgym.database.render import show
-from sqlgym.datasets.bundled import locate
+from sqlgym.datasets.bundled import bundled_dir, locate
 from sqlgym.datasets.spider import splits_of
 from sqlgym.datasets.synthesized import SPLITS, bare_databases
 from sqlgym.datasets.writing import write_synthesis
@@ -56,8 +56,11 @@ class SqlTaskFamily(TaskFamily):
         """Return the license of this package and the sources for the bundled data sets."""
         if dataset not in DATA_SETS:
             return super().origin(dataset)
-        facts = "; facts of the world from the sources in the data card" * (dataset == "bundled")
-        return Origin("Apache-2.0", f"written and generated for toolgym{facts}")
+        notes = sorted(bundled_dir().glob(f"{dataset}/database/*/SOURCE.md"))
+        made, named = "written and generated for toolgym", ", ".join(n.parent.name for n in notes)
+        if notes:
+            made += f"; facts of the world in {named}, their sources in the SOURCE.md of each"
+        return Origin("Apache-2.0", made)
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """Return the keys of a task: question and SQL on its database, the database, or the shape.
