@@ -20,6 +20,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -186,19 +187,18 @@ def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | 
     try:
         connect_readonly(path).close()  # refuses a file with changes that are not merged
         file = _cache_file(path, db_id, options)
-        body = _read_cache(file)
-        if body is None:
-            body = _write(path, db_id, options)
-            try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                replace_file(file, [json.dumps(body).encode()])
-            except OSError:
-                pass  # without a cache, tasks are written again next time
+        with suppress(OSError, ValueError):
+            cached: Written = json.loads(file.read_bytes())
+            return cached
+        body = _write(path, db_id, options)
+        with suppress(OSError):  # without a cache, tasks are written again next time
+            file.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(file, [json.dumps(body).encode()])
+        return body
     except EnvironmentFault as fault:
         return TaskRefused(db_id, "not_a_database", str(fault))
     except ConfigurationError as problem:  # the database is empty, or the options do not fit it
         return TaskRefused(db_id, "no_tasks", str(problem))
-    return body
 
 
 def _write(database: Path, db_id: str, options: SynthesisOptions) -> Written:
@@ -237,14 +237,6 @@ def task_id(db_id: str, canonical: str) -> str:
     """
     marked = f"{db_id}\0{canonical}".encode("utf-8", "surrogatepass")
     return f"{_ODD.sub('_', db_id)}-{hashlib.sha256(marked).hexdigest()[:8]}"
-
-
-def _read_cache(file: Path) -> Written | None:
-    try:
-        body: Written = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return None
-    return body
 
 
 def _cache_file(database: Path, db_id: str, options: SynthesisOptions) -> Path:
