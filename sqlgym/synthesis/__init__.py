@@ -9,7 +9,7 @@ candidate is proved before it is kept (`proof`). All is decided by the seed and 
 
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.engine import stream, synthesize
-from sqlgym.synthesis.rephrasing import REPHRASINGS_REFUSED
+
 from sqlgym.synthesis.report import (
     LEVELS,
     REJECTIONS,
@@ -22,7 +22,7 @@ from sqlgym.synthesis.shapes import SHAPES, shape
 __all__ = [
     "LEVELS",
     "REJECTIONS",
-    "REPHRASINGS_REFUSED",
+
     "SHAPES",
     "SynthTask",
     "Synthesis",
