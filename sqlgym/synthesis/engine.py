@@ -102,7 +102,11 @@ class Search:
         """The level that lacks most; None if all are given up."""
         kept = self.report.by_hardness
         return max(
-            (lv for lv in LEVELS if lv in self.mix and (lv not in self.given_up or self.waiting[lv])),
+            (
+                lv
+                for lv in LEVELS
+                if lv in self.mix and (lv not in self.given_up or self.waiting[lv])
+            ),
             key=lambda lv: self.mix[lv] * (self.report.kept + 1) - kept[lv],
             default=None,
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlgym.synthesis import english
 from sqlgym.synthesis.words import (
+    PLACES,
     PREPOSITIONS,
     SHORT_UNITS,
     UNITS,
@@ -99,13 +100,16 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         words = _dated(words, kind)
     elif kind:
         words, unit = _without_unit(words, parts_of(name))
-    phrase = " ".join(words)
+    is_place = len(words) > 1 and PLACES.issuperset(words)
+    phrase = english.join_words(words, "or") if is_place else " ".join(words)
+    is_activity = len(words) == 1 and phrase.endswith("ing") and phrase not in _COUNTABLE
     if (
         not words
         or phrase in _NOT_NOUNS
         or words[0] in PREPOSITIONS
         or words[-1] in PREPOSITIONS
         or english.is_participle(phrase)
+        or is_activity
     ):
         return quoted_column(name)
     counts = _counted(words) if kind == "count" and not unit else ""
@@ -119,24 +123,28 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
 _NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total high low open first last current
     active new old big small best worst long short male female weekly monthly daily annual local
-    foreign other main when where who what code number type value text data flag kind
-""") - word_set("code number type text value kind")
+    foreign other main when where who what data flag undergraduate graduate accelerate
+""")
 """Words that are no nouns of their own."""
 _SUMS = word_set("""
     fines fees costs expenses earnings savings taxes wages debts sales dues tips damages bonuses
-    losses profits proceeds royalties premiums discounts charges stars points statistics minutes
-    hours days seconds years weeks months percent
+    losses profits proceeds royalties premiums discounts charges stars points statistics percent
 """)
 """Plurals that name an amount rather than things to count."""
 
 
 def _dated(words: list[str], kind: str) -> list[str]:
-    """`opened_on` is the "date opened", and `start` the "start date"."""
-    while len(words) > 1 and words[-1] in ("on", "at", "in", "since"):
+    """`opened_on` and `opened_date` are the "date opened", and `start_from` the "start date"."""
+    while len(words) > 1 and words[-1] in ("on", "at", "in", "from"):
+        words = words[:-1]
+    words = [{"born": "birth", "died": "death"}.get(word, word) for word in words]
+    if words[-1:] == [kind] and len(words) > 1 and english.is_participle(words[-2]):
         words = words[:-1]
     if {"date", "year", "time", "day", "month", "timestamp", "birthday", "deadline"} & set(words):
         return words
-    return [kind, *words] if words and english.is_participle(words[-1]) else [*words, kind]
+    if words and english.is_participle(words[-1]):
+        return [kind, *words]
+    return [*words[:-1], english.singular(words[-1]), kind] if words else words
 
 
 def _without_unit(words: list[str], parts: tuple[str, ...]) -> tuple[list[str], str]:
@@ -168,8 +176,12 @@ def _counted(words: list[str]) -> str:
     return " ".join(things) if is_clean and not adjective else ""
 
 
-def table_noun(name: str) -> Noun:
+def table_noun(name: str, has_names: bool = False) -> Noun:
     """The noun of a table's rows.
+
+    Args:
+        name: The name of the table; its words are taken to be readable.
+        has_names: Its rows have names: a row of "staff" is a staff member.
 
     >>> table_noun("Product_Categories").one, table_noun("job_history").many
     ('product category', 'job history records')
@@ -178,15 +190,21 @@ def table_noun(name: str) -> Noun:
     """
     words = list(table_words(name))
     last = words[-1] if words else ""
-    if not words or PREPOSITIONS & set(words) or len(words) > 4 or last in _VERBS:
+    if not words or PREPOSITIONS & set(words) or len(words) > 4 or _VERBS & {words[0], last}:
         return quoted_table(name)
-    if last in english.MASS or (last.endswith("ing") and last not in _COUNTABLE):
-        words.append("record")
+    is_mass = last in english.MASS and last == words_of(name)[-1]
+    if is_mass or (last.endswith("ing") and last not in _COUNTABLE):
+        words.append("member" if has_names and last in _GROUPS else "record")
     one = " ".join(words)
     return Noun(one, english.plural(one))
 
 
-_VERBS = word_set("has have is are lives plays belongs takes teaches works knows treats undergoes")
+_VERBS = word_set("""
+    has have is are lives plays belongs takes teaches works knows treats undergoes arrange teach
+    enroll attend assign participate own employ appoint perform operate receive deliver manage live
+""")
+"""Words that begin or end a name that is a clause and no noun."""
+_GROUPS = word_set("staff crew personnel faculty")
 _COUNTABLE = word_set("""
     building meeting booking training listing painting recording rating reading posting filing
     offering screening sailing drawing ranking landing wedding hearing holding ring string thing

@@ -182,7 +182,12 @@ def _entity(
     fields = _without_twins(fields)
     key = next((field for field in fields if [field.name] == primary), None)
     is_clear = is_readable(_bare(table.name), only_listed)
-    noun = table_noun(table.name) if is_clear else quoted_table(table.name)
+    noun = quoted_table(table.name)
+    if is_clear:
+        noun = table_noun(table.name, any(field.role is Role.NAME for field in fields))
+        many = noun.many.rpartition(" ")[2]
+        if any(field.noun.counts.endswith(many) for field in fields if field.noun.counts):
+            noun = Noun(f"{noun.one} record", f"{noun.one} records")  # `degrees.degrees`
     entity = Entity(table.name, noun, read.rows, tuple(fields), key, None)
     label = _label(database, entity)
     if label is not None:
@@ -249,7 +254,7 @@ def _may_refer(database: Database, read: TableRead, name: str, keys: Sequence[Fo
     """Whether a number with no known measure may be a key of another table: `country.capital`."""
     words = words_of(name)
     noun = column_noun(name, (), "count")
-    if noun.counts or noun.unit or words[-1:] and words[-1] in roles.MEASURES:
+    if noun.counts or noun.unit or roles.MEASURES & set(words[-1:]):
         return False
     others = {(key.to_table, key.to_column) for key in keys if key.to_table != read.table.name}
     return any(
@@ -307,10 +312,10 @@ def _label(database: Database, entity: Entity) -> Label | None:
         if field.role is Role.NAME and field.is_full and field.is_unique and is_own:
             return Label((field,), True)
     for field in entity.fields:
-        short = all(len(value) <= 40 and roles.is_typable(value) for value in field.values)
-        is_text = field.role in (Role.TEXT, Role.NAME) and field.noun.is_readable and short
+        is_text = field.role in (Role.TEXT, Role.NAME) and field.noun.is_readable
+        short = all(len(str(v)) <= 40 and roles.is_typable(v) for v in field.values)
         is_other = set(field.noun.one.split(" ")) & (_NO_LABEL | {"first", "last", "middle"})
-        if is_text and field.is_full and field.is_unique and not is_other:
+        if is_text and short and field.is_full and field.is_unique and not is_other:
             return Label((field,), False)
     if entity.key is not None and entity.key.is_unique and not entity.key.nulls:
         return Label((entity.key,), False)

@@ -45,9 +45,7 @@ def for_proofs(database: Database) -> Database:
     )
 
 
-def prove(
-    database: Database, candidate: Candidate, entities: Mapping[str, Entity]
-) -> QueryResult:
+def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
     """The result of a candidate that is a fair task.
 
     Args:

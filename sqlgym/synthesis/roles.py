@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlgym.synthesis.nouns import column_noun
-from sqlgym.synthesis.words import parts_of, word_set, words_of
+from sqlgym.synthesis.words import PERSONS, PLACES, parts_of, word_set, words_of
 
 
 class Role(StrEnum):
@@ -42,20 +42,19 @@ _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _BLANK = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
-_FLAGS = (("t", "f"), ("true", "false"), ("yes", "no"), ("y", "n"), ("1", "0"))
+_FLAGS = (("t", "f"), ("true", "false"), ("yes", "no"), ("y", "n"))
 _TEXTS = word_set("""
     description comment comments detail details note notes summary review abstract content address
     password URL bio remark remarks message body text
 """)
-_PLACES = word_set("country city town state county region continent district nationality hometown")
 _CODES = word_set("""
     ID IDs code key phone fax zip postal postcode isbn ISBN SKU SSN password email URL ZIP hash
     token barcode latitude longitude login version date time timestamp month day sex gender type
     status name title class section zone category group parent source model brand language channel
     flag indicator kind color rank ranking position place standing line sequence step ordinal stop
     round row slot seat chapter episode order lane track turn priority season period term week
-    quarter phase stage floor platform gate edition tier division level grade lap by person manager
-    customer employee student teacher member author user country city capital state region
+    quarter phase stage floor platform gate edition tier division level grade lap by capital major
+    minor course discipline
 """)
 """Last words of columns in which a number says which one, and not how much."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
@@ -63,7 +62,7 @@ MEASURES = word_set("""
     size capacity weight height length width depth distance area volume age price cost fee amount
     salary budget income revenue profit population score rating quantity number count duration
     speed temperature pressure percentage rate ratio share total balance discount points stock
-    altitude elevation power energy mass bonus tax wage pages gross attendance enrollment
+    altitude elevation power energy mass bonus tax wage gross attendance enrollment mark
 """)
 """Last words of columns that hold quantities, whatever their numbers look like."""
 
@@ -95,7 +94,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     if all(len(value) < 16 and _NUMBER.fullmatch(value) for value in values):
         return _role_of_numbers(name, words, [float(value) for value in values], distinct, present)
     mixed = sum(bool(_NUMBER.fullmatch(value) or _DATE.match(value)) for value in values)
-    if 5 * mixed > len(values) or last == "by":
+    if 5 * mixed > len(values) or last == "by" or "other" in words:
         return Role.OTHER
     repeats = distinct <= 0.5 * present
     if last in _TEXTS and not (distinct <= FEW and repeats and last not in ("body", "text")):
@@ -107,7 +106,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     if last in ("number", "phone", "code") and not (distinct <= FEW and repeats):
         return Role.CODE
     few = distinct <= max(FEW, present // 4) and (repeats or distinct <= min(12, present - 1))
-    return Role.CATEGORY if few or (last in _PLACES and repeats) else Role.TEXT
+    return Role.CATEGORY if few or (last in PLACES and repeats) else Role.TEXT
 
 
 def _role_of_numbers(
@@ -121,16 +120,16 @@ def _role_of_numbers(
     if is_of_years and ("year" in words or _SINCE & set(words)):
         return Role.YEAR
     noun = column_noun(name, (), "count" if whole else "number")
-    if distinct < 2:
+    if distinct < 2 or {"latitude", "longitude", "rank", "version"} & set(words):
         return Role.CODE
     if last == "ID" or (last == "code" and not noun.counts):
         return Role.CODE
     if noun.counts or noun.unit or last in MEASURES:
         is_numeral = last == "number" and words[-2:-1] != ("total",)
         return Role.CODE if is_numeral and not noun.counts else Role.QUANTITY
-    if whole and (last in _CODES or words[:1] == ("line",) or set(numbers) == {0, 1}):
-        return Role.CODE
-    if last in ("latitude", "longitude", "rank", "version"):
+    if whole and (
+        last in _CODES | PERSONS | PLACES or words[:1] == ("line",) or set(numbers) == {0, 1}
+    ):
         return Role.CODE
     is_run = max(numbers) - min(numbers) + 1 <= 1.2 * len(numbers)
     return Role.CODE if whole and distinct == present > 3 and is_run else Role.QUANTITY
@@ -145,10 +144,11 @@ def flag_values(name: str, values: Sequence[Any]) -> tuple[Any, Any] | None:
     found = set(values)
     if len(found) != 2:
         return None
-    if found == {0, 1}:
+    if found in ({0, 1}, {"0", "1"}):
         words = words_of(name)
         is_flag = words[:1] and words[0] in ("is", "has", "was", "can", "are")
-        return (1, 0) if is_flag or words[-1:] in (("flag",), ("indicator",)) else None
+        is_flag = is_flag or words[-1:] in (("flag",), ("indicator",))
+        return (max(found), min(found)) if is_flag else None
     for yes, no in _FLAGS:
         pair = {str(value).lower(): value for value in found}
         if pair.keys() == {yes, no}:

@@ -16,8 +16,8 @@ from sqlgym.database.description import RESERVED
 from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.nouns import Noun
-from sqlgym.synthesis.roles import MEASURES, Role
-from sqlgym.synthesis.words import word_set
+from sqlgym.synthesis.roles import Role
+from sqlgym.synthesis.words import PERSONS, word_set
 from toolgym.lazy import lazy
 
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
@@ -173,7 +173,7 @@ class Entity:
     @property
     def is_person(self) -> bool:
         """Its rows are people."""
-        return self.noun.last in _PERSONS or any(f.noun.one in _OF_PEOPLE for f in self.fields)
+        return self.noun.last in PERSONS or any(f.noun.one in _OF_PEOPLE for f in self.fields)
 
     @property
     def its(self) -> str:
@@ -187,13 +187,6 @@ class Entity:
 
 
 _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "salary", "job title"])
-_PERSONS = word_set("""
-    person employee customer student singer teacher member author actor artist player patient doctor
-    nurse user client professor instructor manager driver pilot passenger reviewer director writer
-    researcher scientist musician coach guest tenant owner candidate voter friend worker engineer
-    astronaut athlete climber swimmer journalist editor borrower lawyer judge officer advisor
-    visitor people host chef pupil subscriber staff faculty laureate
-""")
 _PLACES = word_set("""
     city town country state county region continent district campus stadium station airport port
     building hotel restaurant museum school university hospital shop store branch office venue

@@ -1,4 +1,5 @@
 """Stand-in."""
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -42,8 +42,9 @@ ABBREVIATIONS = word_table("""
     max: maximum; mgr: manager; min: minimum; msg: message; nbr: number; nm: name; nr: number;
     num: number; org: organization; pct: percentage; phone: phone number; pop: population;
     prod: product; proj: project; prof: professor; qty: quantity; sal: salary; seq: sequence;
-    src: source; std: standard; stu: student; stud: student; tel: telephone number; temp: temperature;
-    tot: total; trans: transaction; txn: transaction; univ: university; usr: user; vol: volume;
+    src: source; std: standard; stu: student; stud: student; tel: telephone number;
+    temp: temperature; tot: total; trans: transaction; txn: transaction; univ: university;
+    usr: user; vol: volume;
     wt: weight; ht: height; yr: year; zip: ZIP code; zipcode: ZIP code; ssn: SSN; tv: TV;
     gdp: GDP; gnp: GNP; gpa: GPA; isbn: ISBN; iata: IATA; icao: ICAO; iso: ISO; sku: SKU;
     url: URL; ip: IP; mpg: MPG; usa: USA; uk: UK; eu: EU; ceo: CEO; vat: VAT; bmi: BMI; gps: GPS;
@@ -66,9 +67,13 @@ UNITS = word_table("""
     au: astronomical units; pct: percent; percent: percent; percentage: percent; deg: degrees
 """)
 """Last parts of names that are units, as a question says them."""
-_LENGTHS = "length height width depth distance altitude elevation diameter radius aperture range ascent span highest lowest"
+_LENGTHS = """
+    length height width depth distance altitude elevation diameter radius aperture range ascent span
+    highest lowest
+"""
 SHORT_UNITS: dict[str, tuple[str, frozenset[str]]] = {
     "m": ("meters", word_set(_LENGTHS)),
+    "nm": ("nautical miles", word_set("distance length range")),
     "min": ("minutes", word_set("duration time length delay runtime")),
     "s": ("seconds", word_set("duration time delay interval exposure")),
     "h": ("hours", word_set("duration time")),
@@ -78,6 +83,14 @@ SHORT_UNITS: dict[str, tuple[str, frozenset[str]]] = {
     "l": ("liters", word_set("volume capacity")),
 }
 """Units of one or two letters, and the words behind which they are read as units."""
+PERSONS = word_set("""
+    person employee customer student singer teacher member author actor artist player patient doctor
+    nurse user client professor instructor manager driver pilot passenger reviewer director writer
+    researcher scientist musician coach guest tenant owner candidate voter friend worker engineer
+    astronaut athlete climber swimmer journalist editor borrower lawyer judge officer advisor
+    visitor people host chef pupil subscriber laureate supervisor
+""")
+PLACES = word_set("country city town state county province region continent district nationality")
 PREPOSITIONS = word_set("in on at of to for by with from and or per since until as into onto via")
 
 WORDS = word_set("""
@@ -102,7 +115,7 @@ WORDS = word_set("""
     candidate cane canyon capacity capital captain caption car carbon card care cargo carousel
     carrier cars cart cartoon case cash cask cast cat category caterer cats cattle cause cave
     cell center centre certificate certified chain chairman chairperson champion change channel
-    chapter character charge checked check cheese chef chemical chief children chip choice chord
+    chapter character charge check checked cheese chef chemical chief children chip choice chord
     church circuit citation citizen city claim clan class classification clay clearance clef
     client climate climber clinic closed club clue coach coal coalition coaster coat cod code
     coin cold collection collector college color colour column come comedy comet comment
@@ -211,40 +224,41 @@ WORDS = word_set("""
     sculptor sculpture sea seal seam season seat seating second secondary secretary section
     sector security seed seek seen segment self sell semester seminar senate senator send
     seniority sensor sent sentence sequence serial series service session set sets settlement
-    severity sew sex shed sheep share shelf shift ship shipment shipped shipping shoe shop short shot
-    show shown shut shy sick side sign signature silk sill silo silver sin singer single sink
-    sister site size ski skill skin skip sky slab slid slip slot slow slug sly snow snowfall
-    soap sock soft software soil solar sold soldier sole solo some son song soon sort soul
-    soundtrack soup sour source sow sown spa spacecraft span speaker special specialty species
-    specimen speed spice spin spokesman sponsor sport spot spouse spy squad square stadium staff
-    stage stain standard standing star start starting state statement station statistic status
-    stay stellar stem step stew stir stock stop storage store strategy stream street strength
-    string structure student studio style subject submission submitted subscriber subscription
-    substation subtotal success such sugar suit suite sum summary sun sung supervisor supplier
-    supply support sure surface surgeon surgery surname survey suspended swam swan swap swim
-    swum symbol symphony symptom system table tabs tag tags tail take tale talk tall tan tank
-    tap tape taps tare target tariff task taste tax taxes taxi tea teacher teal team tear
-    technical technician technology teen telephone telescope tell temperature template tempo
-    temporary ten tenant tension tent term terminal territory test text than that theater
-    theatre theft theme then therapy they thickness thin third this thread threshold tick ticket
-    tide tidy tie tier ties tile till timber time timeline timezone tin tint tiny tip tips tire
-    title toe toll tomb ton tone tonnage tons took tool top topic tore torn tornado torque toss
-    total tour tournament town toy toys tracking tractor trade trading traffic trail trailer
-    trainer training transaction transfer transformer transport trap travel tray treatment
-    treaty tree trial trigger trim trip triple truck true trust tsunami tub tube tug tuition
-    tune turbine turf turn turnout turnover tutor twin two type tyre ugly undergraduate unit
-    update updated upload upon upvote uranium urban urgent urn usage use used user username
-    utility vacancy vacation vaccine valid valley valuation value van vane vans variance variety
-    vary vase vat vault vehicle vein vendor vent venue verdict verified verse version vertical
-    very vessel vest vet veteran via vice victim video view viewer village vine vineyard
-    violation violin visa visibility visit visitor vitamin voice void volcano volt voltage
-    volume volunteer vote votes voucher voyage wage wait waiting walk wall want ward warden ware
-    warehouse warm warning warranty was wash waste water watt wattage wave wavy wax way ways
-    weak wear weather web website wedding weed week weekday weekend weekly weight welfare well
-    went were west wet what when where whey who wholesaler why wide width wife wifi wild will
-    win wind window wine wing winner wins winter wire wise wish wit with withdrawal witness woke
-    wolf woman women won wood wool word wore work worker workshop worm wrap writer written wry
-    yak yard yarn year yearly yes yet yield yoga yogurt young youth zero zinc zip zone zoo zoos
+    severity sew sex share shed sheep shelf shift ship shipment shipped shipping shoe shop short
+    shot show shown shut shy sick side sign signature silk sill silo silver sin singer single
+    sink sister site size ski skill skin skip sky slab slid slip slot slow slug sly snow
+    snowfall soap sock soft software soil solar sold soldier sole solo some son song soon sort
+    soul soundtrack soup sour source sow sown spa spacecraft span speaker special specialty
+    species specimen speed spice spin spokesman sponsor sport spot spouse spy squad square
+    stadium staff stage stain standard standing star start starting state statement station
+    statistic status stay stellar stem step stew stir stock stop storage store strategy stream
+    street strength string structure student studio style subject submission submitted
+    subscriber subscription substation subtotal success such sugar suit suite sum summary sun
+    sung supervisor supplier supply support sure surface surgeon surgery surname survey
+    suspended swam swan swap swim swum symbol symphony symptom system table tabs tag tags tail
+    take tale talk tall tan tank tap tape taps tare target tariff task taste tax taxes taxi tea
+    teacher teal team tear technical technician technology teen telephone telescope tell
+    temperature template tempo temporary ten tenant tension tent term terminal territory test
+    text than that theater theatre theft theme then therapy they thickness thin third this
+    thread threshold tick ticket tide tidy tie tier ties tile till timber time timeline timezone
+    tin tint tiny tip tips tire title toe toll tomb ton tone tonnage tons took tool top topic
+    tore torn tornado torque toss total tour tournament town toy toys tracking tractor trade
+    trading traffic trail trailer trainer training transaction transfer transformer transport
+    trap travel tray treatment treaty tree trial trigger trim trip triple truck true trust
+    tsunami tub tube tug tuition tune turbine turf turn turnout turnover tutor twin two type
+    tyre ugly undergraduate unit update updated upload upon upvote uranium urban urgent urn
+    usage use used user username utility vacancy vacation vaccine valid valley valuation value
+    van vane vans variance variety vary vase vat vault vehicle vein vendor vent venue verdict
+    verified verse version vertical very vessel vest vet veteran via vice victim video view
+    viewer village vine vineyard violation violin visa visibility visit visitor vitamin voice
+    void volcano volt voltage volume volunteer vote votes voucher voyage wage wait waiting walk
+    wall want ward warden ware warehouse warm warning warranty was wash waste water watt wattage
+    wave wavy wax way ways weak wear weather web website wedding weed week weekday weekend
+    weekly weight welfare well went were west wet what when where whey who wholesaler why wide
+    width wife wifi wild will win wind window wine wing winner wins winter wire wise wish wit
+    with withdrawal witness woke wolf woman women won wood wool word wore work worker workshop
+    worm wrap writer written wry yak yard yarn year yearly yes yet yield yoga yogurt young youth
+    zero zinc zip zone zoo zoos
 """)
 """Common words of names: the ones of up to four letters, and longer ones."""
 _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+")
