@@ -52,7 +52,7 @@ KEPT: Final = (
     "kept",
     "rejected",
     "by_hardness",
-    "by_shape",
+    "by_template",
     "missing",
     "tables_left_out",
     "references",
@@ -75,8 +75,6 @@ class SynthesisOptions(BaseModel):
     """Tables that questions may be about; None means all."""
     variants: int = Field(4, ge=1)
     """Tasks that may differ in their literals only."""
-    wording: str = "en"
-    """The language of the questions."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ class Written:
     """The tasks of one database.
 
     Attributes:
-        entries: In the Spider layout, with `id`, `hardness`, `shape` and `canonical`.
+        entries: In the Spider layout, with `id`, `hardness`, `template` and `canonical`.
         report: What was tried, kept and left out, as plain data.
     """
 
@@ -344,7 +342,7 @@ def _task(entry: Mapping[str, Any], database: Path) -> SqlTask:
         id=entry["id"],
         question=entry["question"],
         item=entry["db_id"],
-        extra={"shape": entry["shape"]},
+        extra={"template": entry["template"]},
         gold_sql=entry["query"],
         database=database,
         hardness=entry["hardness"],

@@ -43,8 +43,8 @@ COMMON = 0.04
 FAIR = 1.5
 """Times its even share of the questions that a table has before candidates about it are dropped."""
 REFUSALS = 12
-"""Proofs of one template about the same tables that may fail in a row; the pair is then given up.
-A query that exceeds the budget counts as four."""
+"""Proofs of one template about the same tables, or the same large tables, that may fail in a row
+before the pair is given up. After a query that exceeds the budget it is given up at once."""
 _LITERAL = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
@@ -73,6 +73,7 @@ class Search:
     refused: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
     forms: dict[str, tuple[Hardness, str]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    canonicals: set[str] = field(default_factory=set)
     skeletons: Counter[str] = field(default_factory=Counter)
     questions: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
@@ -157,7 +158,10 @@ class Search:
 
     def _prove(self, name: str, candidate: Candidate) -> SynthTask:
         sql, tables = candidate.sql, candidate.tables
-        if self.refused[name, tables] >= REFUSALS:
+        entities = {entity.name: entity for entity in self.world.entities}
+        large = tuple(table for table in tables if entities[table].is_large)
+        pair = name, large or tables
+        if self.refused[pair] >= REFUSALS:
             raise Unfit
         if sql in self.seen:
             raise Rejected("asked_before")
@@ -172,17 +176,16 @@ class Search:
         if plain_question(candidate.question) in self.questions:
             raise Rejected("same_question")
         canonical = canonical_sql(sql)
-        if canonical in self.seen:
+        if canonical in self.canonicals:
             raise Rejected("near_duplicate")
         try:
-            entities = {entity.name: entity for entity in self.world.entities}
             answer = self._answer(prove(self.database, candidate, entities))
         except Rejected as reason:
-            self.refused[name, tables] += 4 if reason.code == "gold_fails" else 1
+            self.refused[pair] += REFUSALS if reason.code == "gold_fails" else 1
             raise
-        self.refused[name, tables] = 0
+        self.refused[pair] = 0
         self.answers[answer] += 1
-        self.seen.add(canonical)
+        self.canonicals.add(canonical)
         self.skeletons[form] += 1
         return SynthTask(candidate.question, sql, level, name, tables, canonical)
 

@@ -102,14 +102,13 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         words, unit = _without_unit(words, parts_of(name))
     is_place = len(words) > 1 and PLACES.issuperset(words)
     phrase = english.join_words(words, "or") if is_place else " ".join(words)
-    is_activity = len(words) == 1 and phrase.endswith("ing") and phrase not in _COUNTABLE
+    is_activity = phrase.endswith("ing") and phrase not in _COUNTABLE
     if (
         not words
         or phrase in _NOT_NOUNS
         or words[0] in PREPOSITIONS
         or words[-1] in PREPOSITIONS
-        or english.is_participle(phrase)
-        or is_activity
+        or (len(words) == 1 and (english.is_participle(phrase) or is_activity))
     ):
         return quoted_column(name)
     counts = _counted(words) if kind == "count" and not unit else ""
