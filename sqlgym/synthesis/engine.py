@@ -29,9 +29,9 @@ from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
-from sqlgym.synthesis.schema import LARGE, World
-from sqlgym.synthesis.shapes import SHAPES
+from sqlgym.synthesis.schema import World
 from sqlgym.synthesis.small_copy import SmallCopy, small_copy
+from sqlgym.synthesis.templates import TEMPLATES
 from sqlgym.tasks.hardness import Hardness, hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
@@ -44,8 +44,6 @@ VARIANTS = 4
 """Kept tasks that may differ in their literals only, unless another number is asked for."""
 COMMON = 0.04
 """Share of the kept tasks that may have the same single value as their answer; three always may."""
-KEYS = 0.04
-"""How often a row without a name is spoken of by its key, where other tables have names."""
 ODD = 0.003
 """How often a draft may speak of what nobody would say, such as a column with a cryptic name."""
 FAIR = 1.5
@@ -188,7 +186,7 @@ class Search:
         return "new drafts of this level repeat earlier questions or cannot be verified."
 
     def _find(self, level: Hardness) -> Found | None:
-        names = list(SHAPES)
+        names = list(TEMPLATES)
         weights = [self._weight(name, level) for name in names]
         for drafts in range(self.in_vain[level], PATIENCE):
             self.is_patient = drafts >= PATIENCE // 2
@@ -217,20 +215,12 @@ class Search:
     def _weight(self, name: str, level: Hardness) -> float:
         """How promising a shape is: its yield of the level, less what it has given already."""
         gained = (self.gave[name][level] + 0.5) / (self.tried[name] + 2)
-        return gained / (1 + self.kept_shapes[name])
+        return gained / (1 + self.kept_shapes[name] / TEMPLATES[name].weight)
 
     def _attempt(self, name: str) -> Found:
-        commas, style, named = (self.rng.random() for _ in range(3))
         is_plain = self.rng.random() >= ODD and not self.is_patient
-        draft = Draft(
-            self.world.plain if is_plain else self.world,
-            self.rng,
-            commas < 0.5,
-            self._keys(),
-            "whose" if style < 0.5 else "with",
-            named < 0.3,
-        )
-        candidate = SHAPES[name](draft)
+        draft = Draft(self.world.plain if is_plain else self.world, self.rng)
+        candidate = TEMPLATES[name].draft(draft)
         if self.heavy[name, candidate.tables] >= 8:
             raise Unfit
         if candidate.sql in self.seen_sql:
@@ -280,15 +270,6 @@ class Search:
         """Learn from a refusal."""
         weights = HOPELESS if self.small is None else HOPELESS_WHERE_LARGE
         self.heavy[name, tables] += weights.get(code, 0)
-
-    def _keys(self) -> float:
-        """How often rows are spoken of by their keys: seldom where some have names.
-
-        Where nothing was found for long, and where a table is very large, a key will do.
-        """
-        if self.is_patient or any(entity.rows > LARGE for entity in self.world.entities):
-            return 1.0
-        return KEYS if any(e.label and e.label.is_said for e in self.world.entities) else 1.0
 
     def _is_full(self, name: str, tables: tuple[str, ...]) -> bool:
         """Whether tables are asked about more than the number of shapes that fit them explains."""
