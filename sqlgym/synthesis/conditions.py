@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from sqlgym.synthesis import english, lexicon, roles, spoken_values
 from sqlgym.synthesis.drafting import Draft
@@ -215,7 +216,7 @@ def opposites(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition,
         return in_year(field, years[0], column), in_year(field, years[1], column)
     draft.unless(field.noun.last in lexicon.FREE_TEXTS)
     is_year = field.role is Role.YEAR
-    values = list(field.distinct_numbers if is_year else distinct_values(field))
+    values: list[Any] = list(field.distinct_numbers if is_year else distinct_values(field))
     draft.unless(len(values) < 2)
     first, second = draft.rng.sample(values, 2)
     return equal(field, first, alias), equal(field, second, alias)

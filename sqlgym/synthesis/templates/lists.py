@@ -6,18 +6,22 @@ from functools import partial
 
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.schema import Entity, Field
 from sqlgym.synthesis.templates.phrases import ask, ends, extreme, measured, names, the
 from sqlgym.synthesis.templates.rows import (
     Rows,
     bridge_of,
+    chain_of,
     entity_of,
     is_said,
+    joined,
     junction,
     label_of,
     listing,
     members,
     named_row,
     outputs,
+    proven,
     role_of,
     rows_of,
 )
@@ -55,7 +59,7 @@ def list_either(draft: Draft) -> Candidate:
     query = Query(rows.columns(fields), rows.source, (f"({' OR '.join(rows.where)})",))
     alone = [Query(query.select, query.source, (sql,)).sql() for sql in rows.where]
     question = ask(draft, f"{names(fields)} of the {rows.entity.noun.many}{said}")
-    return Candidate(question, query.sql(), rows.tables, (*query.weaker(), *alone))
+    return proven(question, query, rows.tables, rows.conditions, contrasts=alone)
 
 
 @template("fact", weight=1)
@@ -64,35 +68,27 @@ def fact(draft: Draft) -> Candidate:
     entity = entity_of(draft, lambda e: e.label and outputs(e))
     row, others = named_row(draft, entity), outputs(entity)
     fields = draft.rng.sample(others, min(draft.pick((1, 1, 2)), len(others)))
-    query = Query(tuple(field.sql() for field in fields), entity.sql, row.where())
+    query = Query(tuple(field.sql() for field in fields), entity.sql, (row.sql(),))
     what = f"{the(fields).removeprefix('the ')} of {row.said}"
     question = ask(draft, what, many=len(fields) > 1 or fields[0].noun.is_plural)
-    return Candidate(question, query.sql(), (entity.name,), one_row=True)
+    return proven(question, query, [entity.name], one_row=True)
 
 
 @template("fact-of-parent", weight=4)
 def fact_of_parent(draft: Draft) -> Candidate:
     """A column of the row to which a named row refers, or to which that one refers."""
-    link = draft.pick(
-        k for k in draft.world.links if is_said(k) and k.child.label and k.child.label.is_said
-    )
-    row = named_row(draft, link.child)
-    chain = [link]
-    further = [k for k in draft.world.links if k.child is link.parent and is_said(k)]
-    further = [k for k in further if k.parent not in (link.child, link.parent)]
-    if further and draft.chance(0.4):
-        chain.append(draft.pick(further))
-    source, owner, tables = f"{link.child.sql} AS T1", row.said, [link.child.name]
-    for place, each in enumerate(chain, 1):
-        new = f"T{place + 1}"
-        source += f" JOIN {each.parent.sql} AS {new} ON {each.on(f'T{place}', new)}"
-        owner = f"the {role_of(each)} of {owner}"
-        tables.append(each.parent.name)
-    end = chain[-1].parent
+    links = [k for k in draft.world.links if is_said(k) and k.child.label]
+    chain = chain_of(draft, links, 0.4)
+    start, end, tables = chain[0].child, chain[-1].parent, [chain[0].child.name]
+    draft.unless(not (start.label and start.label.is_said))
+    row, source = named_row(draft, start), f"{start.sql} AS T1{joined(chain, tables)}"
+    owner = row.said
+    for link in chain:
+        owner = f"the {role_of(link)} of {owner}"
     field = draft.pick([*(end.label.fields[:1] if end.label else ()), *outputs(end)])
-    query = Query((field.sql(f"T{len(tables)}"),), source, row.where("T1"))
+    query = Query((field.sql(f"T{len(tables)}"),), source, (row.sql("T1"),))
     question = ask(draft, f"{field.shown.one} of {owner}", many=field.noun.is_plural)
-    return Candidate(question, query.sql(), tuple(tables), one_row=True)
+    return proven(question, query, tables, one_row=True)
 
 
 @template("superlative", weight=1.2)
@@ -131,7 +127,7 @@ def top(draft: Draft) -> Candidate:
     start, end = ends(field) if is_most else ends(field)[::-1]
     what = f"{names(fields)} of the {count} {adjective}{entity.noun.many}{words}"
     question = ask(draft, f"{what}, from the {start} to the {end} {field.noun.one}")
-    return Candidate(question, query.sql(), (entity.name,), query.weaker(), number=count)
+    return proven(question, query, [entity.name], number=count)
 
 
 @template("sorted", weight=1.2)
@@ -159,21 +155,20 @@ template("sorted-of-parent", weight=1)(partial(in_order, own=(0,), parents=1))
 @template("pairs", weight=4)
 def pairs(draft: Draft) -> Candidate:
     """Rows, each with a column of the row to which it refers."""
-    link = draft.pick(k for k in draft.world.links if is_said(k) and k.child.label)
-    child, parent, role = link.child, link.parent, role_of(link)
-    draft.unless(not child.label or child.label.fields[0].name == link.column)
+    link = draft.pick(k for k in draft.world.links if is_said(k))
+    child, parent = link.child, link.parent
     mine = label_of(draft, child)
+    draft.unless(mine[0].name == link.column or child.is_link)
     field = draft.pick([*(parent.label.fields[:1] if parent.label else ()), *outputs(parent)])
-    source = f"{child.sql} AS T1 JOIN {parent.sql} AS T2 ON {link.on('T1', 'T2')}"
-    found = [conditions.condition(draft, child, "T1", [link.column])] * draft.pick((0, 1))
-    said = conditions.after(draft, found) if found else ""
-    rows = Rows(child, source, "T1", (child.name, parent.name), tuple(found), said)
-    query = rows.query(*rows.columns(mine), field.sql("T2"))
-    theirs = f"the {field.shown.one} of {child.its} {role}"
-    its = the(mine).replace("the ", f"{child.its} ")
-    question = f"For {rows.each}, show {its} and {theirs}."
-    outer = query.sql().replace(" JOIN ", " LEFT JOIN ")
-    return rows.candidate(question, query, readings=(outer,), several=True)
+    tables = [child.name]
+    return _paired(
+        draft,
+        f"{child.sql} AS T1{joined([link], tables)}",
+        tables,
+        (child, mine),
+        (field.sql("T2"),),
+        f"the {field.shown.one} of {child.its} {role_of(link)}",
+    )
 
 
 @template("member-pairs", weight=2)
@@ -181,15 +176,32 @@ def member_pairs(draft: Draft) -> Candidate:
     """Rows with the rows that a junction table links to them."""
     bridge = bridge_of(draft)
     left, right = bridge.left.parent, bridge.right.parent
-    mine, other = label_of(draft, left), label_of(draft, right)
-    found = [conditions.condition(draft, left, "T1")] * draft.pick((0, 1, 1))
-    tables = (left.name, bridge.left.child.name, right.name)
-    its = the(mine).replace("the ", f"{left.its} ")
-    said = conditions.after(draft, found) if found else ""
-    source = f"{left.sql} AS T1{junction(bridge)}"
-    rows = Rows(left, source, "T1", tables, tuple(found), said)
-    query = rows.query(*rows.columns(mine), *(field.sql("T3") for field in other))
-    question = (
-        f"For {rows.each}, show {its} and {the(other)} of each of {left.its} {right.noun.many}."
+    other = label_of(draft, right)
+    return _paired(
+        draft,
+        f"{left.sql} AS T1{junction(bridge)}",
+        [left.name, bridge.left.child.name, right.name],
+        (left, label_of(draft, left)),
+        tuple(field.sql("T3") for field in other),
+        f"{the(other)} of each of {left.its} {right.noun.many}",
     )
-    return rows.candidate(question, query, several=True)
+
+
+def _paired(
+    draft: Draft,
+    source: str,
+    tables: list[str],
+    left: tuple[Entity, tuple[Field, ...]],
+    right: tuple[str, ...],
+    theirs: str,
+) -> Candidate:
+    entity, mine = left
+    found = tuple([conditions.condition(draft, entity, "T1")] * draft.pick((0, 1)))
+    said = conditions.after(draft, found) if found else ""
+    rows = Rows(entity, source, "T1", tuple(tables), found, said)
+    query = rows.query(*rows.columns(mine), *right)
+    its = the(mine).replace("the ", f"{entity.its} ")
+    question = f"For each {entity.noun.one}{said}, show {its} and {theirs}."
+    # Rows that refer to nothing would be left out.
+    outer = (query.sql().replace(" JOIN ", " LEFT JOIN "),) * (len(tables) == 2)
+    return rows.candidate(question, query, readings=outer, several=True)

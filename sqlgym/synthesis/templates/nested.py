@@ -1,4 +1,4 @@
-"""Questions that compare rows with an average, with all rows of another kind, or with one row."""
+"""Questions that compare rows with an average, with one row, or rows of one kind with another."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from functools import partial
 
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
-from sqlgym.synthesis.schema import Role
-from sqlgym.synthesis.templates.phrases import ask, functions, measures, names
+from sqlgym.synthesis.schema import Role, identifier
+from sqlgym.synthesis.templates.phrases import ask, grouping, measures, names
 from sqlgym.synthesis.templates.rows import (
     entity_of,
     is_said,
     label_of,
     listing,
     named_row,
-    reference,
+    proven,
     role_of,
     rows_of,
 )
@@ -23,17 +23,15 @@ from sqlgym.synthesis.templates.rows import (
 @template("above-average", weight=0.8)
 def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
     """Rows, or their number, with more or less than the average of all rows."""
-    rows = rows_of(draft, lambda e: e.label and measures(e), own, parents)
-    field = draft.pick(f for f in measures(rows.entity) if f.name not in rows.used)
-    draft.unless("avg" not in functions(field))
-    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
-    inner = f"(SELECT avg({field.value_sql()}) FROM {rows.entity.sql})"
-    one, many = field.noun.one, rows.entity.noun.many
-    own_sql = f"{field.value_sql(rows.alias)} {sign} {inner}"
-    whose = f"whose {one} is {words} the average {one} of all {many}"
-    said = f"{many}{f'{rows.after} and' if rows.after else ''} {whose}"
+    rows = rows_of(draft, measures, own, parents)
     draft.unless(rows.after and not rows.after.startswith(" whose"))
-    where = (*rows.where, own_sql)
+    field = draft.pick(f for f in measures(rows.entity) if f.name not in rows.used)
+    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
+    average = f"(SELECT avg({field.value_sql()}) FROM {rows.entity.sql})"
+    where = (*rows.where, f"{field.value_sql(rows.alias)} {sign} {average}")
+    one, many = field.noun.one, rows.entity.noun.many
+    said = f"{many}{rows.after}{' and' * bool(rows.after)} whose {one} is {words}"
+    said += f" the average {one} of all {many}"
     if draft.chance(0.35):
         query = Query(("count(*)",), rows.source, where)
         return rows.candidate(f"What is the number of {said}?", query)
@@ -45,25 +43,6 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
 template("above-average-of-parent", weight=2)(partial(above_average, own=(0,), parents=1))
 
 
-@template("than-a-row", weight=0.25)
-def than_a_row(draft: Draft) -> Candidate:
-    """Rows with more or less of something than a named row."""
-    entity = entity_of(draft, lambda e: e.label and e.label.is_said and measures(e))
-    row, field = named_row(draft, entity), draft.pick(measures(entity))
-    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
-    inner = Query((field.value_sql(),), entity.sql, row.where()).sql()
-    fields, one = label_of(draft, entity), field.noun.one
-    where = (f"{field.value_sql()} {sign} ({inner})",)
-    what = f"the {entity.noun.many} whose {one} is {words} that of {row.said}"
-    if draft.chance(0.4):
-        query = Query(("count(*)",), entity.sql, where)
-        question = f"What is the number of {what.removeprefix('the ')}?"
-    else:
-        query = Query(tuple(f.sql() for f in fields), entity.sql, where)
-        question = ask(draft, f"{names(fields)} of {what}")
-    return Candidate(question, query.sql(), (entity.name,), query.weaker())
-
-
 @template("same-as", weight=0.3)
 def same_as(draft: Draft) -> Candidate:
     """The other rows that share a value, or what they refer to, with a named row."""
@@ -71,39 +50,27 @@ def same_as(draft: Draft) -> Candidate:
     row, label = named_row(draft, entity), label_of(draft, entity)
     ways = [(f.sql(), f.noun.one) for f in entity.having(Role.CATEGORY) if f.is_full]
     links = [k for k in draft.world.links if k.child is entity and is_said(k)]
-    ways += [(reference(k), role_of(k)) for k in links] * 2
+    ways += [(identifier(k.column), role_of(k)) for k in links] * 2
     column, one = draft.pick(ways)
-    inner = Query((column,), entity.sql, row.where()).sql()
-    other = " OR ".join(
-        f"{f.sql()} <> {v.partition(' = ')[2]}"
-        for f, v in zip(row.fields, row.where(), strict=True)
-    )
-    where = (f"{column} = ({inner})", f"({other})" if len(row.fields) > 1 else other)
-    query = Query(tuple(f.sql() for f in label), entity.sql, where)
+    inner = Query((column,), entity.sql, (row.sql(),)).sql()
+    other = f"NOT ({row.sql()})" if len(label) > 1 else row.sql().replace(" = ", " <> ", 1)
+    query = Query(tuple(f.sql() for f in label), entity.sql, (f"{column} = ({inner})", other))
     what = f"{names(label)} of the other {entity.noun.many} that have the same {one} as"
-    return Candidate(ask(draft, f"{what} {row.said}"), query.sql(), (entity.name,), query.weaker())
+    return proven(ask(draft, f"{what} {row.said}"), query, [entity.name])
 
 
-@template("extreme-among", weight=0.25)
-def than_all(draft: Draft) -> Candidate:
-    """Rows with more than every row of a kind, or less."""
-    entity = entity_of(draft, lambda e: e.label and measures(e))
-    field = draft.pick(measures(entity))
-    found = conditions.condition(draft, entity, besides=[field.name])
-    sign, words, function = draft.pick(((">", "more than", "max"), ("<", "less than", "min")))
-    inner = Query((f"{function}({field.value_sql()})",), entity.sql, (found.sql,))
-    label, one, many = label_of(draft, entity), field.noun.one, entity.noun.many
-    query = Query(
-        tuple(f.sql() for f in label), entity.sql, (f"{field.value_sql()} {sign} ({inner.sql()})",)
+@template("values-of-two-kinds", weight=2)
+def values_of_two_kinds(draft: Draft) -> Candidate:
+    """Values that occur among rows of two kinds, or of the first kind only."""
+    entity = entity_of(draft, lambda e: e.having(Role.CATEGORY))
+    field, pair = grouping(draft, entity), conditions.opposites(draft, entity)
+    draft.unless(field.name in pair[0].columns)
+    word, said = draft.pick(
+        (("INTERSECT", "both among the {} and"), ("EXCEPT", "among the {} but not"))
     )
-    end = "highest" if sign == ">" else "lowest"
-    what = f"{names(label)} of the {many} whose {one} is {words} the {end} {one} of the {many}"
-    said = conditions.after(draft, [found])
-    plain = Query(
-        query.select,
-        entity.sql,
-        (f"{field.value_sql()} {sign} ({inner.sql().partition(' WHERE ')[0]})",),
-    )
-    readings = tuple(query.sql().replace(found.sql, other) for other in found.readings)
-    contrasts = (*query.weaker(), plain.sql())
-    return Candidate(ask(draft, what + said), query.sql(), (entity.name,), contrasts, readings)
+    sides = [Query((field.sql(),), entity.sql, (each.sql,)) for each in pair]
+    alone = [side.sql().replace("SELECT", "SELECT DISTINCT", 1) for side in sides]
+    a, b = (f"{entity.noun.many}{conditions.after(draft, [each])}" for each in pair)
+    question = ask(draft, f"{field.noun.many} that occur {said.format(a)} among the {b}")
+    sql, contrasts = f" {word} ".join(side.sql() for side in sides), alone
+    return Candidate(question, sql, (entity.name,), tuple(contrasts[: 1 + (word == "INTERSECT")]))

@@ -6,7 +6,13 @@ from functools import partial
 
 from sqlgym.synthesis.drafting import Candidate, Draft, template
 from sqlgym.synthesis.schema import Role
-from sqlgym.synthesis.templates.phrases import aggregate_noun, ask, functions, grouping, measures
+from sqlgym.synthesis.templates.phrases import (
+    aggregate_noun,
+    ask,
+    draw_functions,
+    grouping,
+    measures,
+)
 from sqlgym.synthesis.templates.rows import Rows, members, rows_of
 
 
@@ -45,8 +51,7 @@ def aggregate(draft: Draft, own: tuple[int, ...] = (0, 1, 1), parents: int = 0) 
     """One or two aggregates of a column over rows."""
     rows = rows_of(draft, measures, own, parents)
     field = draft.pick(f for f in measures(rows.entity) if f.name not in rows.used)
-    first, second = draft.pick(functions(field)), draft.pick(functions(field))
-    chosen = [first] if first == second or draft.chance(0.7) else [first, second]
+    chosen = draw_functions(draft, field)
     column = field.value_sql(rows.alias)
     query = rows.query(*(f"{function}({column})" for function in chosen))
     what = aggregate_noun(chosen, field)

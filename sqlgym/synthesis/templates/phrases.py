@@ -86,13 +86,25 @@ def measured(entity: Entity) -> list[Field]:
 
 def measures(entity: Entity) -> list[Field]:
     """Columns that can be aggregated."""
-    return [f for f in entity.having(Role.QUANTITY) if f.is_full]
+    return [
+        f
+        for f in entity.having(Role.QUANTITY)
+        if f.is_full
+        and f.noun.last not in ("latitude", "longitude")
+        and f.noun.one != entity.noun.one
+    ]
 
 
 def functions(field: Field) -> list[str]:
     """Aggregates that make sense of a column."""
-    averaged = not {"average", "mean", "rate"} & set(field.noun.one.split())
-    return ["max", "min", *["avg"] * 2 * averaged, *["sum"] * 2 * field.is_added]
+    is_average = {"average", "mean"} & set(field.noun.one.split())
+    return ["max", "min", *["avg"] * (not is_average) * 2, *["sum"] * 2 * field.is_added]
+
+
+def draw_functions(draft: Draft, field: Field) -> list[str]:
+    """One or two aggregates of a column."""
+    first, second = (draft.pick(functions(field)) for _ in range(2))
+    return [first] if first == second or draft.chance(0.65) else [first, second]
 
 
 def aggregate_noun(chosen: Sequence[str], field: Field) -> str:

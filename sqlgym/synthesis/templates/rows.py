@@ -1,23 +1,21 @@
 """The rows that a question is about: a table, conditions, and the words for them.
 
-singers
 singers with an age of more than 30
 concerts of the stadium Balmoor
 employees whose salary is at least 4000 and whose department's city is Oslo
-countries whose continent is Europe            employees whose department's location is Rome
-singers of the concert Super Bootcamp          (through a junction table)
+singers of the concert Super Bootcamp          (over a junction table)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlgym.synthesis import conditions, english, roles, spoken_values
 from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query
-from sqlgym.synthesis.schema import Bridge, Entity, Field, Link, Role, literal
+from sqlgym.synthesis.schema import Bridge, Entity, Field, Link, Role, identifier, literal
 
 
 @dataclass(frozen=True)
@@ -74,25 +72,31 @@ class Rows:
         return Query(select, self.source, self.where, **clauses)
 
     def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
-        """A candidate that proves that each condition matters and can be read in one way."""
-        own = len(self.conditions)
-        wheres = [
-            (*query.where[:place], other, *query.where[place + 1 :])
-            for place, each in enumerate(self.conditions[:own])
-            for other in each.readings
-        ]
-        readings = [replace(query, where=where).sql() for where in wheres]
-        if self.distinct_key:
-            once = query.sql().replace("count(*)", f"count(DISTINCT {self.distinct_key})")
-            readings += [once]
-        return Candidate(
-            question,
-            query.sql(),
-            self.tables,
-            (*query.weaker(), *facts.pop("contrasts", ())),
-            (*readings, *facts.pop("readings", ())),
-            **facts,
-        )
+        """A candidate about the rows."""
+        return proven(question, query, self.tables, self.conditions, self.distinct_key, **facts)
+
+
+def proven(
+    question: str,
+    query: Query,
+    tables: Sequence[str],
+    found: Sequence[Condition] = (),
+    distinct_key: str = "",
+    **facts: Any,
+) -> Candidate:
+    """A candidate of which each condition must matter and have one reading.
+
+    Args:
+        found: The conditions of the query.
+        distinct_key: Column to count instead of rows; the result must be the same.
+    """
+    sql = query.sql()
+    readings = [sql.replace(each.sql, other) for each in found for other in each.readings]
+    if distinct_key and "count(*)" in sql:
+        readings.append(sql.replace("count(*)", f"count(DISTINCT {distinct_key})"))
+    facts["readings"] = (*readings, *facts.get("readings", ()))
+    facts["contrasts"] = (*query.weaker(), *facts.get("contrasts", ()))
+    return Candidate(question, sql, tuple(dict.fromkeys(tables)), **facts)
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
@@ -113,49 +117,57 @@ def role_of(link: Link) -> str:
     return link.parent.noun.one if link.is_plain else link.role
 
 
+def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
+    """One of some links, with some probability followed by a link of its parent."""
+    first = draft.pick(links)
+    further = [
+        link
+        for link in draft.world.links
+        if link.child is first.parent
+        and link.parent not in (first.child, first.parent)
+        and is_said(link)
+    ]
+    return [first, draft.pick(further)] if further and draft.chance(chance) else [first]
+
+
+def joined(chain: Sequence[Link], tables: list[str]) -> str:
+    """The joins from T1 along a chain of links; adds their tables to `tables`."""
+    text, below = "", "T1"
+    for link in chain:
+        new = f"T{len(tables) + 1}"
+        text += f" JOIN {link.parent.sql} AS {new} ON {link.on(below, new)}"
+        tables.append(link.parent.name)
+        below = new
+    return text
+
+
 def rows_of(
     draft: Draft,
     fits: Callable[[Entity], Any] = bool,
     own: Sequence[int] = (0, 1, 1),
     parents: int = 0,
-    besides: Callable[[Entity], Iterable[Field]] = lambda entity: (),
 ) -> Rows:
     """Random rows.
 
     Args:
         fits: Whether a table is eligible.
         own: Numbers of conditions on the table itself, of which one is drawn.
-        parents: Number of conditions on tables to which it refers.
-        besides: Columns of the table that no condition may be on.
+        parents: Number of conditions on rows to which it refers.
     """
     links = [link for link in draft.world.links if is_said(link)]
-
-    def has_parents(entity: Entity) -> bool:
-        return len({k.parent.name for k in links if k.child is entity} - {entity.name}) >= parents
-
-    draft.unless(parents and not links)
-    entity = entity_of(draft, lambda e: (not parents or has_parents(e)) and fits(e))
+    entity = entity_of(draft, lambda e: sum(k.child is e for k in links) >= parents and fits(e))
     alias = "T1" if parents else ""
     source, tables = entity.sql + " AS T1" * bool(parents), [entity.name]
     found: list[Condition] = []
-    skipped = [field.name for field in besides(entity)]
+    skipped: list[str] = []
     for _ in range(draft.pick(own)):
         found.append(conditions.condition(draft, entity, alias, skipped))
         skipped += found[-1].columns
     for _ in range(parents):
-        near = [k for k in links if k.child is entity and k.parent.name not in tables]
-        chain = [draft.pick(k for k in near if k.column not in skipped)]
-        further = [k for k in links if k.child is chain[0].parent and k.parent.name not in tables]
-        further = [k for k in further if k.parent is not chain[0].parent and k.parent is not entity]
-        if further and draft.chance(0.3):
-            chain.append(draft.pick(further))
-        below = "T1"
-        for link in chain:
-            new = f"T{len(tables) + 1}"
-            source += f" JOIN {link.parent.sql} AS {new} ON {link.on(below, new)}"
-            tables.append(link.parent.name)
-            below = new
-        found.append(_on_owner(draft, chain, below))
+        near = [k for k in links if k.child is entity and k.column not in skipped]
+        chain = chain_of(draft, near, 0.3)
+        source += joined(chain, tables)
+        found.append(_on_owner(draft, chain, f"T{len(tables)}"))
         skipped.append(chain[0].column)
     said = conditions.after(draft, found) if found else ""
     return Rows(entity, source, alias, tuple(tables), tuple(found), said)
@@ -165,10 +177,10 @@ def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
     """A condition on the row at the end of a chain of references, as one on its first child."""
     end, role = chain[-1].parent, role_of(chain[-1])
     owner = role if len(chain) == 1 else f"{english.possessive(role_of(chain[0]))} {role}"
-    if end.rows > 3 and end.label and end.label.is_said and draft.chance(0.5):
+    if end.label and end.label.is_said and draft.chance(0.5):
         row = named_row(draft, end)
         short = f"of {row.said}" if len(chain) == 1 and chain[0].is_plain else ""
-        return Condition(" AND ".join(row.where(alias)), f"{owner} is {row.name}", short=short)
+        return Condition(row.sql(alias), f"{owner} is {row.name}", short=short)
     found = conditions.condition(draft, end, alias)
     draft.unless(len(chain) > 1 and not found.has)  # no genitive of a genitive
     return Condition(found.sql, found.of(owner), readings=found.readings)
@@ -180,15 +192,10 @@ def members(draft: Draft) -> Rows:
     own, other = bridge.left.parent, bridge.right.parent
     row = named_row(draft, other)
     source = f"{own.sql} AS T1{junction(bridge)}"
-    found = Condition(" AND ".join(row.where("T3")), "", short=f"of {row.said}")
+    found = Condition(row.sql("T3"), "", short=f"of {row.said}")
     tables = (own.name, bridge.left.child.name, other.name)
-    key = f"T2.{reference(bridge.left)}"
+    key = f"T2.{identifier(bridge.left.column)}"
     return Rows(own, source, "T1", tables, (found,), f" of {row.said}", key)
-
-
-def reference(link: Link) -> str:
-    """The referring column of a link in SQL."""
-    return link.on("X", "Y").partition(" = ")[0].removeprefix("X.")
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
@@ -226,32 +233,25 @@ class Named:
     name: str
     said: str
 
-    def where(self, alias: str = "") -> tuple[str, ...]:
-        """The conditions that select the row."""
+    def sql(self, alias: str = "") -> str:
+        """The condition that selects the row."""
         pairs = zip(self.fields, self.cells, strict=True)
-        return tuple(f"{field.sql(alias)} = {literal(cell)}" for field, cell in pairs)
+        return " AND ".join(f"{field.sql(alias)} = {literal(cell)}" for field, cell in pairs)
 
 
 def named_row(draft: Draft, entity: Entity) -> Named:
     """A row whose label no other row has in another case; seldom one that has only a key."""
     label = draft.pick(filter(None, [entity.label]))
     draft.unless(not label.is_said and draft.chance(0.9))
-    cells = draft.pick(label.rows)
+    cells, field = draft.pick(label.rows), label.fields[0]
     folded = [str(cell).casefold().strip() for cell in cells]
     twins = sum([str(c).casefold().strip() for c in row] == folded for row in label.rows)
     draft.unless(twins > 1 or any(c is None or not roles.is_typable(c) for c in cells))
     name = spoken_values.quoted_text(" ".join(map(str, cells)))
-    field = label.fields[0]
-    if label.is_name:
-        return Named(label.fields, cells, name, f"the {entity.noun.one} {name}")
+    way = "" if label.is_name else f"whose {field.noun.one} is "
     if not label.is_said:
-        name = name.strip("'")
-        return Named(
-            label.fields, cells, name, f"the {entity.noun.one} with the {field.noun.one} {name}"
-        )
-    return Named(
-        label.fields, cells, name, f"the {entity.noun.one} whose {field.noun.one} is {name}"
-    )
+        name, way = name.strip("'"), f"with the {field.noun.one} "
+    return Named(label.fields, cells, name, f"the {entity.noun.one} {way}{name}")
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
