@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sqlgym.synthesis import english
-from sqlgym.synthesis.words import (
-    PLACES,
+from sqlgym.synthesis.lexicon import (
+    PLACE_COLUMNS,
     PREPOSITIONS,
     SHORT_UNITS,
     UNITS,
@@ -41,8 +41,6 @@ class Noun:
     is_readable: bool = True
     counts: str = ""
     unit: str = ""
-    event: str = ""  # OLD
-    graded: str = ""  # OLD
 
     @lazy
     def a(self) -> str:
@@ -100,7 +98,7 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         words = _dated(words, kind)
     elif kind:
         words, unit = _without_unit(words, parts_of(name))
-    is_place = len(words) > 1 and PLACES.issuperset(words)
+    is_place = len(words) > 1 and PLACE_COLUMNS.issuperset(words)
     phrase = english.join_words(words, "or") if is_place else " ".join(words)
     is_activity = phrase.endswith("ing") and phrase not in _COUNTABLE
     if (

@@ -27,7 +27,7 @@ from sqlgym.synthesis.nouns import (
 )
 from sqlgym.synthesis.roles import Role
 from sqlgym.synthesis.schema import Entity, Field, Label, World
-from sqlgym.synthesis.words import abbreviates, is_readable, word_set, words_of
+from sqlgym.synthesis.lexicon import abbreviates, is_readable, word_set, words_of
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlgym.synthesis.nouns import column_noun
-from sqlgym.synthesis.words import PERSONS, PLACES, parts_of, word_set, words_of
+from sqlgym.synthesis.lexicon import FREE_TEXTS, PERSONS, PLACE_COLUMNS, parts_of, word_set, words_of
 
 
 class Role(StrEnum):
@@ -43,10 +43,6 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _BLANK = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
 _FLAGS = (("t", "f"), ("true", "false"), ("yes", "no"), ("y", "n"))
-_TEXTS = word_set("""
-    description comment comments detail details note notes summary review abstract content address
-    password URL bio remark remarks message body text
-""")
 _CODES = word_set("""
     ID IDs code key phone fax zip postal postcode isbn ISBN SKU SSN password email URL ZIP hash
     token barcode latitude longitude login version date time timestamp month day sex gender type
@@ -97,7 +93,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     if 5 * mixed > len(values) or last == "by" or "other" in words:
         return Role.OTHER
     repeats = distinct <= 0.5 * present
-    if last in _TEXTS and not (distinct <= FEW and repeats and last not in ("body", "text")):
+    if last in FREE_TEXTS and not (distinct <= FEW and repeats and last not in ("body", "text")):
         return Role.TEXT
     if last in ("name", "title") or own:
         return Role.NAME
@@ -106,7 +102,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     if last in ("number", "phone", "code") and not (distinct <= FEW and repeats):
         return Role.CODE
     few = distinct <= max(FEW, present // 4) and (repeats or distinct <= min(12, present - 1))
-    return Role.CATEGORY if few or (last in PLACES and repeats) else Role.TEXT
+    return Role.CATEGORY if few or (last in PLACE_COLUMNS and repeats) else Role.TEXT
 
 
 def _role_of_numbers(
@@ -128,7 +124,7 @@ def _role_of_numbers(
         is_numeral = last == "number" and words[-2:-1] != ("total",)
         return Role.CODE if is_numeral and not noun.counts else Role.QUANTITY
     if whole and (
-        last in _CODES | PERSONS | PLACES or words[:1] == ("line",) or set(numbers) == {0, 1}
+        last in _CODES | PERSONS | PLACE_COLUMNS or words[:1] == ("line",) or set(numbers) == {0, 1}
     ):
         return Role.CODE
     is_run = max(numbers) - min(numbers) + 1 <= 1.2 * len(numbers)

@@ -5,7 +5,7 @@ Made by `profiling.profile`; read by the templates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +17,7 @@ from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis.nouns import Noun
 from sqlgym.synthesis.roles import Role
-from sqlgym.synthesis.words import PERSONS, word_set
+from sqlgym.synthesis.lexicon import PERSONS, word_set
 from toolgym.lazy import lazy
 
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
@@ -54,13 +54,14 @@ class Field:
     as_number: bool = False
     is_whole: bool = True
     has_time: bool = False
-    is_large = False  # OLD
-    shown = property(lambda self: self.noun)  # OLD
 
     @property
-    def is_ordered(self) -> bool:
-        """Its values can be more or less."""
-        return self.role in (Role.QUANTITY, Role.YEAR, Role.DATE)
+    def shown(self) -> Noun:
+        """Its noun where its values are asked for: "closing date and time"."""
+        noun = self.noun
+        if not self.has_time or not noun.is_readable or noun.last != "date":
+            return noun
+        return replace(noun, one=f"{noun.one} and time", many=f"{noun.many} and times")
 
     @property
     def is_full(self) -> bool:
@@ -81,11 +82,6 @@ class Field:
     def years(self) -> tuple[str, ...]:
         """The years of its dates, in ascending order."""
         return tuple(sorted({value[:4] for value in self.values}))
-
-    @lazy
-    def months(self) -> frozenset[str]:
-        """The months of its dates."""
-        return frozenset(value[5:7] for value in self.values)
 
     @lazy
     def is_added(self) -> bool:
@@ -180,18 +176,8 @@ class Entity:
         """The possessive pronoun for a row."""
         return "their" if self.is_person else "its"
 
-    @property
-    def is_place(self) -> bool:
-        """Its rows are places."""
-        return self.noun.last in _PLACES
-
 
 _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "salary", "job title"])
-_PLACES = word_set("""
-    city town country state county region continent district campus stadium station airport port
-    building hotel restaurant museum school university hospital shop store branch office venue
-    theater park farm mountain lake island room library
-""")
 
 
 @dataclass(frozen=True)

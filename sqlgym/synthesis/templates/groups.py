@@ -1,0 +1,210 @@
+"""Questions about groups of rows: those with one value in a column, or those of one owner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from sqlgym.synthesis import lexicon, spoken_values
+from sqlgym.synthesis.conditions import Condition
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.schema import Entity, Role, identifier
+from sqlgym.synthesis.templates.owners import owning, perhaps
+from sqlgym.synthesis.templates.phrases import (
+    aggregate_noun,
+    ask,
+    draw_functions,
+    functions,
+    grouping,
+    measures,
+    the,
+)
+from sqlgym.synthesis.templates.rows import joined, label_of, proven, role_of, rows_of
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows.
+
+    Attributes:
+        query: Selects the column or the label of each group.
+        entity: The table whose rows are grouped.
+        alias: Its alias.
+        key: Column to count instead of rows, where a row may be counted twice; else "".
+        one: A group: "country", "stadium that has at least one concert".
+        many: Groups in the plural.
+        shown: What tells a group: "the country", "the name of the stadium".
+        things: The rows of one group: "singers", "its concerts".
+        give: What to add to "for which": "" or " Give the name."
+    """
+
+    query: Query
+    entity: Entity
+    tables: tuple[str, ...]
+    found: tuple[Condition, ...]
+    alias: str
+    key: str
+    one: str
+    many: str
+    shown: str
+    things: str
+    give: str
+
+    def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
+        """A candidate about the groups."""
+        return proven(question, query, self.tables, self.found, self.key, **facts)
+
+
+def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
+    """Rows of a table by one of its columns."""
+    rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR) and fits(e), (0, 0, 1))
+    field = grouping(draft, rows.entity, rows.used)
+    query = rows.query(field.sql(), group=field.sql())
+    one, many, things = field.noun.one, field.noun.many, f"the {rows.many}"
+    shown = f"the {one}"
+    return Groups(
+        query, rows.entity, rows.tables, rows.conditions, "", "", one, many, shown, things, ""
+    )
+
+
+def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
+    """Rows by what they refer to; with `far` also over other tables, or with a condition."""
+    own = owning(draft, lambda owner, owned: owner.label and fits(owned), far)
+    label, (found, said) = label_of(draft, own.owner), perhaps(draft, own, 0.35 * far)
+    query = own.query(*own.columns(label), found=found, group=f"T1.{own.key}")
+    draft.unless(own.is_role and not far)
+    one, things = own.owner.noun.one, f"{own.owner.its} {own.owned.noun.many}"
+    shown, many = f"{the(label)} of the {one}", own.owner.noun.many
+    is_some = found or own.is_role or own.across
+    if is_some or own.link.childless:
+        one += f" that {own.have(f'at least one {own.owned.noun.one}{said}', has=True)}"
+    if is_some:
+        things = f"these {own.owned.noun.many}"
+    give, key = f" Give {the(label)}.", own.member
+    return Groups(
+        query, own.owned, own.tables, tuple(found), own.alias, key, one, many, shown, things, give
+    )
+
+
+Maker = Callable[[Draft, Callable[[Entity], Any], bool], Groups]
+
+
+@template("count-per-column", weight=2)
+def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> Candidate:
+    """The number of rows of each group, or aggregates of a column of theirs."""
+    groups = make(draft, bool if is_count else measures, is_count)
+    chosen, column, noun = ["count"], "*", "number"
+    things = groups.things.removeprefix("the ")
+    if not is_count:
+        measure = draft.pick(measures(groups.entity))
+        chosen = draw_functions(draft, measure)
+        column, noun = measure.value_sql(groups.alias), aggregate_noun(chosen, measure)
+        things = groups.things
+    query, where = groups.query, " AND ".join(groups.query.where)
+    select = [f"{each}({column})" for each in chosen]
+    question = f"For each {groups.one}, show {groups.shown} and the {noun} of {things}."
+    readings: tuple[str, ...] = ()
+    if where and not groups.alias:  # "each" may include groups without such a row
+        value = "1" if is_count else column
+        every = [f"{each}(CASE WHEN {where} THEN {value} END)" for each in chosen]
+        readings = (replace(query, select=(*query.select, *every), where=()).sql(),)
+    query = replace(query, select=(*query.select, *select))
+    return groups.candidate(question, query, several=True, readings=readings)
+
+
+template("aggregate-per-column", weight=2)(partial(per_group, is_count=False))
+template("count-per-owner", weight=5)(partial(per_group, make=by_owner))
+template("aggregate-per-owner", weight=2)(partial(per_group, make=by_owner, is_count=False))
+
+
+@template("column-with-top-aggregate", weight=0.6)
+def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate:
+    """The group with the highest or lowest average or sum."""
+    groups = make(draft, measures, False)
+    measure = draft.pick(measures(groups.entity))
+    function = draft.pick(f for f in functions(measure) if f in ("avg", "sum"))
+    is_most, column = draft.chance(0.7), measure.value_sql(groups.alias)
+    order = f"{function}({column}) {'DESC' if is_most else 'ASC'}"
+    question = (
+        f"For which {groups.one.partition(' that ')[0]} is the"
+        f" {aggregate_noun([function], measure)} of {groups.things} the"
+        f" {'highest' if is_most else 'lowest'}?{groups.give}"
+    )
+    query = replace(groups.query, order=order, limit=1)
+    return groups.candidate(question, query, one_row=True)
+
+
+template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregate, make=by_owner))
+
+
+@template("columns-by-average", weight=0.4)
+def groups_by_average(draft: Draft, make: Maker = by_column) -> Candidate:
+    """Groups with an average above or below a limit."""
+    groups = make(draft, measures, False)
+    draft.unless(groups.found)
+    measure = draft.pick(f for f in measures(groups.entity) if "avg" in functions(f))
+    limit = spoken_values.threshold(measure, draft.rng) or 0.0
+    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
+    column = measure.value_sql(groups.alias)
+    having = f"avg({column}) {sign} {spoken_values.number_sql(limit)}"
+    amount = spoken_values.amount(measure, limit, False)
+    things = groups.things.replace("its ", "their ")
+    question = (
+        f"For which {groups.many} is the average {measure.noun.one} of {things} {words} {amount}?"
+        f"{groups.give}"
+    )
+    return groups.candidate(question, replace(groups.query, having=having))
+
+
+template("owners-by-average", weight=1.5)(partial(groups_by_average, make=by_owner))
+
+_KINDS = lexicon.PLACE_COLUMNS | {"type", "category", "kind", "genre", "department", "year"}
+"""Columns whose values "have" the rows that share them."""
+
+
+@template("columns-with-many", weight=1.5)
+def values_with_many(draft: Draft) -> Candidate:
+    """Values that enough rows share."""
+    rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), (0, 0, 1))
+    field = grouping(draft, rows.entity, rows.used)
+    sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))
+    query = rows.query(field.sql(), group=field.sql(), having=f"count(*) {sign} {least}")
+    things = rows.entity.noun.one + rows.after if least == 1 else rows.many
+    have = "have" if field.noun.last in _KINDS else "are shared by"
+    words = f"{'more than' if sign == '>' else 'at least'} {least}"
+    return rows.candidate(f"Which {field.noun.many} {have} {words} {things}?", query)
+
+
+@template("most-common", weight=2)
+def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
+    """The value that most rows share."""
+    rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
+    field = grouping(draft, rows.entity, rows.used)
+    column = field.sql(rows.alias)
+    query = rows.query(column, group=column, order="count(*) DESC", limit=1)
+    what = f"most common {field.noun.one} of the {rows.many}"
+    return rows.candidate(ask(draft, what, many=False), query, one_row=True)
+
+
+template("most-common-of-parent", weight=2)(partial(most_common, own=(0,), parents=1))
+
+
+@template("count-per-parent-column", weight=2)
+def count_per_parent_column(draft: Draft) -> Candidate:
+    """The number of rows by a column of what they refer to, or the value with the most rows."""
+    own = owning(draft, far=False)
+    field, many = grouping(draft, own.owner), own.owned.noun.many
+    tables = [own.owned.name]
+    source = f"{own.owned.sql} AS T1{joined([own.link], tables)}"
+    said, column = f"{role_of(own.link)} {field.noun.one}", field.sql("T2")
+    if draft.chance(0.4):
+        query = Query((column,), source, group=column, order="count(*) DESC", limit=1)
+        return proven(f"Which {said} has the most {many}?", query, tables, one_row=True)
+    query = Query((column, "count(*)"), source, group=column)
+    # "Each" may include values of parents without a row.
+    counted = f"count(T1.{identifier(own.link.column)})"
+    every = query.sql().replace("count(*)", counted).replace(" JOIN ", " RIGHT JOIN ")
+    question = f"For each {said}, show the {field.noun.one} and the number of {many}."
+    return proven(question, query, tables, several=True, readings=(every,))

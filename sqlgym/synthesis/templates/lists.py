@@ -1,0 +1,207 @@
+"""Questions for columns of rows: lists, facts of one row, orders and pairs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlgym.synthesis import conditions
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.schema import Entity, Field
+from sqlgym.synthesis.templates.phrases import ask, ends, extreme, measured, names, the
+from sqlgym.synthesis.templates.rows import (
+    Rows,
+    bridge_of,
+    chain_of,
+    entity_of,
+    is_said,
+    joined,
+    junction,
+    label_of,
+    listing,
+    members,
+    named_row,
+    outputs,
+    proven,
+    role_of,
+    rows_of,
+)
+
+
+def _list(draft: Draft, rows: Rows) -> Candidate:
+    fields = listing(draft, rows.entity)
+    question = ask(draft, f"{names(fields)} of {rows.all}")
+    return rows.candidate(question, rows.query(*rows.columns(fields)))
+
+
+@template("list", weight=2)
+def list_rows(draft: Draft, own: tuple[int, ...] = (0, 1, 1, 1, 2), parents: int = 0) -> Candidate:
+    """Columns of the rows that fulfill conditions."""
+    return _list(draft, rows_of(draft, lambda e: e.label, own, parents))
+
+
+template("list-of-parent", weight=6)(partial(list_rows, own=(0, 0, 1), parents=1))
+template("list-of-two-parents", weight=4)(partial(list_rows, own=(0,), parents=2))
+
+
+@template("list-of-members", weight=3)
+def list_members(draft: Draft) -> Candidate:
+    """Columns of the rows that a junction table links to a row."""
+    return _list(draft, members(draft))
+
+
+@template("list-either", weight=0.4)
+def list_either(draft: Draft) -> Candidate:
+    """Columns of the rows that fulfill one of two conditions."""
+    rows = rows_of(draft, lambda e: e.label, (2,))
+    fields = listing(draft, rows.entity)
+    draft.unless(any(" IN " in sql or "<>" in sql for sql in rows.where))
+    said = conditions.after(draft, rows.conditions, "or")
+    query = Query(rows.columns(fields), rows.source, (f"({' OR '.join(rows.where)})",))
+    alone = [Query(query.select, query.source, (sql,)).sql() for sql in rows.where]
+    question = ask(draft, f"{names(fields)} of the {rows.entity.noun.many}{said}")
+    return proven(question, query, rows.tables, rows.conditions, contrasts=alone)
+
+
+@template("fact", weight=1)
+def fact(draft: Draft) -> Candidate:
+    """One or two columns of a named row."""
+    entity = entity_of(draft, lambda e: e.label and outputs(e))
+    row, others = named_row(draft, entity), outputs(entity)
+    fields = draft.rng.sample(others, min(draft.pick((1, 1, 2)), len(others)))
+    query = Query(tuple(field.sql() for field in fields), entity.sql, (row.sql(),))
+    what = f"{the(fields).removeprefix('the ')} of {row.said}"
+    question = ask(draft, what, many=len(fields) > 1 or fields[0].noun.is_plural)
+    return proven(question, query, [entity.name], one_row=True)
+
+
+@template("fact-of-parent", weight=4)
+def fact_of_parent(draft: Draft) -> Candidate:
+    """A column of the row to which a named row refers, or to which that one refers."""
+    links = [k for k in draft.world.links if is_said(k) and k.child.label]
+    chain = chain_of(draft, links, 0.4)
+    start, end, tables = chain[0].child, chain[-1].parent, [chain[0].child.name]
+    draft.unless(not (start.label and start.label.is_said))
+    row, source = named_row(draft, start), f"{start.sql} AS T1{joined(chain, tables)}"
+    owner = row.said
+    for link in chain:
+        owner = f"the {role_of(link)} of {owner}"
+    field = draft.pick([*(end.label.fields[:1] if end.label else ()), *outputs(end)])
+    query = Query((field.sql(f"T{len(tables)}"),), source, (row.sql("T1"),))
+    question = ask(draft, f"{field.shown.one} of {owner}", many=field.noun.is_plural)
+    return proven(question, query, tables, one_row=True)
+
+
+@template("superlative", weight=1.2)
+def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
+    """The row with the most or the least of something, among all rows or some."""
+    rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
+    field = draft.pick(f for f in measured(rows.entity) if f.name not in rows.used)
+    fields, is_most = listing(draft, rows.entity), draft.chance(0.6)
+    order = f"{field.value_sql(rows.alias)} {'DESC' if is_most else 'ASC'}"
+    query = rows.query(*rows.columns(fields), order=order, limit=1)
+    adjective, words, verb = extreme(rows.entity, field, is_most)
+    one = rows.entity.noun.one
+    if rows.after:
+        question = f"Among the {rows.many}, which one {verb}? Give {the(fields)}."
+    else:
+        what = f"{the(fields).removeprefix('the ')} of the {adjective}{one}{words}"
+        question = ask(
+            draft, what, f"Which {one} {verb}? Give {the(fields)}.", many=len(fields) > 1
+        )
+    return rows.candidate(question, query, one_row=True)
+
+
+template("superlative-of-parent", weight=2)(partial(superlative, own=(0,), parents=1))
+
+
+@template("top", weight=0.6)
+def top(draft: Draft) -> Candidate:
+    """The few rows with the most or the least of something, in order."""
+    entity = entity_of(draft, lambda e: e.label and measured(e) and e.rows > 5)
+    field, count = draft.pick(measured(entity)), draft.pick((3, 3, 5))
+    is_most = draft.chance(0.7)
+    fields = label_of(draft, entity)
+    order = f"{field.value_sql()} {'DESC' if is_most else 'ASC'}"
+    query = Query(tuple(f.sql() for f in fields), entity.sql, order=order, limit=count)
+    adjective, words, _ = extreme(entity, field, is_most)
+    start, end = ends(field) if is_most else ends(field)[::-1]
+    what = f"{names(fields)} of the {count} {adjective}{entity.noun.many}{words}"
+    question = ask(draft, f"{what}, from the {start} to the {end} {field.noun.one}")
+    return proven(question, query, [entity.name], number=count)
+
+
+@template("sorted", weight=1.2)
+def in_order(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
+    """Columns of rows in the order of a column."""
+    rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
+    field = draft.pick(f for f in measured(rows.entity) if f.name not in rows.used)
+    fields, down = listing(draft, rows.entity), draft.chance(0.5)
+    order = f"{field.value_sql(rows.alias)} {'DESC' if down else 'ASC'}"
+    query = rows.query(*rows.columns(fields), order=order)
+    start, end = ends(field) if down else ends(field)[::-1]
+    how = draft.pick(
+        (
+            f"in {'descending' if down else 'ascending'} order of {field.noun.one}",
+            f"from the {start} to the {end} {field.noun.one}",
+        )
+    )
+    question = f"List the {names(fields)} of {rows.all}, {how}."
+    return rows.candidate(question, query, several=True)
+
+
+template("sorted-of-parent", weight=1)(partial(in_order, own=(0,), parents=1))
+
+
+@template("pairs", weight=4)
+def pairs(draft: Draft) -> Candidate:
+    """Rows, each with a column of the row to which it refers."""
+    link = draft.pick(k for k in draft.world.links if is_said(k))
+    child, parent = link.child, link.parent
+    mine = label_of(draft, child)
+    draft.unless(mine[0].name == link.column or child.is_link)
+    field = draft.pick([*(parent.label.fields[:1] if parent.label else ()), *outputs(parent)])
+    tables = [child.name]
+    return _paired(
+        draft,
+        f"{child.sql} AS T1{joined([link], tables)}",
+        tables,
+        (child, mine),
+        (field.sql("T2"),),
+        f"the {field.shown.one} of {child.its} {role_of(link)}",
+    )
+
+
+@template("member-pairs", weight=2)
+def member_pairs(draft: Draft) -> Candidate:
+    """Rows with the rows that a junction table links to them."""
+    bridge = bridge_of(draft)
+    left, right = bridge.left.parent, bridge.right.parent
+    other = label_of(draft, right)
+    return _paired(
+        draft,
+        f"{left.sql} AS T1{junction(bridge)}",
+        [left.name, bridge.left.child.name, right.name],
+        (left, label_of(draft, left)),
+        tuple(field.sql("T3") for field in other),
+        f"{the(other)} of each of {left.its} {right.noun.many}",
+    )
+
+
+def _paired(
+    draft: Draft,
+    source: str,
+    tables: list[str],
+    left: tuple[Entity, tuple[Field, ...]],
+    right: tuple[str, ...],
+    theirs: str,
+) -> Candidate:
+    entity, mine = left
+    found = tuple([conditions.condition(draft, entity, "T1")] * draft.pick((0, 1)))
+    said = conditions.after(draft, found) if found else ""
+    rows = Rows(entity, source, "T1", tuple(tables), found, said)
+    query = rows.query(*rows.columns(mine), *right)
+    its = the(mine).replace("the ", f"{entity.its} ")
+    question = f"For each {entity.noun.one}{said}, show {its} and {theirs}."
+    # Rows that refer to nothing would be left out.
+    outer = (query.sql().replace(" JOIN ", " LEFT JOIN "),) * (len(tables) == 2)
+    return rows.candidate(question, query, readings=outer, several=True)
