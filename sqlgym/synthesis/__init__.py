@@ -9,7 +9,6 @@ candidate is proved before it is kept (`proof`). All is decided by the seed and 
 
 from sqlgym.synthesis.canonical import canonical_sql
 from sqlgym.synthesis.engine import stream, synthesize
-
 from sqlgym.synthesis.report import (
     LEVELS,
     REJECTIONS,
@@ -22,7 +21,6 @@ from sqlgym.synthesis.templates import TEMPLATES, Template, template
 __all__ = [
     "LEVELS",
     "REJECTIONS",
-
     "TEMPLATES",
     "SynthTask",
     "Synthesis",

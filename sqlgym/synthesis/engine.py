@@ -58,7 +58,9 @@ class Search:
         given: Tasks found by template and level.
         asked: Questions by table.
         refused: Failed proofs in a row by template and tables.
-        forms: Hardness and skeleton by SQL without literals.
+        levels: Hardness by SQL without literals.
+        forms: Tasks found by SQL without literals.
+        skeletons: Tasks found by canonical SQL without literals.
     """
 
     database: Database
@@ -71,7 +73,8 @@ class Search:
     given: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     asked: Counter[str] = field(default_factory=Counter)
     refused: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
-    forms: dict[str, tuple[Hardness, str]] = field(default_factory=dict)
+    levels: dict[str, Hardness] = field(default_factory=dict)
+    forms: Counter[str] = field(default_factory=Counter)
     seen: set[str] = field(default_factory=set)
     canonicals: set[str] = field(default_factory=set)
     skeletons: Counter[str] = field(default_factory=Counter)
@@ -165,39 +168,45 @@ class Search:
             raise Unfit
         if sql in self.seen:
             raise Rejected("asked_before")
-        level, form = self._form(sql)
+        form = _LITERAL.sub(lambda match: match[0] if match[0][0] == '"' else "0", sql)
+        level = self._level(form, sql)
         if level not in self.mix or len(self.waiting[level]) >= WAITING:
             raise Rejected("level_full")
         if self._is_full(tables):
             raise Rejected("table_full")
         self.seen.add(sql)
-        if self.skeletons[form] >= self.variants:
+        if self.forms[form] >= self.variants:
             raise Rejected("skeleton_full")
         if plain_question(candidate.question) in self.questions:
             raise Rejected("same_question")
-        canonical = canonical_sql(sql)
-        if canonical in self.canonicals:
-            raise Rejected("near_duplicate")
         try:
             answer = self._answer(prove(self.database, candidate, entities))
         except Rejected as reason:
             self.refused[pair] += REFUSALS if reason.code == "gold_fails" else 1
             raise
         self.refused[pair] = 0
-        self.answers[answer] += 1
+        try:
+            canonical = canonical_sql(sql)
+        except ValueError:
+            raise Rejected("unparsed") from None
+        if canonical in self.canonicals:
+            raise Rejected("near_duplicate")
+        if self.skeletons[skeleton(canonical)] >= self.variants:
+            raise Rejected("skeleton_full")
         self.canonicals.add(canonical)
-        self.skeletons[form] += 1
+        self.skeletons[skeleton(canonical)] += 1
+        self.forms[form] += 1
+        self.answers[answer] += 1
         return SynthTask(candidate.question, sql, level, name, tables, canonical)
 
-    def _form(self, sql: str) -> tuple[Hardness, str]:
-        """The hardness of SQL, and its skeleton; neither depends on the literals."""
-        text = _LITERAL.sub(lambda match: match[0] if match[0][0] == '"' else "0", sql)
-        if text not in self.forms:
+    def _level(self, form: str, sql: str) -> Hardness:
+        """The hardness of SQL, which its literals do not change."""
+        if form not in self.levels:
             try:
-                self.forms[text] = hardness(sql), skeleton(canonical_sql(sql))
+                self.levels[form] = hardness(sql)
             except ValueError:
                 raise Rejected("unparsed") from None
-        return self.forms[text]
+        return self.levels[form]
 
     def _is_full(self, tables: Sequence[str]) -> bool:
         """Whether a table has had more than its share; the more, the likelier."""

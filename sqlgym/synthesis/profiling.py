@@ -17,6 +17,7 @@ from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
 from sqlgym.synthesis import references, roles
+from sqlgym.synthesis.lexicon import abbreviates, is_readable, word_set, words_of
 from sqlgym.synthesis.nouns import (
     Noun,
     column_noun,
@@ -27,7 +28,6 @@ from sqlgym.synthesis.nouns import (
 )
 from sqlgym.synthesis.roles import Role
 from sqlgym.synthesis.schema import Entity, Field, Label, World
-from sqlgym.synthesis.lexicon import abbreviates, is_readable, word_set, words_of
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000

@@ -14,10 +14,10 @@ from dataclasses import replace
 from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
+from sqlgym.synthesis.lexicon import PREPOSITIONS, is_readable, word_set, words_of
 from sqlgym.synthesis.nouns import quoted_table, table_words
 from sqlgym.synthesis.roles import Role
 from sqlgym.synthesis.schema import Bridge, Entity, Field, Link
-from sqlgym.synthesis.lexicon import PREPOSITIONS, is_readable, word_set, words_of
 from toolgym.errors import ToolError
 
 CHECKED = 500

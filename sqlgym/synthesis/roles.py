@@ -13,8 +13,15 @@ from datetime import date
 from enum import StrEnum
 from typing import Any
 
+from sqlgym.synthesis.lexicon import (
+    FREE_TEXTS,
+    PERSONS,
+    PLACE_COLUMNS,
+    parts_of,
+    word_set,
+    words_of,
+)
 from sqlgym.synthesis.nouns import column_noun
-from sqlgym.synthesis.lexicon import FREE_TEXTS, PERSONS, PLACE_COLUMNS, parts_of, word_set, words_of
 
 
 class Role(StrEnum):

@@ -15,9 +15,9 @@ from sqlglot.errors import SqlglotError
 from sqlgym.database.description import RESERVED
 from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
+from sqlgym.synthesis.lexicon import PERSONS, word_set
 from sqlgym.synthesis.nouns import Noun
 from sqlgym.synthesis.roles import Role
-from sqlgym.synthesis.lexicon import PERSONS, word_set
 from toolgym.lazy import lazy
 
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlgym.synthesis import english
+from sqlgym.synthesis.lexicon import abbreviates, is_readable, parts_of, words_of
 from sqlgym.synthesis.nouns import column_noun, table_noun
 from sqlgym.synthesis.spoken_values import quoted_text
-from sqlgym.synthesis.lexicon import abbreviates, is_readable, parts_of, words_of
 
 
 @pytest.mark.parametrize(
