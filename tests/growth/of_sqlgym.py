@@ -29,7 +29,6 @@ from sqlgym.judging import (
 from sqlgym.judging.judge import check_answer, compare
 from sqlgym.synthesis import canonical, english, nouns, parts, profiling, proof, rephrasing, roles
 from sqlgym.synthesis import spoken_values as cell_values
-from sqlgym.synthesis.conditions import forms
 from sqlgym.tasks import hardness, splits
 from sqlgym.tasks.splits import skeleton
 from tests.growth.measuring import Reader
@@ -481,10 +480,5 @@ READERS = [
         cell_values._PROPER.fullmatch,
         marks=("Ab ", "Mc", "de ", "'", ". "),
         before=("Ab",),
-    ),
-    Reader(
-        "sqlgym.synthesis.conditions.forms, its articles",
-        forms._WITH_ARTICLE.match,
-        marks=("United ", " Republic", " of ", "States"),
     ),
 ]

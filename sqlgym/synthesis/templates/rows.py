@@ -98,7 +98,12 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
     """A table that fits and is no junction: nobody asks about rows that only link others."""
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
-        e for e in draft.world.entities if not e.is_link and e.name not in links and fits(e)
+        entity
+        for entity in draft.world.entities
+        if not entity.is_link
+        and entity.name not in links
+        and any(field.role is not Role.OTHER for field in entity.fields)
+        and fits(entity)
     )
 
 

@@ -8,7 +8,7 @@ import pytest
 from sqlgym.database.database import open_database
 from sqlgym.database.limits import Limits
 from sqlgym.synthesis import REJECTIONS, SynthesisReport, canonical_sql, engine
-from sqlgym.synthesis.drafting import Candidate, Unfit
+from sqlgym.synthesis.drafting import Candidate, Template, Unfit
 from sqlgym.synthesis.engine import VARIANTS, WAITING, Search, mix_of
 from sqlgym.synthesis.profiling import profile
 
@@ -46,7 +46,7 @@ def searched(database, monkeypatch, candidates, mix=None):
             raise Unfit
         return found
 
-    monkeypatch.setattr(engine, "SHAPES", {"scripted": scripted})
+    monkeypatch.setattr(engine, "TEMPLATES", {"scripted": Template("scripted", 1, scripted)})
     monkeypatch.setattr(engine, "PATIENCE", 2 * len(candidates) + 10)
     report = SynthesisReport()
     shares = mix_of(mix)
