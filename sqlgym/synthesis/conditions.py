@@ -83,7 +83,8 @@ def condition(
         return _on_date(draft, field, column)
     if field.role is Role.NAME:
         return _on_name(draft, field, column)
-    if draft.chance(0.3) and (field.role is Role.YEAR or (field.distinct < 13 and field.is_whole)):
+    is_repeated = field.distinct < 13 and field.is_whole and field.distinct * 3 < entity.rows
+    if draft.chance(0.3) and (field.role is Role.YEAR or is_repeated):
         return equal(field, draft.pick(field.distinct_numbers), alias)
     found = [spoken_values.threshold(field, draft.rng) for _ in range(2)]
     low, high = sorted(limit or 0.0 for limit in found)

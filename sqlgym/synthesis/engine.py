@@ -43,8 +43,8 @@ COMMON = 0.04
 FAIR = 1.5
 """Times its even share of the questions that a table has before candidates about it are dropped."""
 REFUSALS = 12
-"""Proofs of one template about the same tables, or the same large tables, that may fail in a row
-before the pair is given up. After a query that exceeds the budget it is given up at once."""
+"""Proofs of one template about the same tables, or about the same large table, that may fail in a
+row before the pair is given up. A query that exceeds the budget counts as six."""
 _LITERAL = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
@@ -162,8 +162,8 @@ class Search:
     def _prove(self, name: str, candidate: Candidate) -> SynthTask:
         sql, tables = candidate.sql, candidate.tables
         entities = {entity.name: entity for entity in self.world.entities}
-        large = tuple(table for table in tables if entities[table].is_large)
-        pair = name, large or tables
+        largest = max(tables, key=lambda table: entities[table].rows)
+        pair = name, (largest,) if entities[largest].is_large else tables
         if self.refused[pair] >= REFUSALS:
             raise Unfit
         if sql in self.seen:
@@ -182,7 +182,7 @@ class Search:
         try:
             answer = self._answer(prove(self.database, candidate, entities))
         except Rejected as reason:
-            self.refused[pair] += REFUSALS if reason.code == "gold_fails" else 1
+            self.refused[pair] += 6 if reason.code == "gold_fails" else 1
             raise
         self.refused[pair] = 0
         try:

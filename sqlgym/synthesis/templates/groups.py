@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlgym.synthesis import lexicon, spoken_values
+from sqlgym.synthesis import lexicon
 from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
 from sqlgym.synthesis.schema import Entity, Role, identifier
@@ -34,7 +34,6 @@ class Groups:
         alias: Its alias.
         key: Column to count instead of rows, where a row may be counted twice; else "".
         one: A group: "country", "stadium that has at least one concert".
-        many: Groups in the plural.
         shown: What tells a group: "the country", "the name of the stadium".
         things: The rows of one group: "singers", "its concerts".
         give: What to add to "for which": "" or " Give the name."
@@ -47,7 +46,6 @@ class Groups:
     alias: str
     key: str
     one: str
-    many: str
     shown: str
     things: str
     give: str
@@ -62,11 +60,9 @@ def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR) and fits(e), (0, 0, 1))
     field = grouping(draft, rows.entity, rows.used)
     query = rows.query(field.sql(), group=field.sql())
-    one, many, things = field.noun.one, field.noun.many, f"the {rows.many}"
+    one, things = field.noun.one, f"the {rows.many}"
     shown = f"the {one}"
-    return Groups(
-        query, rows.entity, rows.tables, rows.conditions, "", "", one, many, shown, things, ""
-    )
+    return Groups(query, rows.entity, rows.tables, rows.conditions, "", "", one, shown, things, "")
 
 
 def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
@@ -76,7 +72,7 @@ def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
     query = own.query(*own.columns(label), found=found, group=f"T1.{own.key}")
     draft.unless(own.is_role and not far)
     one, things = own.owner.noun.one, f"{own.owner.its} {own.owned.noun.many}"
-    shown, many = f"{the(label)} of the {one}", own.owner.noun.many
+    shown = f"{the(label)} of the {one}"
     is_some = found or own.is_role or own.across
     if is_some or own.link.childless:
         one += f" that {own.have(f'at least one {own.owned.noun.one}{said}', has=True)}"
@@ -84,7 +80,7 @@ def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
         things = f"these {own.owned.noun.many}"
     give, key = f" Give {the(label)}.", own.member
     return Groups(
-        query, own.owned, own.tables, tuple(found), own.alias, key, one, many, shown, things, give
+        query, own.owned, own.tables, tuple(found), own.alias, key, one, shown, things, give
     )
 
 
@@ -139,27 +135,6 @@ def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate
 template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregate, make=by_owner))
 
 
-@template("columns-by-average", weight=0.4)
-def groups_by_average(draft: Draft, make: Maker = by_column) -> Candidate:
-    """Groups with an average above or below a limit."""
-    groups = make(draft, measures, False)
-    draft.unless(groups.found)
-    measure = draft.pick(f for f in measures(groups.entity) if "avg" in functions(f))
-    limit = spoken_values.threshold(measure, draft.rng) or 0.0
-    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
-    column = measure.value_sql(groups.alias)
-    having = f"avg({column}) {sign} {spoken_values.number_sql(limit)}"
-    amount = spoken_values.amount(measure, limit, False)
-    things = groups.things.replace("its ", "their ")
-    question = (
-        f"For which {groups.many} is the average {measure.noun.one} of {things} {words} {amount}?"
-        f"{groups.give}"
-    )
-    return groups.candidate(question, replace(groups.query, having=having))
-
-
-template("owners-by-average", weight=1.5)(partial(groups_by_average, make=by_owner))
-
 _KINDS = lexicon.PLACE_COLUMNS | {"type", "category", "kind", "genre", "department", "year"}
 """Columns whose values "have" the rows that share them."""
 
@@ -193,15 +168,13 @@ template("most-common-of-parent", weight=2)(partial(most_common, own=(0,), paren
 
 @template("count-per-parent-column", weight=2)
 def count_per_parent_column(draft: Draft) -> Candidate:
-    """The number of rows by a column of what they refer to, or the value with the most rows."""
+    """The number of rows for each value of a column of what they refer to."""
     own = owning(draft, far=False)
+    draft.unless(not own.owner.noun.is_readable)
     field, many = grouping(draft, own.owner), own.owned.noun.many
     tables = [own.owned.name]
     source = f"{own.owned.sql} AS T1{joined([own.link], tables)}"
     said, column = f"{role_of(own.link)} {field.noun.one}", field.sql("T2")
-    if draft.chance(0.4):
-        query = Query((column,), source, group=column, order="count(*) DESC", limit=1)
-        return proven(f"Which {said} has the most {many}?", query, tables, one_row=True)
     query = Query((column, "count(*)"), source, group=column)
     # "Each" may include values of parents without a row.
     counted = f"count(T1.{identifier(own.link.column)})"

@@ -6,16 +6,13 @@ from functools import partial
 
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
-from sqlgym.synthesis.schema import Entity, Field
 from sqlgym.synthesis.templates.phrases import ask, ends, extreme, measured, names, the
 from sqlgym.synthesis.templates.rows import (
     Rows,
-    bridge_of,
     chain_of,
     entity_of,
     is_said,
     joined,
-    junction,
     label_of,
     listing,
     members,
@@ -96,15 +93,13 @@ def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0
     """The row with the most or the least of something, among all rows or some."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(f for f in measured(rows.entity) if f.name not in rows.used)
-    fields, is_most = listing(draft, rows.entity), draft.chance(0.6)
-    order = f"{field.value_sql(rows.alias)} {'DESC' if is_most else 'ASC'}"
+    fields, one = listing(draft, rows.entity), rows.entity.noun.one
+    order, row, verb = extreme(draft, rows.entity, field, rows.alias)
     query = rows.query(*rows.columns(fields), order=order, limit=1)
-    adjective, words, verb = extreme(rows.entity, field, is_most)
-    one = rows.entity.noun.one
     if rows.after:
         question = f"Among the {rows.many}, which one {verb}? Give {the(fields)}."
     else:
-        what = f"{the(fields).removeprefix('the ')} of the {adjective}{one}{words}"
+        what = f"{the(fields).removeprefix('the ')} of the {row}"
         question = ask(
             draft, what, f"Which {one} {verb}? Give {the(fields)}.", many=len(fields) > 1
         )
@@ -112,22 +107,6 @@ def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0
 
 
 template("superlative-of-parent", weight=2)(partial(superlative, own=(0,), parents=1))
-
-
-@template("top", weight=0.6)
-def top(draft: Draft) -> Candidate:
-    """The few rows with the most or the least of something, in order."""
-    entity = entity_of(draft, lambda e: e.label and measured(e) and e.rows > 5)
-    field, count = draft.pick(measured(entity)), draft.pick((3, 3, 5))
-    is_most = draft.chance(0.7)
-    fields = label_of(draft, entity)
-    order = f"{field.value_sql()} {'DESC' if is_most else 'ASC'}"
-    query = Query(tuple(f.sql() for f in fields), entity.sql, order=order, limit=count)
-    adjective, words, _ = extreme(entity, field, is_most)
-    start, end = ends(field) if is_most else ends(field)[::-1]
-    what = f"{names(fields)} of the {count} {adjective}{entity.noun.many}{words}"
-    question = ask(draft, f"{what}, from the {start} to the {end} {field.noun.one}")
-    return proven(question, query, [entity.name], number=count)
 
 
 @template("sorted", weight=1.2)
@@ -161,47 +140,16 @@ def pairs(draft: Draft) -> Candidate:
     draft.unless(mine[0].name == link.column or child.is_link)
     field = draft.pick([*(parent.label.fields[:1] if parent.label else ()), *outputs(parent)])
     tables = [child.name]
-    return _paired(
-        draft,
-        f"{child.sql} AS T1{joined([link], tables)}",
-        tables,
-        (child, mine),
-        (field.sql("T2"),),
-        f"the {field.shown.one} of {child.its} {role_of(link)}",
+    source = f"{child.sql} AS T1{joined([link], tables)}"
+    found = [conditions.condition(draft, child, "T1")] * draft.pick((0, 1))
+    said = conditions.after(draft, found)
+    rows = Rows(child, source, "T1", tuple(tables), tuple(found), said)
+    query = rows.query(*rows.columns(mine), field.sql("T2"))
+    its = the(mine).replace("the ", f"{child.its} ")
+    question = (
+        f"For each {child.noun.one}{said}, show {its} and the {field.shown.one} of {child.its}"
+        f" {role_of(link)}."
     )
-
-
-@template("member-pairs", weight=2)
-def member_pairs(draft: Draft) -> Candidate:
-    """Rows with the rows that a junction table links to them."""
-    bridge = bridge_of(draft)
-    left, right = bridge.left.parent, bridge.right.parent
-    other = label_of(draft, right)
-    return _paired(
-        draft,
-        f"{left.sql} AS T1{junction(bridge)}",
-        [left.name, bridge.left.child.name, right.name],
-        (left, label_of(draft, left)),
-        tuple(field.sql("T3") for field in other),
-        f"{the(other)} of each of {left.its} {right.noun.many}",
-    )
-
-
-def _paired(
-    draft: Draft,
-    source: str,
-    tables: list[str],
-    left: tuple[Entity, tuple[Field, ...]],
-    right: tuple[str, ...],
-    theirs: str,
-) -> Candidate:
-    entity, mine = left
-    found = tuple([conditions.condition(draft, entity, "T1")] * draft.pick((0, 1)))
-    said = conditions.after(draft, found) if found else ""
-    rows = Rows(entity, source, "T1", tuple(tables), found, said)
-    query = rows.query(*rows.columns(mine), *right)
-    its = the(mine).replace("the ", f"{entity.its} ")
-    question = f"For each {entity.noun.one}{said}, show {its} and {theirs}."
     # Rows that refer to nothing would be left out.
-    outer = (query.sql().replace(" JOIN ", " LEFT JOIN "),) * (len(tables) == 2)
-    return rows.candidate(question, query, readings=outer, several=True)
+    outer = query.sql().replace(" JOIN ", " LEFT JOIN ")
+    return rows.candidate(question, query, readings=(outer,), several=True)

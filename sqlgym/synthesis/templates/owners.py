@@ -145,9 +145,9 @@ def owning(
 
 def perhaps(draft: Draft, own: Owning, chance: float) -> tuple[list[Condition], str]:
     """With some probability a condition on the owned rows, and the words behind their noun."""
-    if not draft.chance(chance):
-        return [], ""
-    found = [conditions.condition(draft, own.owned, own.alias, [own.link.column])]
+    found = []
+    if draft.chance(chance):
+        found = [conditions.condition(draft, own.owned, own.alias, [own.link.column])]
     return found, conditions.after(draft, found)
 
 
@@ -256,13 +256,11 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 def owner_of_extreme(draft: Draft) -> Candidate:
     """The row to which the row with the most or the least of something refers."""
     own = owning(draft, lambda owner, owned: owner.label and measured(owned), far=False)
-    field, is_most = draft.pick(measured(own.owned)), draft.chance(0.6)
+    order, one, _ = extreme(draft, own.owned, draft.pick(measured(own.owned)), "T2")
     fields = listing(draft, own.owner)
-    order = f"{field.value_sql('T2')} {'DESC' if is_most else 'ASC'}"
     query = own.query(*own.columns(fields), order=order, limit=1)
-    adjective, words, _ = extreme(own.owned, field, is_most)
-    what = f"{the(fields).removeprefix('the ')} of the {role_of(own.link)} of the"
-    question = ask(draft, f"{what} {adjective}{own.owned.noun.one}{words}", many=len(fields) > 1)
+    what = f"{the(fields).removeprefix('the ')} of the {role_of(own.link)} of the {one}"
+    question = ask(draft, what, many=len(fields) > 1)
     return own.candidate(question, query, one_row=True)
 
 
@@ -271,17 +269,14 @@ def rows_of_extreme(draft: Draft) -> Candidate:
     """The rows of the owner with the most or the least of something, or their number."""
     own = owning(draft, lambda owner, owned: measured(owner), far=False)
     draft.unless(own.is_role)
-    field, is_most = draft.pick(measured(own.owner)), draft.chance(0.6)
-    order = f"{field.value_sql()} {'DESC' if is_most else 'ASC'}"
+    order, owner, _ = extreme(draft, own.owner, draft.pick(measured(own.owner)))
     inner = Query((own.key,), own.owner.sql, order=order, limit=1)
-    adjective, words, _ = extreme(own.owner, field, is_most)
-    owner = f"the {adjective}{own.owner.noun.one}{words}"
     where = (f"{identifier(own.link.column)} = ({inner.sql()})",)
     if draft.chance(0.5):
         query = Query(("count(*)",), own.owned.sql, where)
-        return own.candidate(f"How many {own.owned.noun.many} does {owner} have?", query)
+        return own.candidate(f"How many {own.owned.noun.many} does the {owner} have?", query)
     fields = listing(draft, own.owned)
     query = Query(tuple(f.sql() for f in fields), own.owned.sql, where)
     return own.candidate(
-        ask(draft, f"{names(fields)} of the {own.owned.noun.many} of {owner}"), query
+        ask(draft, f"{names(fields)} of the {own.owned.noun.many} of the {owner}"), query
     )

@@ -62,21 +62,22 @@ def ends(field: Field) -> tuple[str, str]:
     return ("longest", "shortest") if field.noun.last in _LONG else ("highest", "lowest")
 
 
-def extreme(entity: Entity, field: Field, is_most: bool) -> tuple[str, str, str]:
-    """The row with the most of something: adjective, words behind "with the", and as a verb.
+def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tuple[str, str, str]:
+    """The row with the most or the least of something.
 
-    Either the adjective or the words are "": the "oldest" singer, the singer "with the highest
-    rating".
+    Returns:
+        ORDER BY; the row as a noun, "singer with the highest rating"; as a verb, "is the oldest".
     """
-    side = 0 if is_most else 1
+    side = int(draft.chance(0.4))
+    order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one
     words = _ADJECTIVES.get(field.noun.one)
-    alike = [f for f in entity.fields if _ADJECTIVES.get(f.noun.last) in (words,)]
+    alike = [f for f in entity.fields if _ADJECTIVES.get(f.noun.last) == words]
     if words and len(alike) == 1:
-        return f"{words[side]} ", "", f"is the {words[side]}"
+        return order, f"{words[side]} {one}", f"is the {words[side]}"
     value = f"{ends(field)[side]} {field.noun.one}"
     if field.noun.counts:
         value = f"{('most', 'fewest')[side]} {field.noun.counts}"
-    return "", f" with the {value}", f"has the {value}"
+    return order, f"{one} with the {value}", f"has the {value}"
 
 
 def measured(entity: Entity) -> list[Field]:
@@ -103,8 +104,9 @@ def functions(field: Field) -> list[str]:
 
 def draw_functions(draft: Draft, field: Field) -> list[str]:
     """One or two aggregates of a column."""
-    first, second = (draft.pick(functions(field)) for _ in range(2))
-    return [first] if first == second or draft.chance(0.65) else [first, second]
+    first = draft.pick(functions(field))
+    others = [each for each in functions(field) if each not in (first, "sum")]
+    return [first] if first == "sum" or draft.chance(0.7) else [first, draft.pick(others)]
 
 
 def aggregate_noun(chosen: Sequence[str], field: Field) -> str:

@@ -54,11 +54,6 @@ class Rows:
         return f"{'the' if self.after else 'all'} {self.many}"
 
     @property
-    def each(self) -> str:
-        """The rows as a noun phrase in the singular behind "each"."""
-        return f"each {self.entity.noun.one}{self.after}"
-
-    @property
     def used(self) -> tuple[str, ...]:
         """Names of the columns that the conditions restrict."""
         return tuple(name for each in self.conditions for name in each.columns)
@@ -103,7 +98,12 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
     """A table that fits and is no junction: nobody asks about rows that only link others."""
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
-        e for e in draft.world.entities if not e.is_link and e.name not in links and fits(e)
+        entity
+        for entity in draft.world.entities
+        if not entity.is_link
+        and entity.name not in links
+        and any(field.role is not Role.OTHER for field in entity.fields)
+        and fits(entity)
     )
 
 
@@ -169,7 +169,7 @@ def rows_of(
         source += joined(chain, tables)
         found.append(_on_owner(draft, chain, f"T{len(tables)}"))
         skipped.append(chain[0].column)
-    said = conditions.after(draft, found) if found else ""
+    said = conditions.after(draft, found)
     return Rows(entity, source, alias, tuple(tables), tuple(found), said)
 
 
@@ -248,10 +248,13 @@ def named_row(draft: Draft, entity: Entity) -> Named:
     twins = sum([str(c).casefold().strip() for c in row] == folded for row in label.rows)
     draft.unless(twins > 1 or any(c is None or not roles.is_typable(c) for c in cells))
     name = spoken_values.quoted_text(" ".join(map(str, cells)))
-    way = "" if label.is_name else f"whose {field.noun.one} is "
+    one = f"the {entity.noun.one} "
+    way = one if label.is_name else f"{one}whose {field.noun.one} is "
+    if name.casefold().startswith(f"{entity.noun.one} "):
+        way = ""
     if not label.is_said:
-        name, way = name.strip("'"), f"with the {field.noun.one} "
-    return Named(label.fields, cells, name, f"the {entity.noun.one} {way}{name}")
+        name, way = name.strip("'"), f"{one}with the {field.noun.one} "
+    return Named(label.fields, cells, name, way + name)
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:

@@ -120,7 +120,7 @@ def solved(path, n):
 def test_cryptic_names_and_no_keys_still_give_all_levels(tmp_path):
     path = legacy(tmp_path / "legacy.db")
 
-    found = synthesize(path, n=16)
+    found = synthesize(path, n=40)
 
     assert set(found.report.by_hardness) == set(LEVELS)
     assert found.report.references == ["T002_ORD.cust_no -> T001_CUST.cust_no"]
