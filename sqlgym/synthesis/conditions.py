@@ -73,7 +73,13 @@ def condition(
         alias: Alias of the table.
         besides: Names of columns that it must not be on.
     """
-    fields = [f for f in entity.having(*_WEIGHTS) if f.name not in besides]
+    label = entity.label.fields if entity.label else ()
+    fields = [
+        field
+        for field in entity.having(*_WEIGHTS)
+        if field.name not in besides
+        and (field.role is not Role.NAME or field in label or field.noun.one in ("name", "title"))
+    ]
     draft.unless(not fields)
     field = draft.rng.choices(fields, [_WEIGHTS[field.role] for field in fields])[0]
     column = field.value_sql(alias)
