@@ -270,7 +270,9 @@ def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
     for field in entity.having(Role.NAME):
         if field.is_full:
             return (field,)
-    draft.unless(not label or label.fields[0].role is Role.REFERENCE or draft.chance(0.7))
+    some_are_named = any(e.label and e.label.is_said for e in draft.world.entities)
+    draft.unless(not label or label.fields[0].role is Role.REFERENCE)
+    draft.unless(some_are_named and draft.chance(0.7))
     return label.fields if label else ()
 
 

@@ -132,7 +132,7 @@ def test_levels_are_mixed_as_it_was_asked_for(books, shares, expected):
 
 
 def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "PATIENCE", 60)
+    monkeypatch.setattr(engine, "PATIENCE", 200)
     path = tmp_path / "small.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE hill (hill_id INTEGER PRIMARY KEY, height INTEGER)")
@@ -152,7 +152,7 @@ def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_pa
 
 @pytest.mark.parametrize("variants", [1, 2])
 def test_so_many_tasks_differ_in_their_literals_only(books, variants, monkeypatch):
-    monkeypatch.setattr(engine, "PATIENCE", 60)
+    monkeypatch.setattr(engine, "PATIENCE", 200)
     every = stream(books, tables=["author"], hardness={"easy": 1}, variants=variants)
     counted = Counter(skeleton(task.canonical) for task in every)
 
