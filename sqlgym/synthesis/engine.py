@@ -24,7 +24,7 @@ from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.synthesis import english
 from sqlgym.synthesis.beside import Begun, Threads
 from sqlgym.synthesis.canonical import canonical_sql
-from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
+from sqlgym.synthesis.drafting import Candidate, Draft, Unfit, is_unclear
 from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
 from sqlgym.synthesis.rephrasing import LITERAL, Rephraser, solved_by_expert
@@ -221,7 +221,7 @@ class Search:
         is_plain = self.rng.random() >= ODD and not self.is_patient
         draft = Draft(self.world.plain if is_plain else self.world, self.rng)
         candidate = TEMPLATES[name].draft(draft)
-        if self.heavy[name, candidate.tables] >= 8:
+        if self.heavy[name, candidate.tables] >= 8 or is_unclear(candidate, self.world):
             raise Unfit
         if candidate.sql in self.seen_sql:
             raise Rejected("asked_before")

@@ -26,7 +26,7 @@ from sqlgym.synthesis.templates.rows import (
 
 
 def _list(draft: Draft, rows: Rows) -> Candidate:
-    fields = listing(draft, rows.entity)
+    fields = listing(draft, rows.entity, rows.where)
     question = ask(draft, f"{names(fields)} of {rows.all}")
     return rows.candidate(question, rows.query(*rows.columns(fields)))
 
@@ -45,19 +45,6 @@ template("list-of-two-parents", weight=4)(partial(list_rows, own=(0,), parents=2
 def list_members(draft: Draft) -> Candidate:
     """Columns of the rows that a junction table links to a row."""
     return _list(draft, members(draft))
-
-
-@template("list-either", weight=0.4)
-def list_either(draft: Draft) -> Candidate:
-    """Columns of the rows that fulfill one of two conditions."""
-    rows = rows_of(draft, lambda e: e.label, (2,))
-    fields = listing(draft, rows.entity)
-    draft.unless(any(" IN " in sql or "<>" in sql for sql in rows.where))
-    said = conditions.after(draft, rows.conditions, "or")
-    query = Query(rows.columns(fields), rows.source, (f"({' OR '.join(rows.where)})",))
-    alone = [Query(query.select, query.source, (sql,)).sql() for sql in rows.where]
-    question = ask(draft, f"{names(fields)} of the {rows.entity.noun.many}{said}")
-    return proven(question, query, rows.tables, rows.conditions, contrasts=alone)
 
 
 @template("fact", weight=1)
@@ -90,7 +77,7 @@ def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0
     """The row with the most or the least of something, among all rows or some."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
-    fields, one = listing(draft, rows.entity), rows.entity.noun.one
+    fields, one = listing(draft, rows.entity, rows.where), rows.entity.noun.one
     order, row, verb = extreme(draft, rows.entity, field, rows.alias)
     query = rows.query(*rows.columns(fields), order=order, limit=1)
     if rows.after:
@@ -111,7 +98,7 @@ def in_order(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -
     """Columns of rows in the order of a column."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
-    fields, down = listing(draft, rows.entity), draft.chance(0.5)
+    fields, down = listing(draft, rows.entity, rows.where), draft.chance(0.5)
     order = f"{field.value_sql(rows.alias)} {'DESC' if down else 'ASC'}"
     query = rows.query(*rows.columns(fields), order=order)
     start, end = ends(field) if down else ends(field)[::-1]

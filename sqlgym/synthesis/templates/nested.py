@@ -7,7 +7,7 @@ from functools import partial
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
 from sqlgym.synthesis.schema import Role, identifier
-from sqlgym.synthesis.templates.phrases import ask, grouping, measures, names
+from sqlgym.synthesis.templates.phrases import ask, functions, grouping, measures, names
 from sqlgym.synthesis.templates.rows import (
     compound,
     entity_of,
@@ -26,7 +26,7 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
     """Rows, or their number, with more or less than the average of all rows."""
     rows = rows_of(draft, measures, own, parents)
     draft.unless(rows.after and not rows.after.startswith(" whose"))
-    field = draft.pick(rows.free(measures(rows.entity)))
+    field = draft.pick(f for f in rows.free(measures(rows.entity)) if "avg" in functions(f))
     sign, words = draft.pick(((">", "more than"), ("<", "less than")))
     average = f"(SELECT avg({field.value_sql()}) FROM {rows.entity.sql})"
     where = (*rows.where, f"{field.value_sql(rows.alias)} {sign} {average}")
@@ -36,7 +36,7 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
     if draft.chance(0.35):
         query = Query(("count(*)",), rows.source, where)
         return rows.candidate(f"What is the number of {said}?", query)
-    fields = listing(draft, rows.entity)
+    fields = listing(draft, rows.entity, rows.where)
     query = Query(rows.columns(fields), rows.source, where)
     return rows.candidate(ask(draft, f"{names(fields)} of the {said}"), query)
 

@@ -283,9 +283,9 @@ def outputs(entity: Entity) -> list[Field]:
     return [f for f in entity.having(*shown) if f not in label and f.is_full]
 
 
-def listing(draft: Draft, entity: Entity, most: int = 2) -> tuple[Field, ...]:
-    """The label, sometimes with other columns."""
-    label = label_of(draft, entity)
-    others = [field for field in outputs(entity) if field not in label]
-    extra = draft.pick((0, 0, 1, most - 1))
+def listing(draft: Draft, entity: Entity, where: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The label, sometimes with a column that the conditions `where` do not fix to one value."""
+    label, fixed = label_of(draft, entity), " ".join(where)
+    others = [f for f in outputs(entity) if f not in label and f"{f.sql()} = " not in fixed]
+    extra = draft.pick((0, 0, 1))
     return (*label, *draft.rng.sample(others, min(extra, len(others))))
