@@ -51,7 +51,7 @@ class Condition:
         return f"{english.possessive(owner)} {self.whose.removeprefix(owner + ' ')}"
 
 
-def after(draft: Draft, conditions: Sequence[Condition], word: str = "and") -> str:
+def after(draft: Draft, conditions: Sequence[Condition]) -> str:
     """Conditions as said behind a noun, with a blank in front."""
     if len(conditions) == 1:
         (only,) = conditions
@@ -59,9 +59,7 @@ def after(draft: Draft, conditions: Sequence[Condition], word: str = "and") -> s
             return f" {only.short}"
         if only.has and draft.chance(0.6):
             return f" with {only.has}"
-    return "".join(
-        f" {word * (place > 0)} whose {each.whose}" for place, each in enumerate(conditions)
-    ).replace("  ", " ")
+    return " and".join(f" whose {each.whose}" for each in conditions)
 
 
 def condition(
@@ -73,7 +71,13 @@ def condition(
         alias: Alias of the table.
         besides: Names of columns that it must not be on.
     """
-    fields = [f for f in entity.having(*_WEIGHTS) if f.name not in besides]
+    label = entity.label.fields if entity.label else ()
+    fields = [
+        field
+        for field in entity.having(*_WEIGHTS)
+        if field.name not in besides
+        and (field.role is not Role.NAME or field in label or field.noun.one in ("name", "title"))
+    ]
     draft.unless(not fields)
     field = draft.rng.choices(fields, [_WEIGHTS[field.role] for field in fields])[0]
     column = field.value_sql(alias)
@@ -94,18 +98,24 @@ def condition(
     return compare(field, draft.pick((">", "<", ">", "<", ">=", "<=")), low, column)
 
 
+def _is(field: Field) -> str:
+    """A column and its verb: "age is", "details are"."""
+    be = "is" if field.noun.last in english.INVARIABLE else field.noun.be
+    return f"{field.noun.one} {be}"
+
+
 def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
     """A number or a year is more or less than a limit."""
     noun, sql = field.noun, f"{column} {sign} {spoken_values.number_sql(limit)}"
     if field.role is Role.YEAR:
         words = _YEARS[sign].format(int(limit))
-        return Condition(sql, f"{noun.one} {noun.be} {words}", columns=(field.name,))
+        return Condition(sql, f"{_is(field)} {words}", columns=(field.name,))
     words = _SIGNS[sign].format(spoken_values.amount(field, limit, False))
     has = f"{noun.a} of {words}"
     if noun.counts:
         things = english.singular(noun.counts) if limit == 1 else noun.counts
         has = f"{words.replace('less', 'fewer')} {things}"
-    return Condition(sql, f"{noun.one} {noun.be} {words}", has, columns=(field.name,))
+    return Condition(sql, f"{_is(field)} {words}", has, columns=(field.name,))
 
 
 def equal(field: Field, value: float | str, alias: str) -> Condition:
@@ -122,7 +132,7 @@ def equal(field: Field, value: float | str, alias: str) -> Condition:
         has *= not noun.counts or value > 1
     if field.as_number:
         sql = literal(sql)
-    whose = f"{noun.one} {noun.be} {shown}"
+    whose = f"{_is(field)} {shown}"
     return Condition(f"{field.sql(alias)} = {sql}", whose, has, short, columns=(field.name,))
 
 
@@ -131,7 +141,7 @@ def _between(field: Field, low: float, high: float, column: str) -> Condition:
     shown = last if field.role is Role.YEAR else spoken_values.amount(field, high, False)
     return Condition(
         f"{column} BETWEEN {first} AND {last}",
-        f"{field.noun.one} {field.noun.be} between {first} and {shown}",
+        f"{_is(field)} between {first} and {shown}",
         columns=(field.name,),
         readings=(f"({column} > {first} AND {column} < {last})",),
     )
@@ -142,7 +152,7 @@ def _on_category(draft: Draft, field: Field, alias: str) -> Condition:
     draft.unless(field.noun.last in lexicon.FREE_TEXTS or len(values) < 2)
     value, other = draft.pick(values), draft.pick(values)
     way = draft.rng.random()
-    start, column = f"{field.noun.one} {field.noun.be}", field.sql(alias)
+    start, column = _is(field), field.sql(alias)
     if way < 0.1 and not field.nulls and len(values) > 2:
         shown = spoken_values.quoted_text(value)
         return Condition(
@@ -160,7 +170,7 @@ def _on_category(draft: Draft, field: Field, alias: str) -> Condition:
 
 def _on_date(draft: Draft, field: Field, column: str) -> Condition:
     day = str(field.values[int(len(field.values) * (0.15 + 0.7 * draft.rng.random()))])[:10]
-    start = f"{field.noun.one} {field.noun.be}"
+    start = _is(field)
     way = draft.rng.random()
     if way < 0.45 and len(field.years) > 1:
         return in_year(field, day[:4], column)
@@ -177,7 +187,7 @@ def _on_date(draft: Draft, field: Field, column: str) -> Condition:
 
 def in_year(field: Field, year: str, column: str) -> Condition:
     """A date is in a year."""
-    words = f"{field.noun.one} {field.noun.be} in {year}"
+    words = f"{_is(field)} in {year}"
     return Condition(f"{column} LIKE '{year}-%'", words, columns=(field.name,))
 
 

@@ -10,6 +10,7 @@ database has no fitting table or column. `template` registers it:
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -93,6 +94,26 @@ class Candidate:
     number: int = 0
     alphabetical: tuple[int, ...] = ()
     shape: str = ""
+
+
+def is_unclear(candidate: Candidate, world: World) -> bool:
+    """Whether a number of things may be a column or a count of rows.
+
+    Where schools have a column `pupils` and pupils have a table, "the school with the most pupils"
+    has two readings.
+    """
+    return any(
+        field.noun.counts.split(" ")[-1:] == entity.noun.many.split(" ")[-1:]
+        and field.table in candidate.tables
+        and (
+            re.search(rf"(?<!FROM |JOIN ){re.escape(field.sql())}\b", candidate.sql)
+            or (entity.name in candidate.tables and "count(" in candidate.sql)
+        )
+        for entity in world.entities
+        for other in world.entities
+        for field in other.fields
+        if field.noun.counts
+    )
 
 
 @dataclass(frozen=True)

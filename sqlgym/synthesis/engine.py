@@ -20,7 +20,7 @@ from pathlib import Path
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.synthesis import english
 from sqlgym.synthesis.canonical import canonical_sql
-from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
+from sqlgym.synthesis.drafting import Candidate, Draft, Unfit, is_unclear
 from sqlgym.synthesis.profiling import profile
 from sqlgym.synthesis.proof import Rejected, for_proofs, prove
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
@@ -104,16 +104,9 @@ class Search:
 
     def _next_level(self) -> Hardness | None:
         """The level that lacks most; None if all are given up."""
-        kept = self.report.by_hardness
-        return max(
-            (
-                lv
-                for lv in LEVELS
-                if lv in self.mix and (lv not in self.given_up or self.waiting[lv])
-            ),
-            key=lambda lv: self.mix[lv] * (self.report.kept + 1) - kept[lv],
-            default=None,
-        )
+        kept, total = self.report.by_hardness, self.report.kept + 1
+        left = [lv for lv in self.mix if lv not in self.given_up or self.waiting[lv]]
+        return max(left, key=lambda lv: self.mix[lv] * total - kept[lv], default=None)
 
     def _find(self, level: Hardness) -> SynthTask | None:
         """A new task of a level; None after `PATIENCE` drafts."""
@@ -164,7 +157,7 @@ class Search:
         entities = {entity.name: entity for entity in self.world.entities}
         largest = max(tables, key=lambda table: entities[table].rows)
         pair = name, (largest,) if entities[largest].is_large else tables
-        if self.refused[pair] >= REFUSALS:
+        if self.refused[pair] >= REFUSALS or is_unclear(candidate, self.world):
             raise Unfit
         if sql in self.seen:
             raise Rejected("asked_before")

@@ -8,10 +8,9 @@ from functools import partial
 from typing import Any
 
 from sqlgym.synthesis import lexicon
-from sqlgym.synthesis.conditions import Condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
-from sqlgym.synthesis.schema import Entity, Role, identifier
-from sqlgym.synthesis.templates.owners import owning, perhaps
+from sqlgym.synthesis.schema import Entity, Field, Role
+from sqlgym.synthesis.templates.owners import Owning, owning
 from sqlgym.synthesis.templates.phrases import (
     aggregate_noun,
     ask,
@@ -21,7 +20,7 @@ from sqlgym.synthesis.templates.phrases import (
     measures,
     the,
 )
-from sqlgym.synthesis.templates.rows import joined, label_of, proven, role_of, rows_of
+from sqlgym.synthesis.templates.rows import Rows, label_of, rows_of
 
 
 @dataclass(frozen=True)
@@ -30,61 +29,52 @@ class Groups:
 
     Attributes:
         query: Selects the column or the label of each group.
-        entity: The table whose rows are grouped.
-        alias: Its alias.
-        key: Column to count instead of rows, where a row may be counted twice; else "".
+        entity: The table whose rows are grouped; its alias is `alias`.
         one: A group: "country", "stadium that has at least one concert".
         shown: What tells a group: "the country", "the name of the stadium".
-        things: The rows of one group: "singers", "its concerts".
+        things: The rows of one group: "the singers", "its concerts".
         give: What to add to "for which": "" or " Give the name."
     """
 
+    source: Rows | Owning
     query: Query
     entity: Entity
-    tables: tuple[str, ...]
-    found: tuple[Condition, ...]
     alias: str
-    key: str
     one: str
     shown: str
     things: str
-    give: str
-
-    def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
-        """A candidate about the groups."""
-        return proven(question, query, self.tables, self.found, self.key, **facts)
+    give: str = ""
 
 
 def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
     """Rows of a table by one of its columns."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR) and fits(e), (0, 0, 1))
-    field = grouping(draft, rows.entity, rows.used)
-    query = rows.query(field.sql(), group=field.sql())
-    one, things = field.noun.one, f"the {rows.many}"
-    shown = f"the {one}"
-    return Groups(query, rows.entity, rows.tables, rows.conditions, "", "", one, shown, things, "")
+    field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
+    query, one = rows.query(field.sql(), group=field.sql()), field.noun.one
+    return Groups(rows, query, rows.entity, "", one, f"the {one}", f"the {rows.many}")
 
 
 def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
     """Rows by what they refer to; with `far` also over other tables, or with a condition."""
-    own = owning(draft, lambda owner, owned: owner.label and fits(owned), far)
-    label, (found, said) = label_of(draft, own.owner), perhaps(draft, own, 0.35 * far)
-    query = own.query(*own.columns(label), found=found, group=f"T1.{own.key}")
+    own = owning(draft, 0.35 * far, lambda owner, owned: owner.label and fits(owned), far)
     draft.unless(own.is_role and not far)
-    one, things = own.owner.noun.one, f"{own.owner.its} {own.owned.noun.many}"
-    shown = f"{the(label)} of the {one}"
-    is_some = found or own.is_role or own.across
+    label, one = label_of(draft, own.owner), own.owner.noun.one
+    query = own.query(*own.columns(label), group=f"T1.{own.key}")
+    shown, things = f"{the(label)} of the {one}", f"{own.owner.its} {own.owned.noun.many}"
+    is_some = own.after or own.is_role or own.across
     if is_some or own.link.childless:
-        one += f" that {own.have(f'at least one {own.owned.noun.one}{said}', has=True)}"
+        one += f" that {own.have(f'at least one {own.thing}', has=True)}"
     if is_some:
         things = f"these {own.owned.noun.many}"
-    give, key = f" Give {the(label)}.", own.member
-    return Groups(
-        query, own.owned, own.tables, tuple(found), own.alias, key, one, shown, things, give
-    )
+    return Groups(own, query, own.owned, own.alias, one, shown, things, f" Give {the(label)}.")
 
 
 Maker = Callable[[Draft, Callable[[Entity], Any], bool], Groups]
+
+
+def _measure(draft: Draft, groups: Groups) -> Field:
+    used = [name for each in groups.source.conditions for name in each.columns]
+    return draft.pick(f for f in measures(groups.entity) if f.name not in used)
 
 
 @template("count-per-column", weight=2)
@@ -94,7 +84,7 @@ def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> C
     chosen, column, noun = ["count"], "*", "number"
     things = groups.things.removeprefix("the ")
     if not is_count:
-        measure = draft.pick(measures(groups.entity))
+        measure = _measure(draft, groups)
         chosen = draw_functions(draft, measure)
         column, noun = measure.value_sql(groups.alias), aggregate_noun(chosen, measure)
         things = groups.things
@@ -107,7 +97,7 @@ def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> C
         every = [f"{each}(CASE WHEN {where} THEN {value} END)" for each in chosen]
         readings = (replace(query, select=(*query.select, *every), where=()).sql(),)
     query = replace(query, select=(*query.select, *select))
-    return groups.candidate(question, query, several=True, readings=readings)
+    return groups.source.candidate(question, query, several=True, readings=readings)
 
 
 template("aggregate-per-column", weight=2)(partial(per_group, is_count=False))
@@ -119,7 +109,7 @@ template("aggregate-per-owner", weight=2)(partial(per_group, make=by_owner, is_c
 def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate:
     """The group with the highest or lowest average or sum."""
     groups = make(draft, measures, False)
-    measure = draft.pick(measures(groups.entity))
+    measure = _measure(draft, groups)
     function = draft.pick(f for f in functions(measure) if f in ("avg", "sum"))
     is_most, column = draft.chance(0.7), measure.value_sql(groups.alias)
     order = f"{function}({column}) {'DESC' if is_most else 'ASC'}"
@@ -129,7 +119,7 @@ def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate
         f" {'highest' if is_most else 'lowest'}?{groups.give}"
     )
     query = replace(groups.query, order=order, limit=1)
-    return groups.candidate(question, query, one_row=True)
+    return groups.source.candidate(question, query, one_row=True)
 
 
 template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregate, make=by_owner))
@@ -143,7 +133,7 @@ _KINDS = lexicon.PLACE_COLUMNS | {"type", "category", "kind", "genre", "departme
 def values_with_many(draft: Draft) -> Candidate:
     """Values that enough rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), (0, 0, 1))
-    field = grouping(draft, rows.entity, rows.used)
+    field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))
     query = rows.query(field.sql(), group=field.sql(), having=f"count(*) {sign} {least}")
     things = rows.entity.noun.one + rows.after if least == 1 else rows.many
@@ -156,7 +146,7 @@ def values_with_many(draft: Draft) -> Candidate:
 def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
     """The value that most rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
-    field = grouping(draft, rows.entity, rows.used)
+    field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column = field.sql(rows.alias)
     query = rows.query(column, group=column, order="count(*) DESC", limit=1)
     what = f"most common {field.noun.one} of the {rows.many}"
@@ -164,20 +154,3 @@ def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0
 
 
 template("most-common-of-parent", weight=2)(partial(most_common, own=(0,), parents=1))
-
-
-@template("count-per-parent-column", weight=2)
-def count_per_parent_column(draft: Draft) -> Candidate:
-    """The number of rows for each value of a column of what they refer to."""
-    own = owning(draft, far=False)
-    draft.unless(not own.owner.noun.is_readable)
-    field, many = grouping(draft, own.owner), own.owned.noun.many
-    tables = [own.owned.name]
-    source = f"{own.owned.sql} AS T1{joined([own.link], tables)}"
-    said, column = f"{role_of(own.link)} {field.noun.one}", field.sql("T2")
-    query = Query((column, "count(*)"), source, group=column)
-    # "Each" may include values of parents without a row.
-    counted = f"count(T1.{identifier(own.link.column)})"
-    every = query.sql().replace("count(*)", counted).replace(" JOIN ", " RIGHT JOIN ")
-    question = f"For each {said}, show the {field.noun.one} and the number of {many}."
-    return proven(question, query, tables, several=True, readings=(every,))

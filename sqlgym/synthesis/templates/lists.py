@@ -6,6 +6,7 @@ from functools import partial
 
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.schema import Field
 from sqlgym.synthesis.templates.phrases import ask, ends, extreme, measured, names, the
 from sqlgym.synthesis.templates.rows import (
     Rows,
@@ -25,7 +26,7 @@ from sqlgym.synthesis.templates.rows import (
 
 
 def _list(draft: Draft, rows: Rows) -> Candidate:
-    fields = listing(draft, rows.entity)
+    fields = listing(draft, rows.entity, rows.where)
     question = ask(draft, f"{names(fields)} of {rows.all}")
     return rows.candidate(question, rows.query(*rows.columns(fields)))
 
@@ -46,58 +47,41 @@ def list_members(draft: Draft) -> Candidate:
     return _list(draft, members(draft))
 
 
-@template("list-either", weight=0.4)
-def list_either(draft: Draft) -> Candidate:
-    """Columns of the rows that fulfill one of two conditions."""
-    rows = rows_of(draft, lambda e: e.label, (2,))
-    fields = listing(draft, rows.entity)
-    draft.unless(any(" IN " in sql or "<>" in sql for sql in rows.where))
-    said = conditions.after(draft, rows.conditions, "or")
-    query = Query(rows.columns(fields), rows.source, (f"({' OR '.join(rows.where)})",))
-    alone = [Query(query.select, query.source, (sql,)).sql() for sql in rows.where]
-    question = ask(draft, f"{names(fields)} of the {rows.entity.noun.many}{said}")
-    return proven(question, query, rows.tables, rows.conditions, contrasts=alone)
-
-
 @template("fact", weight=1)
-def fact(draft: Draft) -> Candidate:
-    """One or two columns of a named row."""
-    entity = entity_of(draft, lambda e: e.label and outputs(e))
-    row, others = named_row(draft, entity), outputs(entity)
-    fields = draft.rng.sample(others, min(draft.pick((1, 1, 2)), len(others)))
-    query = Query(tuple(field.sql() for field in fields), entity.sql, (row.sql(),))
-    what = f"{the(fields).removeprefix('the ')} of {row.said}"
-    question = ask(draft, what, many=len(fields) > 1 or fields[0].noun.is_plural)
-    return proven(question, query, [entity.name], one_row=True)
-
-
-@template("fact-of-parent", weight=4)
-def fact_of_parent(draft: Draft) -> Candidate:
-    """A column of the row to which a named row refers, or to which that one refers."""
-    links = [k for k in draft.world.links if is_said(k) and k.child.label]
-    chain = chain_of(draft, links, 0.4)
-    start, end, tables = chain[0].child, chain[-1].parent, [chain[0].child.name]
-    draft.unless(not (start.label and start.label.is_said))
-    row, source = named_row(draft, start), f"{start.sql} AS T1{joined(chain, tables)}"
-    owner = row.said
+def fact(draft: Draft, is_far: bool = False) -> Candidate:
+    """Columns of a named row; if `is_far`, of a row to which it refers directly or indirectly."""
+    links = [k for k in draft.world.links if is_said(k)]
+    start = entity_of(draft, lambda e: e.label and (not is_far or any(k.child is e for k in links)))
+    chain = chain_of(draft, [k for k in links if k.child is start], 0.4) if is_far else []
+    end, tables = chain[-1].parent if chain else start, [start.name]
+    row, owner = named_row(draft, start), ""
+    source = start.sql + (" AS T1" + joined(chain, tables)) * is_far
     for link in chain:
-        owner = f"the {role_of(link)} of {owner}"
-    field = draft.pick([*(end.label.fields[:1] if end.label else ()), *outputs(end)])
-    query = Query((field.sql(f"T{len(tables)}"),), source, (row.sql("T1"),))
-    question = ask(draft, f"{field.shown.one} of {owner}", many=field.noun.is_plural)
+        owner = f"the {role_of(link)} of " + owner
+    ways: list[tuple[Field, ...]] = [(field,) for field in outputs(end)]
+    ways += [end.label.fields] if end.label and chain else []
+    fields, alias = draft.pick(ways), f"T{len(tables)}" * is_far
+    if len(fields) == 1 and draft.chance(0.3):
+        fields = (*fields, *(f for f in draft.pick(ways) if f not in fields))
+    query = Query(tuple(field.sql(alias) for field in fields), source, (row.sql("T1" * is_far),))
+    what = f"{the(fields).removeprefix('the ')} of {owner}{row.said}"
+    question = ask(draft, what, many=len(fields) > 1 or fields[0].noun.is_plural)
     return proven(question, query, tables, one_row=True)
+
+
+template("fact-of-parent", weight=4)(partial(fact, is_far=True))
 
 
 @template("superlative", weight=1.2)
 def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
     """The row with the most or the least of something, among all rows or some."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
-    field = draft.pick(f for f in measured(rows.entity) if f.name not in rows.used)
-    fields, one = listing(draft, rows.entity), rows.entity.noun.one
+    field = draft.pick(rows.free(measured(rows.entity)))
+    fields, one = listing(draft, rows.entity, rows.where), rows.entity.noun.one
     order, row, verb = extreme(draft, rows.entity, field, rows.alias)
     query = rows.query(*rows.columns(fields), order=order, limit=1)
     if rows.after:
-        question = f"Among the {rows.many}, which one {verb}? Give {the(fields)}."
+        question = f"Among the {rows.many}, which {one} {verb}? Give {the(fields)}."
     else:
         what = f"{the(fields).removeprefix('the ')} of the {row}"
         question = ask(
@@ -113,8 +97,8 @@ template("superlative-of-parent", weight=2)(partial(superlative, own=(0,), paren
 def in_order(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
     """Columns of rows in the order of a column."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
-    field = draft.pick(f for f in measured(rows.entity) if f.name not in rows.used)
-    fields, down = listing(draft, rows.entity), draft.chance(0.5)
+    field = draft.pick(rows.free(measured(rows.entity)))
+    fields, down = listing(draft, rows.entity, rows.where), draft.chance(0.5)
     order = f"{field.value_sql(rows.alias)} {'DESC' if down else 'ASC'}"
     query = rows.query(*rows.columns(fields), order=order)
     start, end = ends(field) if down else ends(field)[::-1]
@@ -138,16 +122,17 @@ def pairs(draft: Draft) -> Candidate:
     child, parent = link.child, link.parent
     mine = label_of(draft, child)
     draft.unless(mine[0].name == link.column or child.is_link)
-    field = draft.pick([*(parent.label.fields[:1] if parent.label else ()), *outputs(parent)])
+    ways: list[tuple[Field, ...]] = [(field,) for field in outputs(parent)]
+    theirs = draft.pick([*ways, parent.label.fields] if parent.label else ways)
     tables = [child.name]
     source = f"{child.sql} AS T1{joined([link], tables)}"
     found = [conditions.condition(draft, child, "T1")] * draft.pick((0, 1))
     said = conditions.after(draft, found)
     rows = Rows(child, source, "T1", tuple(tables), tuple(found), said)
-    query = rows.query(*rows.columns(mine), field.sql("T2"))
+    query = rows.query(*rows.columns(mine), *(field.sql("T2") for field in theirs))
     its = the(mine).replace("the ", f"{child.its} ")
     question = (
-        f"For each {child.noun.one}{said}, show {its} and the {field.shown.one} of {child.its}"
+        f"For each {child.noun.one}{said}, show {its} and {the(theirs)} of {child.its}"
         f" {role_of(link)}."
     )
     # Rows that refer to nothing would be left out.

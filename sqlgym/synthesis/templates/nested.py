@@ -7,8 +7,9 @@ from functools import partial
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
 from sqlgym.synthesis.schema import Role, identifier
-from sqlgym.synthesis.templates.phrases import ask, grouping, measures, names
+from sqlgym.synthesis.templates.phrases import ask, functions, grouping, measures, names
 from sqlgym.synthesis.templates.rows import (
+    compound,
     entity_of,
     is_said,
     label_of,
@@ -25,7 +26,7 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
     """Rows, or their number, with more or less than the average of all rows."""
     rows = rows_of(draft, measures, own, parents)
     draft.unless(rows.after and not rows.after.startswith(" whose"))
-    field = draft.pick(f for f in measures(rows.entity) if f.name not in rows.used)
+    field = draft.pick(f for f in rows.free(measures(rows.entity)) if "avg" in functions(f))
     sign, words = draft.pick(((">", "more than"), ("<", "less than")))
     average = f"(SELECT avg({field.value_sql()}) FROM {rows.entity.sql})"
     where = (*rows.where, f"{field.value_sql(rows.alias)} {sign} {average}")
@@ -35,7 +36,7 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
     if draft.chance(0.35):
         query = Query(("count(*)",), rows.source, where)
         return rows.candidate(f"What is the number of {said}?", query)
-    fields = listing(draft, rows.entity)
+    fields = listing(draft, rows.entity, rows.where)
     query = Query(rows.columns(fields), rows.source, where)
     return rows.candidate(ask(draft, f"{names(fields)} of the {said}"), query)
 
@@ -63,14 +64,12 @@ def same_as(draft: Draft) -> Candidate:
 def values_of_two_kinds(draft: Draft) -> Candidate:
     """Values that occur among rows of two kinds, or of the first kind only."""
     entity = entity_of(draft, lambda e: e.having(Role.CATEGORY))
-    field, pair = grouping(draft, entity), conditions.opposites(draft, entity)
+    field, pair = grouping(draft, entity.fields, entity), conditions.opposites(draft, entity)
     draft.unless(field.name in pair[0].columns)
     word, said = draft.pick(
         (("INTERSECT", "both among the {} and"), ("EXCEPT", "among the {} but not"))
     )
     sides = [Query((field.sql(),), entity.sql, (each.sql,)) for each in pair]
-    alone = [side.sql().replace("SELECT", "SELECT DISTINCT", 1) for side in sides]
     a, b = (f"{entity.noun.many}{conditions.after(draft, [each])}" for each in pair)
     question = ask(draft, f"{field.noun.many} that occur {said.format(a)} among the {b}")
-    sql, contrasts = f" {word} ".join(side.sql() for side in sides), alone
-    return Candidate(question, sql, (entity.name,), tuple(contrasts[: 1 + (word == "INTERSECT")]))
+    return compound(question, word, sides, [entity.name])

@@ -50,7 +50,7 @@ def count_members(draft: Draft) -> Candidate:
 def aggregate(draft: Draft, own: tuple[int, ...] = (0, 1, 1), parents: int = 0) -> Candidate:
     """One or two aggregates of a column over rows."""
     rows = rows_of(draft, measures, own, parents)
-    field = draft.pick(f for f in measures(rows.entity) if f.name not in rows.used)
+    field = draft.pick(rows.free(measures(rows.entity)))
     chosen = draw_functions(draft, field)
     column = field.value_sql(rows.alias)
     query = rows.query(*(f"{function}({column})" for function in chosen))
@@ -67,7 +67,7 @@ template("aggregate-of-parent", weight=3)(partial(aggregate, own=(0, 0, 1), pare
 def different(draft: Draft, own: tuple[int, ...] = (0, 1), parents: int = 0) -> Candidate:
     """The different values of a column, or their number."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
-    field = grouping(draft, rows.entity, rows.used)
+    field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column, many = field.sql(rows.alias), field.noun.many
     if draft.chance(0.5):
         query = rows.query(f"count(DISTINCT {column})")

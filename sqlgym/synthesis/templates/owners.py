@@ -11,7 +11,7 @@ The rows refer to their owner directly, over a junction table, or over a table i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlgym.synthesis import conditions
@@ -21,6 +21,7 @@ from sqlgym.synthesis.schema import Entity, Field, Link, identifier
 from sqlgym.synthesis.templates.phrases import ask, extreme, measured, names, the
 from sqlgym.synthesis.templates.rows import (
     bridge_of,
+    compound,
     is_said,
     label_of,
     listing,
@@ -39,6 +40,7 @@ class Owning:
         alias: Alias of the owned rows.
         member: Column that tells owned rows apart, where one may be counted twice; else "".
         across: The table in between as a noun in the plural; else "".
+        after: The conditions on the owned rows as said behind their noun.
     """
 
     link: Link
@@ -48,6 +50,8 @@ class Owning:
     alias: str = "T2"
     member: str = ""
     across: str = ""
+    conditions: tuple[Condition, ...] = ()
+    after: str = ""
 
     @property
     def owner(self) -> Entity:
@@ -66,6 +70,16 @@ class Owning:
         return f"{self.owner.sql} AS T1 JOIN {child} AS T2 ON {self.link.on('T2', 'T1')}{self.rest}"
 
     @property
+    def where(self) -> tuple[str, ...]:
+        """The conditions in SQL."""
+        return tuple(each.sql for each in self.conditions)
+
+    @property
+    def thing(self) -> str:
+        """An owned row as a noun phrase without an article."""
+        return self.owned.noun.one + self.after
+
+    @property
     def is_role(self) -> bool:
         """Whether owners do not simply have the rows, but are something to them."""
         return not self.link.is_plain and self.link.role != self.owner.noun.one
@@ -82,15 +96,13 @@ class Owning:
         """Columns of the owners in SQL."""
         return tuple(field.sql("T1") for field in fields)
 
-    def query(self, *select: str, found: Sequence[Condition] = (), **clauses: Any) -> Query:
+    def query(self, *select: str, **clauses: Any) -> Query:
         """A query over owners and owned rows."""
-        return Query(select, self.source, tuple(each.sql for each in found), **clauses)
+        return Query(select, self.source, self.where, **clauses)
 
-    def candidate(
-        self, question: str, query: Query, found: Sequence[Condition] = (), **facts: Any
-    ) -> Candidate:
+    def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
         """A candidate about the owners."""
-        return proven(question, query, self.tables, found, self.member, **facts)
+        return proven(question, query, self.tables, self.conditions, self.member, **facts)
 
     def which(self, draft: Draft, label: Sequence[Field], have: str) -> str:
         """A question for the owners that own something."""
@@ -101,16 +113,25 @@ class Owning:
 
 def owning(
     draft: Draft,
+    chance: float = 0.0,
     fits: Callable[[Entity, Entity], Any] = lambda owner, owned: owner.label,
     far: bool = True,
 ) -> Owning:
     """A random relation.
 
     Args:
+        chance: Probability of a condition on the owned rows.
         fits: Whether owner and owned table are eligible.
         far: Whether a junction or a table may lie between them.
     """
-    way = draft.rng.random() if far else 0.0
+    own = _relation(draft, fits, draft.rng.random() if far else 0.0)
+    if not draft.chance(chance):
+        return own
+    found = (conditions.condition(draft, own.owned, own.alias, [own.link.column]),)
+    return replace(own, conditions=found, after=conditions.after(draft, found))
+
+
+def _relation(draft: Draft, fits: Callable[[Entity, Entity], Any], way: float) -> Owning:
     junctions = {bridge.left.child.name for bridge in draft.world.bridges}
     links = [
         k
@@ -143,131 +164,110 @@ def owning(
     return Owning(top, low.child, tables, rest, "T3", across=top.child.noun.many)
 
 
-def perhaps(draft: Draft, own: Owning, chance: float) -> tuple[list[Condition], str]:
-    """With some probability a condition on the owned rows, and the words behind their noun."""
-    found = []
-    if draft.chance(chance):
-        found = [conditions.condition(draft, own.owned, own.alias, [own.link.column])]
-    return found, conditions.after(draft, found)
-
-
 @template("owners-with-many", weight=4)
 def owners_with_many(draft: Draft) -> Candidate:
     """Owners of enough rows."""
-    own = owning(draft)
-    label, (found, said) = label_of(draft, own.owner), perhaps(draft, own, 0.3)
+    own = owning(draft, 0.3)
+    label = label_of(draft, own.owner)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
     having = f"count(*) {sign} {least}"
-    query = own.query(*own.columns(label), found=found, group=f"T1.{own.key}", having=having)
-    noun = own.owned.noun.one if least == 1 else own.owned.noun.many
-    have = own.have(f"{'more than' if sign == '>' else 'at least'} {least} {noun}{said}")
-    return own.candidate(own.which(draft, label, have), query, found)
+    query = own.query(*own.columns(label), group=f"T1.{own.key}", having=having)
+    things = own.thing if least == 1 else own.owned.noun.many + own.after
+    have = own.have(f"{'more than' if sign == '>' else 'at least'} {least} {things}")
+    return own.candidate(own.which(draft, label, have), query)
 
 
 @template("owner-with-most", weight=4)
 def owner_with_most(draft: Draft) -> Candidate:
     """The owner of the most rows."""
-    own = owning(draft)
-    fields, (found, said) = listing(draft, own.owner), perhaps(draft, own, 0.35)
+    own = owning(draft, 0.35)
+    fields, many, one = listing(draft, own.owner), own.owned.noun.many, own.owner.noun.one
     counts = draft.pick(([], [], [], ["count(*)"]))
-    query = own.query(
-        *own.columns(fields),
-        *counts,
-        found=found,
-        group=f"T1.{own.key}",
-        order="count(*) DESC",
-        limit=1,
-    )
-    has = own.have(f"the most {own.owned.noun.many}{said}", has=True)
-    one, also = own.owner.noun.one, [f"number of {own.owned.noun.many}" for _ in counts]
-    question = f"Which {one} {has}? Give {the(fields, *also)}."
+    select = (*own.columns(fields), *counts)
+    query = own.query(*select, group=f"T1.{own.key}", order="count(*) DESC", limit=1)
+    has = own.have(f"the most {many}{own.after}", has=True)
+    question = f"Which {one} {has}? Give {the(fields, *[f'number of {many}' for _ in counts])}."
     if not counts and draft.chance(0.6):
         what = f"{the(fields).removeprefix('the ')} of the {one} that {has}"
         question = ask(draft, what, many=len(fields) > 1)
-    return own.candidate(question, query, found, one_row=True)
+    return own.candidate(question, query, one_row=True)
 
 
 @template("owners-without", weight=4)
 def owners_without(draft: Draft) -> Candidate:
     """Owners of no row, or the number of them."""
-    own = owning(draft)
-    draft.unless(own.across)
-    found, said = perhaps(draft, own, 0.45)
-    draft.unless(any("<>" in each.sql for each in found))
-    one = own.owned.noun.one + said
-    have = f"are not the {own.link.role} of any {one}" if own.is_role else own.have(f"no {one}")
-    child, where = f"{own.link.child.sql} AS T2{own.rest}", tuple(each.sql for each in found)
-    column = f"T2.{identifier(own.link.column)}"
-    inner, every = (Query((column,), child, each).sql() for each in (where, ()))
-    condition = (f"{own.key} NOT IN ({inner})",)
-    if draft.chance(0.3):
-        query = Query(("count(*)",), own.owner.sql, condition)
-        question = f"How many {own.owner.noun.many} {have}?"
-    else:
+    own = owning(draft, 0.45)
+    draft.unless(own.across or any("<>" in sql for sql in own.where))
+    have = own.have(f"no {own.thing}")
+    if own.is_role:
+        have = f"are not the {own.link.role} of any {own.thing}"
+    column, child = f"T2.{identifier(own.link.column)}", f"{own.link.child.sql} AS T2{own.rest}"
+    inner, every = (Query((column,), child, each).sql() for each in (own.where, ()))
+    query = Query(("count(*)",), own.owner.sql, (f"{own.key} NOT IN ({inner})",))
+    question = f"How many {own.owner.noun.many} {have}?"
+    if draft.chance(0.7):
         label = label_of(draft, own.owner)
-        query = Query(tuple(field.sql() for field in label), own.owner.sql, condition)
+        query = replace(query, select=tuple(field.sql() for field in label))
         question = own.which(draft, label, have)
         if draft.chance(0.4):
-            sides = (
-                Query(query.select, own.owner.sql),
-                own.query(*own.columns(label), found=found),
+            sides = Query(query.select, own.owner.sql).sql(), own.query(*own.columns(label)).sql()
+            return Candidate(
+                question, " EXCEPT ".join(sides), own.tables, sides[:1], (query.sql(),)
             )
-            minus, contrasts = " EXCEPT ".join(side.sql() for side in sides), (sides[0].sql(),)
-            return Candidate(question, minus, own.tables, contrasts, (query.sql(),))
-    wider = (query.sql().replace(inner, every),) * bool(found)
-    return own.candidate(question, query, found, contrasts=wider)
+    wider = (query.sql().replace(inner, every),) * bool(own.where)
+    return own.candidate(question, query, contrasts=wider)
 
 
 @template("owners-with-some", weight=4)
 def owners_with_some(draft: Draft) -> Candidate:
     """Owners of a row that fulfills a condition, or the number of them."""
-    own = owning(draft)
-    found, said = perhaps(draft, own, 1.0)
-    have = own.have(f"at least one {own.owned.noun.one}{said}")
+    own = owning(draft, 1.0)
+    have, many = own.have(f"at least one {own.thing}"), own.owner.noun.many
     if draft.chance(0.3):
-        query = own.query(f"count(DISTINCT T1.{own.key})", found=found)
-        return own.candidate(f"How many {own.owner.noun.many} {have}?", query, found)
+        query = own.query(f"count(DISTINCT T1.{own.key})")
+        return own.candidate(f"How many {many} {have}?", query)
     label = label_of(draft, own.owner)
-    query = own.query(*own.columns(label), found=found, distinct=True)
-    question = f"Which {own.owner.noun.many} {have}? List {the(label)} of each once."
-    each = own.query(*own.columns(label), found=found, group=f"T1.{own.key}")
-    return own.candidate(question, query, found, readings=(each.sql(),))
+    query = own.query(*own.columns(label), distinct=True)
+    each = replace(query, distinct=False, group=f"T1.{own.key}").sql()
+    question = f"Which {many} {have}? List {the(label)} of each once."
+    return own.candidate(question, query, readings=(each,))
 
 
 @template("owners-of-two-kinds", weight=5)
 def owners_of_two_kinds(draft: Draft) -> Candidate:
     """Owners of rows of two kinds, or of the first kind only."""
-    own = owning(draft, lambda owner, owned: owner.label and owner.label.is_said)
+    own = owning(draft, fits=lambda owner, owned: owner.label and owner.label.is_said)
     draft.unless(own.across)
     label, pair = label_of(draft, own.owner), conditions.opposites(draft, own.owned, own.alias)
-    sides = [own.query(*own.columns(label), found=[each]).sql() for each in pair]
-    alone = [side.replace("SELECT", "SELECT DISTINCT", 1) for side in sides]
-    a, b = (f"{own.owned.noun.one}{conditions.after(draft, [each])}" for each in pair)
+    sides = [replace(own, conditions=(each,)).query(*own.columns(label)) for each in pair]
+    a, b = (own.owned.noun.one + conditions.after(draft, [each]) for each in pair)
     word = draft.pick(("INTERSECT", "INTERSECT", "EXCEPT"))
     have = own.have(f"at least one {a} but no {b}")
     if word == "INTERSECT":
         have = own.have(f"both at least one {a} and at least one {b}")
     question = ask(draft, f"{names(label)} of the {own.owner.noun.many} that {have}")
-    contrasts = tuple(alone[: 1 + (word == "INTERSECT")])
-    return Candidate(question, f" {word} ".join(sides), own.tables, contrasts)
+    return compound(question, word, sides, own.tables)
 
 
 @template("owner-of-extreme", weight=3)
 def owner_of_extreme(draft: Draft) -> Candidate:
     """The row to which the row with the most or the least of something refers."""
-    own = owning(draft, lambda owner, owned: owner.label and measured(owned), far=False)
+    own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
     order, one, _ = extreme(draft, own.owned, draft.pick(measured(own.owned)), "T2")
     fields = listing(draft, own.owner)
     query = own.query(*own.columns(fields), order=order, limit=1)
     what = f"{the(fields).removeprefix('the ')} of the {role_of(own.link)} of the {one}"
     question = ask(draft, what, many=len(fields) > 1)
-    return own.candidate(question, query, one_row=True)
+    # The owned row may have no owner.
+    outer = f"{own.owned.sql} AS T2 LEFT JOIN {own.owner.sql} AS T1 ON {own.link.on('T2', 'T1')}"
+    every = replace(query, source=outer).sql()
+    return own.candidate(question, query, one_row=True, readings=(every,))
 
 
 @template("rows-of-extreme", weight=2)
 def rows_of_extreme(draft: Draft) -> Candidate:
     """The rows of the owner with the most or the least of something, or their number."""
-    own = owning(draft, lambda owner, owned: measured(owner), far=False)
+    own = owning(draft, 0.0, lambda owner, owned: measured(owner), False)
     draft.unless(own.is_role)
     order, owner, _ = extreme(draft, own.owner, draft.pick(measured(own.owner)))
     inner = Query((own.key,), own.owner.sql, order=order, limit=1)

@@ -26,23 +26,23 @@ def _joined(nouns: list[str], article: str = "") -> str:
     return english.join_words([article + noun for noun in nouns])
 
 
-def ask(draft: Draft, what: str, *others: str, many: bool = True) -> str:
+def ask(draft: Draft, what: str, *others: str, many: bool | None = None) -> str:
     """A question or a request for what a noun phrase without its article says.
 
     Args:
         others: Whole sentences that ask for the same.
-        many: Whether the phrase is a plural.
+        many: Whether it is several facts of one thing; None for a list.
     """
-    be = "are" if many else "is"
-    question, *requests = (f"What {be} the {what}?", f"Find the {what}.", f"Show the {what}.")
-    requests.append(f"{'List' if many else 'Give'} the {what}.")
-    return draft.pick((question, question, draft.pick(requests), *others))
+    question = f"What {'is' if many is False else 'are'} the {what}?"
+    request = f"{draft.pick(('Find', 'Show', 'List' if many is None else 'Give'))} the {what}."
+    return draft.pick((question, question, request, *others))
 
 
 _ADJECTIVES = {
     "age": ("oldest", "youngest"),
     "length": ("longest", "shortest"),
     "duration": ("longest", "shortest"),
+    "distance": ("longest", "shortest"),
     "weight": ("heaviest", "lightest"),
     "height": ("tallest", "shortest"),
     "price": ("most expensive", "cheapest"),
@@ -70,9 +70,9 @@ def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tupl
     """
     side = int(draft.chance(0.4))
     order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one
-    words = _ADJECTIVES.get(field.noun.one)
-    alike = [f for f in entity.fields if _ADJECTIVES.get(f.noun.last) == words]
-    if words and len(alike) == 1:
+    words = _ADJECTIVES.get(field.noun.one, ("", ""))
+    alike = [f for f in entity.fields if words[1] in _ADJECTIVES.get(f.noun.last, ())]
+    if len(alike) == 1:
         return order, f"{words[side]} {one}", f"is the {words[side]}"
     value = f"{ends(field)[side]} {field.noun.one}"
     if field.noun.counts:
@@ -116,15 +116,15 @@ def aggregate_noun(chosen: Sequence[str], field: Field) -> str:
     return f"{' and '.join(words[each] for each in chosen)} {field.noun.one}"
 
 
-def grouping(draft: Draft, entity: Entity, besides: Sequence[str] = ()) -> Field:
+def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
     """A column to group by: few short values, none missing, none alike but for its case."""
     return draft.pick(
         field
-        for field in entity.having(Role.CATEGORY, Role.YEAR)
-        if 2 <= field.distinct <= MOST_GROUPS
+        for field in fields
+        if field.role in (Role.CATEGORY, Role.YEAR)
+        and 2 <= field.distinct <= MOST_GROUPS
         and field.distinct < entity.rows
         and field.is_full
-        and field.name not in besides
         and field.noun.last not in lexicon.FREE_TEXTS
         and len({str(value).casefold().strip() for value in field.values}) == len(set(field.values))
         and all(len(str(value)) <= 40 for value in field.values)

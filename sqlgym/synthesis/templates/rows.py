@@ -9,7 +9,7 @@ singers of the concert Super Bootcamp          (over a junction table)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlgym.synthesis import conditions, english, roles, spoken_values
@@ -53,10 +53,10 @@ class Rows:
         """The rows as a noun phrase with "all" or "the"."""
         return f"{'the' if self.after else 'all'} {self.many}"
 
-    @property
-    def used(self) -> tuple[str, ...]:
-        """Names of the columns that the conditions restrict."""
-        return tuple(name for each in self.conditions for name in each.columns)
+    def free(self, fields: Sequence[Field]) -> list[Field]:
+        """The columns of which no condition speaks."""
+        used = {name for each in self.conditions for name in each.columns}
+        return [f for f in fields if f.name not in used and f.noun.one not in self.after]
 
     def columns(self, fields: Sequence[Field]) -> tuple[str, ...]:
         """Columns of the rows in SQL."""
@@ -92,6 +92,14 @@ def proven(
     facts["readings"] = (*readings, *facts.get("readings", ()))
     facts["contrasts"] = (*query.weaker(), *facts.get("contrasts", ()))
     return Candidate(question, sql, tuple(dict.fromkeys(tables)), **facts)
+
+
+def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[str]) -> Candidate:
+    """A candidate with INTERSECT or EXCEPT, whose result must differ from that of each side."""
+    alone = [replace(side, distinct=True).sql() for side in sides]
+    sql = f" {word} ".join(side.sql() for side in sides)
+    contrasts = tuple(alone[: 1 + (word == "INTERSECT")])
+    return Candidate(question, sql, tuple(tables), contrasts)
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
@@ -243,30 +251,29 @@ def named_row(draft: Draft, entity: Entity) -> Named:
     """A row whose label no other row has in another case; seldom one that has only a key."""
     label = draft.pick(filter(None, [entity.label]))
     draft.unless(not label.is_said and draft.chance(0.9))
-    cells, field = draft.pick(label.rows), label.fields[0]
+    cells = draft.pick(label.rows)
     folded = [str(cell).casefold().strip() for cell in cells]
     twins = sum([str(c).casefold().strip() for c in row] == folded for row in label.rows)
     draft.unless(twins > 1 or any(c is None or not roles.is_typable(c) for c in cells))
     name = spoken_values.quoted_text(" ".join(map(str, cells)))
-    one = f"the {entity.noun.one} "
-    way = one if label.is_name else f"{one}whose {field.noun.one} is "
-    if name.casefold().startswith(f"{entity.noun.one} "):
-        way = ""
+    one = f"the {entity.noun.one} " * (not name.casefold().startswith(f"{entity.noun.one} "))
     if not label.is_said:
-        name, way = name.strip("'"), f"{one}with the {field.noun.one} "
-    return Named(label.fields, cells, name, way + name)
+        name, one = name.strip("'"), f"the {entity.noun.one} with the {label.fields[0].noun.one} "
+    return Named(label.fields, cells, name, one + name)
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
     """The columns by which rows are listed: a name, or else, and seldom, a key."""
-    found = [entity.label.fields] if entity.label else []
-    if not (entity.label and entity.label.is_said):
-        named = [(field,) for field in entity.having(Role.NAME) if field.is_full][:1]
-        draft.unless(not named and draft.chance(0.7))
-        found = [label for label in found if label[0].role is not Role.REFERENCE]
-        found = [*named, *found]
-    draft.unless(not found)
-    return found[0]
+    label = entity.label
+    if label and label.is_said:
+        return label.fields
+    for field in entity.having(Role.NAME):
+        if field.is_full:
+            return (field,)
+    some_are_named = any(e.label and e.label.is_said for e in draft.world.entities)
+    draft.unless(not label or label.fields[0].role is Role.REFERENCE)
+    draft.unless(some_are_named and draft.chance(0.7))
+    return label.fields if label else ()
 
 
 def outputs(entity: Entity) -> list[Field]:
@@ -276,9 +283,9 @@ def outputs(entity: Entity) -> list[Field]:
     return [f for f in entity.having(*shown) if f not in label and f.is_full]
 
 
-def listing(draft: Draft, entity: Entity, most: int = 2) -> tuple[Field, ...]:
-    """The label, sometimes with other columns."""
-    label = label_of(draft, entity)
-    others = [field for field in outputs(entity) if field not in label]
-    extra = draft.pick((0, 0, 1, most - 1))
+def listing(draft: Draft, entity: Entity, where: Sequence[str] = ()) -> tuple[Field, ...]:
+    """The label, sometimes with a column that the conditions `where` do not fix to one value."""
+    label, fixed = label_of(draft, entity), " ".join(where)
+    others = [f for f in outputs(entity) if f not in label and f"{f.sql()} = " not in fixed]
+    extra = draft.pick((0, 0, 1))
     return (*label, *draft.rng.sample(others, min(extra, len(others))))

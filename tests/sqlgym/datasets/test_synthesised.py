@@ -102,7 +102,7 @@ def test_every_task_is_playable_and_the_expert_solves_it(shop):
 
 def test_a_task_has_the_same_id_in_every_set_that_holds_it(shop):
     few = sqlgym.load_tasks(shop, "all", synthesis=OF_ALL_LEVELS)
-    other = sqlgym.load_tasks(shop, "all", synthesis={"n": 30, "seed": 7})
+    other = sqlgym.load_tasks(shop, "all", synthesis={"n": 150, "seed": 7})
     by_id = {task.id: canonical_sql(task.gold_sql) for task in other}
 
     assert len({task.id for task in few}) == len(few)
