@@ -354,9 +354,10 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
 def abbreviates(names: Iterable[str]) -> bool:
     """Whether many parts of these names are abbreviations, or spelled like no English word."""
     parts = [part.lower() for name in names for part in parts_of(name) if part.isalpha()]
-    odd = [part for part in parts if not _is_listed(part) and not _is_spelled(part)]
+    units = UNITS.keys() | SHORT_UNITS.keys()
+    odd = [p for p in parts if p not in units and not _is_listed(p) and not _is_spelled(p)]
     clipped = [part for part in parts if part in ABBREVIATIONS and part not in _USUAL]
-    return 20 * len(odd) + 5 * len(clipped) > 2 * len(parts)
+    return 20 * len(odd) + 5 * len(clipped) > len(parts)
 
 
 _USUAL = word_set("id ids no email phone zip avg max min tv gdp gpa isbn url usa info num")

@@ -162,15 +162,16 @@ def _counted(words: list[str]) -> str:
         things = words[2:]
     elif words[0] in ("number", "count") and len(words) > 1:
         things = words[1 + (words[1] == "of") :]
-    elif words[-1] in ("count", "number") and words[:-1] and words[-1] == "count":
+    elif words[-1] == "count" and len(words) > 1:
         things = [*words[:-2], english.plural(english.singular(words[-2]))]
     elif english.is_plural(words[-1]) and words[-1] not in _SUMS:
         things = words
     else:
         return ""
-    is_clean = things and english.is_plural(things[-1]) and not PREPOSITIONS & set(things)
-    adjective = {"average", "maximum", "minimum", "total", "percentage"} & set(things)
-    return " ".join(things) if is_clean and not adjective else ""
+    is_said = {"average", "maximum", "minimum", "total", "percentage"}.isdisjoint(things)
+    is_clean = PREPOSITIONS.isdisjoint(things) and is_said and bool(things)
+    is_mass = things is not words and things[-1:] == ["staff"]
+    return " ".join(things) if is_clean and (is_mass or english.is_plural(things[-1])) else ""
 
 
 def table_noun(name: str, has_names: bool = False) -> Noun:

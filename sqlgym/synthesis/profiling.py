@@ -337,6 +337,11 @@ def _readable(entities: list[Entity], left_out: dict[str, str]) -> list[Entity]:
         replace(
             entity,
             fields=tuple(f for f in entity.fields if f.noun.is_readable or f.role in needed),
+            label=entity.label if entity.label and _is_clear(entity.label) else None,
         )
         for entity in kept
     ]
+
+
+def _is_clear(label: Label) -> bool:
+    return all(field.noun.is_readable for field in label.fields)
