@@ -27,7 +27,7 @@ from sqlgym.datasets.load import load_tasks
 from sqlgym.synthesis import LEVELS, synthesize
 from toolgym import ConfigurationError, policies, rollout
 
-COLUMNS = ("database", "MB", "tables", "tasks", "seconds", *LEVELS, "shapes", "expert")
+COLUMNS = ("database", "MB", "tables", "tasks", "seconds", *LEVELS, "templates", "expert")
 
 
 @dataclass
@@ -58,7 +58,7 @@ def measure(path: Path, n: int, seed: int, least: int) -> Line:
         str(len(written.tasks)),
         f"{taken:.1f}",
         *(str(levels[level]) for level in LEVELS),
-        str(len(written.report.by_shape)),
+        str(len(written.report.by_template)),
         f"{solved}/{played}",
     )
     remarks = [f"{path.stem}: {level}: {why}" for level, why in written.report.missing.items()]

@@ -3,7 +3,7 @@
     from sqlgym.synthesis import synthesize
     tasks = synthesize("my.db", n=200, seed=0).tasks
 
-A database is profiled (`profiling`), questions are drafted from shapes (`shapes`), and each
+A database is profiled (`profiling`), questions are drafted from templates (`templates`), and each
 candidate is proved before it is kept (`proof`). All is decided by the seed and the file's content.
 """
 
@@ -16,17 +16,18 @@ from sqlgym.synthesis.report import (
     SynthesisReport,
     SynthTask,
 )
-from sqlgym.synthesis.shapes import SHAPES, shape
+from sqlgym.synthesis.templates import TEMPLATES, Template, template
 
 __all__ = [
     "LEVELS",
     "REJECTIONS",
-    "SHAPES",
+    "TEMPLATES",
     "SynthTask",
     "Synthesis",
     "SynthesisReport",
+    "Template",
     "canonical_sql",
-    "shape",
     "stream",
     "synthesize",
+    "template",
 ]

@@ -1,12 +1,9 @@
-"""Tasks about a database: as a stream, or so many at once.
+"""Synthesis of tasks about a database, as a stream or a given number at once.
 
-Everything is decided by the seed and by what the file holds: no clock, no order of a hash.
-
-The search drafts, measures, proves and keeps until enough of each hardness are found. The level
-that lacks most is looked for next. Which shape is tried for it is drawn by how often the shape has
-given that level so far, and more seldom the more tasks of it are kept, so that all shapes that work
-get their share. What turns out to be of another level waits for its turn. A level of which nothing
-new is found for `PATIENCE` drafts is given up, and the others go on.
+The search draws the hardness level that lacks most, draws a template by its weight, drafts a
+candidate, proves it, and keeps it. Tasks of other levels that are found on the way wait for their
+turn. A level without a new task in `PATIENCE` drafts is given up. All choices are decided by the
+seed and the content of the file.
 """
 
 from __future__ import annotations
@@ -14,71 +11,57 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.synthesis import english
-from sqlgym.synthesis.beside import Begun, Threads
 from sqlgym.synthesis.canonical import canonical_sql
-from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
+from sqlgym.synthesis.drafting import Candidate, Draft, Unfit, is_unclear
 from sqlgym.synthesis.profiling import profile
-from sqlgym.synthesis.proof import Rejected, first_look, prove_on_file
-from sqlgym.synthesis.rephrasing import LITERAL
+from sqlgym.synthesis.proof import Rejected, for_proofs, prove
 from sqlgym.synthesis.report import LEVELS, Synthesis, SynthesisReport, SynthTask
-from sqlgym.synthesis.schema import LARGE, World
-from sqlgym.synthesis.shapes import SHAPES
-from sqlgym.synthesis.small_copy import SmallCopy, small_copy
+from sqlgym.synthesis.schema import World
+from sqlgym.synthesis.templates import TEMPLATES
 from sqlgym.tasks.hardness import Hardness, hardness
 from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
 
 PATIENCE = 1_500
 """Drafts without a new task of a level after which the level is given up."""
+TRIES = 8
+"""Drafts of one template before another one is drawn."""
 WAITING = 40
 """Tasks of a level that may wait for their turn."""
 VARIANTS = 4
-"""Kept tasks that may differ in their literals only, unless another number is asked for."""
+"""Default for the number of tasks that may differ in their literals only."""
 COMMON = 0.04
 """Share of the kept tasks that may have the same single value as their answer; three always may."""
-KEYS = 0.04
-"""How often a row without a name is spoken of by its key, where other tables have names."""
-ODD = 0.003
-"""How often a draft may speak of what nobody would say, such as a column with a cryptic name."""
 FAIR = 1.5
-"""How many times its share of the shapes that fit, at most, a table has of the questions; more only
-after half of `PATIENCE` without a new task."""
-HOPELESS = {"gold_fails": 4, "too_long": 1}
-"""What counts, and how much, against trying a shape on the same tables again; at 8 it is given up
-until something else of it is kept."""
-HOPELESS_WHERE_LARGE = {**HOPELESS, "several_readings": 1, "tied_limit": 1}
-"""The same for a database with a large table, where many rows tie, and each draft costs more."""
-AHEAD = 8
-"""Tasks by which the search is ahead of what it gives, where proofs are done beside it."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """A task that was found.
-
-    Attributes:
-        form: Its canonical SQL without literals.
-        proof: Its proof on the file, where that is still under way.
-        drafts: How many were tried for it in vain.
-    """
-
-    task: SynthTask
-    form: str
-    proof: Begun[QueryResult] | None = None
-    drafts: int = 0
+"""Times its even share of the questions that a table has before candidates about it are dropped."""
+REFUSALS = 12
+"""Proofs of one template about the same tables, or about the same large table, that may fail in a
+row before the pair is given up. A query that exceeds the budget counts as six."""
+_LITERAL = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
 @dataclass
 class Search:
-    """One search, with what it has learned of the shapes so far."""
+    """The state of a search.
+
+    Attributes:
+        database: The file, with the limits of `for_proofs`.
+        tried: Drafts by template.
+        given: Tasks found by template and level.
+        asked: Questions by table.
+        refused: Failed proofs in a row by template and tables.
+        levels: Hardness by SQL without literals.
+        forms: Tasks found by SQL without literals.
+        skeletons: Tasks found by canonical SQL without literals.
+    """
 
     database: Database
     world: World
@@ -86,221 +69,131 @@ class Search:
     report: SynthesisReport
     rng: random.Random
     variants: int = VARIANTS
-    small: SmallCopy | None = None
-    beside: Threads | None = None
     tried: Counter[str] = field(default_factory=Counter)
-    fits: Counter[str] = field(default_factory=Counter)
-    gave: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    kept_shapes: Counter[str] = field(default_factory=Counter)
-    seen_sql: set[str] = field(default_factory=set)
-    seen_canonical: set[str] = field(default_factory=set)
+    given: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    asked: Counter[str] = field(default_factory=Counter)
+    refused: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
+    levels: dict[str, Hardness] = field(default_factory=dict)
+    forms: Counter[str] = field(default_factory=Counter)
+    seen: set[str] = field(default_factory=set)
+    canonicals: set[str] = field(default_factory=set)
     skeletons: Counter[str] = field(default_factory=Counter)
     questions: set[str] = field(default_factory=set)
     answers: Counter[str] = field(default_factory=Counter)
-    heavy: Counter[tuple[str, tuple[str, ...]]] = field(default_factory=Counter)
-    levels: dict[str, Hardness] = field(default_factory=dict)
-    chosen: Counter[Hardness] = field(default_factory=Counter)
-    in_vain: Counter[Hardness] = field(default_factory=Counter)
-    waiting: dict[Hardness, deque[Found]] = field(
+    waiting: dict[Hardness, deque[SynthTask]] = field(
         default_factory=lambda: {level: deque() for level in LEVELS}
     )
     given_up: set[Hardness] = field(default_factory=set)
-    shapes_of: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    asked: Counter[str] = field(default_factory=Counter)
-    is_patient: bool = False
 
     def tasks(self) -> Iterator[SynthTask]:
-        """All tasks that can be found, in the mix of levels as long as it can be had."""
-        ahead = AHEAD if self.beside is not None else 0
-        chosen: deque[Found] = deque()
-        while True:
-            level = self._next_level()
-            if level is None:
-                break
-            found = self.waiting[level].popleft() if self.waiting[level] else self._find(level)
-            if found is None:
-                self._give_up(level)
-                continue
-            self.chosen[level] += 1
-            if level in self.given_up:  # found by chance, on the way to another level
-                self._give_up(level)
-            chosen.append(found)
-            if len(chosen) > ahead:
-                yield from self._proved(chosen.popleft())
-        while chosen:
-            yield from self._proved(chosen.popleft())
-
-    def _proved(self, found: Found) -> Iterator[SynthTask]:
-        """A task, unless its proof on the file has failed."""
-        task = found.task
-        try:
-            if found.proof is not None:
-                self._count(task, self._answer(found.proof.result()))
-        except Rejected as reason:
-            self._take_back(found, reason.code)
-            return
-        self.in_vain[task.hardness] = 0
-        self.report.kept += 1
-        self.report.by_hardness[task.hardness] += 1
-        self.report.by_shape[task.shape] += 1
-        yield task
-
-    def _take_back(self, found: Found, code: str) -> None:
-        """Go on as if a task had not been found."""
-        task = found.task
-        self.chosen[task.hardness] -= 1
-        self.kept_shapes[task.shape] -= 1
-        self.gave[task.shape][task.hardness] -= 1
-        self.asked.subtract(task.tables)
-        self.questions.discard(plain_question(task.question))
-        self.seen_canonical.discard(task.canonical)
-        self.skeletons[found.form] -= 1
-        self.in_vain[task.hardness] += found.drafts + 1
-        self._refuse(task.shape, task.tables, code)
-        self.report.rejected[code] += 1
-        if task.hardness in self.given_up:
-            self._give_up(task.hardness)
+        """All tasks that can be found, in the mix of levels as long as each level lasts."""
+        while (level := self._next_level()) is not None:
+            waiting = self.waiting[level]
+            task = waiting.popleft() if waiting else self._find(level)
+            if task is not None:
+                self.report.kept += 1
+                self.report.by_hardness[level] += 1
+                self.report.by_template[task.template] += 1
+                yield task
+            else:
+                self.given_up.add(level)
+            if level in self.given_up:
+                kept = self.report.by_hardness[level]
+                outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
+                self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts."
 
     def _next_level(self) -> Hardness | None:
-        """The level that lacks most."""
-        kept = self.chosen
-        total = sum(kept.values()) + 1
-        open_ = [
-            level
-            for level in LEVELS
-            if self.mix.get(level) and (level not in self.given_up or self.waiting[level])
-        ]
-        return max(open_, key=lambda level: self.mix[level] * total - kept[level], default=None)
+        """The level that lacks most; None if all are given up."""
+        kept, total = self.report.by_hardness, self.report.kept + 1
+        left = [lv for lv in self.mix if lv not in self.given_up or self.waiting[lv]]
+        return max(left, key=lambda lv: self.mix[lv] * total - kept[lv], default=None)
 
-    def _give_up(self, level: Hardness) -> None:
-        self.given_up.add(level)
-        kept = self.chosen[level]
-        outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
-        self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts: {self._lacks(level)}"
-
-    def _lacks(self, level: Hardness) -> str:
-        if not self.fits[level]:
-            return "no shape of this level fits the tables, their columns and their references."
-        return "new drafts of this level repeat earlier questions or cannot be verified."
-
-    def _find(self, level: Hardness) -> Found | None:
-        names = list(SHAPES)
-        weights = [self._weight(name, level) for name in names]
-        for drafts in range(self.in_vain[level], PATIENCE):
-            self.is_patient = drafts >= PATIENCE // 2
-            place = self.rng.choices(range(len(names)), weights)[0]
-            name = names[place]
-            self.report.candidates += 1
-            self.tried[name] += 1
-            try:
-                found = self._attempt(name)
-            except Unfit:
-                self.report.rejected["unfit"] += 1
-            except Rejected as reason:
-                self.report.rejected[reason.code] += 1
-            else:
-                task = found.task
-                self.kept_shapes[task.shape] += 1
-                self.asked.update(task.tables)
-                self.gave[task.shape][task.hardness] += 1
-                self.questions.add(plain_question(task.question))
+    def _find(self, level: Hardness) -> SynthTask | None:
+        """A new task of a level; None after `PATIENCE` drafts."""
+        drafts = 0
+        while drafts < PATIENCE:
+            (name,) = self.rng.choices(list(TEMPLATES), self._weights(level))
+            for _ in range(TRIES):
+                drafts += 1
+                task = self._attempt(name)
+                if task is None:
+                    continue
                 if task.hardness == level:
-                    return replace(found, drafts=drafts - self.in_vain[level])
-                self.waiting[task.hardness].append(found)
-            weights[place] = self._weight(name, level)  # a draft changes that of its shape only
+                    return task
+                self.waiting[task.hardness].append(task)
+                break
         return None
 
-    def _weight(self, name: str, level: Hardness) -> float:
-        """How promising a shape is: its yield of the level, less what it has given already."""
-        gained = (self.gave[name][level] + 0.5) / (self.tried[name] + 2)
-        return gained / (1 + self.kept_shapes[name])
+    def _weights(self, level: Hardness) -> list[float]:
+        """The weight of each template times how often it gives the level."""
+        return [
+            template.weight
+            * (self.given[name][level] + 0.5)
+            / (self.given[name].total() + 1 + self.tried[name] / (20 * TRIES))
+            for name, template in TEMPLATES.items()
+        ]
 
-    def _attempt(self, name: str) -> Found:
-        commas, style, named = (self.rng.random() for _ in range(3))
-        is_plain = self.rng.random() >= ODD and not self.is_patient
-        draft = Draft(
-            self.world.plain if is_plain else self.world,
-            self.rng,
-            commas < 0.5,
-            self._keys(),
-            "whose" if style < 0.5 else "with",
-            named < 0.3,
-        )
-        candidate = SHAPES[name](draft)
-        if self.heavy[name, candidate.tables] >= 8:
-            raise Unfit
-        if candidate.sql in self.seen_sql:
-            raise Rejected("asked_before")
-        self.seen_sql.add(candidate.sql)
-        level = self._level(candidate.sql)
-        self.fits[level] += 1
-        if not self.mix.get(level) or len(self.waiting[level]) >= WAITING:
-            self.seen_sql.discard(candidate.sql)  # its turn may come
-            raise Rejected("level_full")
-        if self._is_full(name, candidate.tables):
-            self.seen_sql.discard(candidate.sql)
-            raise Rejected("table_full")
-        question = english.sentence(english.one_number_style(candidate.question))
-        candidate = replace(candidate, shape=name, question=question)
-        entities = {entity.name: entity for entity in self.world.entities}
-        # Of a large table a proof costs more than to see whether it is worth it.
-        forms = self._forms(candidate) if self.small is not None else None
+    def _attempt(self, name: str) -> SynthTask | None:
+        """A task of a template, if this draft is a fair one."""
+        self.report.candidates += 1
+        self.tried[name] += 1
         try:
-            shown = first_look(candidate, entities, self.small)
-            if shown is not None and self.beside is not None:
-                work = partial(prove_on_file, self.database, candidate, entities, shown)
-                task, form = self._distinct(candidate, level, forms)
-                return Found(task, form, self.beside.begin(work))
-            answer = self._answer(prove_on_file(self.database, candidate, entities, shown))
+            candidate = TEMPLATES[name].draft(Draft(self.world, self.rng))
+            question = english.sentence(candidate.question)
+            task = self._prove(name, replace(candidate, question=question))
+        except Unfit:
+            self.report.rejected["unfit"] += 1
+            return None
         except Rejected as reason:
-            self._refuse(name, candidate.tables, reason.code)
+            self.report.rejected[reason.code] += 1
+            return None
+        self.given[name][task.hardness] += 1
+        self.asked.update(task.tables)
+        self.questions.add(plain_question(task.question))
+        return task
+
+    def _prove(self, name: str, candidate: Candidate) -> SynthTask:
+        sql, tables = candidate.sql, candidate.tables
+        entities = {entity.name: entity for entity in self.world.entities}
+        largest = max(tables, key=lambda table: entities[table].rows)
+        pair = name, (largest,) if entities[largest].is_large else tables
+        if self.refused[pair] >= REFUSALS or is_unclear(candidate, self.world):
+            raise Unfit
+        if sql in self.seen:
+            raise Rejected("asked_before")
+        form = _LITERAL.sub(lambda match: match[0] if match[0][0] == '"' else "0", sql)
+        level = self._level(form, sql)
+        if level not in self.mix or len(self.waiting[level]) >= WAITING:
+            raise Rejected("level_full")
+        if self._is_full(tables):
+            raise Rejected("table_full")
+        self.seen.add(sql)
+        if self.forms[form] >= self.variants:
+            raise Rejected("skeleton_full")
+        if plain_question(candidate.question) in self.questions:
+            raise Rejected("same_question")
+        try:
+            answer = self._answer(prove(self.database, candidate, entities))
+        except Rejected as reason:
+            self.refused[pair] += 6 if reason.code == "gold_fails" else 1
             raise
-        task, form = self._distinct(candidate, level, forms)
-        self._count(task, answer)
-        return Found(task, form)
-
-    def _answer(self, result: QueryResult) -> str:
-        """A single value that is the answer, if not too many have it; else an empty text."""
-        rows = result.rows
-        answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
-        if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
-            raise Rejected("common_answer")
-        return answer
-
-    def _count(self, task: SynthTask, answer: str) -> None:
-        """Learn from a task that is proved."""
+        self.refused[pair] = 0
+        try:
+            canonical = canonical_sql(sql)
+        except ValueError:
+            raise Rejected("unparsed") from None
+        if canonical in self.canonicals:
+            raise Rejected("near_duplicate")
+        if self.skeletons[skeleton(canonical)] >= self.variants:
+            raise Rejected("skeleton_full")
+        self.canonicals.add(canonical)
+        self.skeletons[skeleton(canonical)] += 1
+        self.forms[form] += 1
         self.answers[answer] += 1
-        self.heavy[task.shape, task.tables] = 0
+        return SynthTask(candidate.question, sql, level, name, tables, canonical)
 
-    def _refuse(self, name: str, tables: tuple[str, ...], code: str) -> None:
-        """Learn from a refusal."""
-        weights = HOPELESS if self.small is None else HOPELESS_WHERE_LARGE
-        self.heavy[name, tables] += weights.get(code, 0)
-
-    def _keys(self) -> float:
-        """How often rows are spoken of by their keys: seldom where some have names.
-
-        Where nothing was found for long, and where a table is very large, a key will do.
-        """
-        if self.is_patient or any(entity.rows > LARGE for entity in self.world.entities):
-            return 1.0
-        return KEYS if any(e.label and e.label.is_said for e in self.world.entities) else 1.0
-
-    def _is_full(self, name: str, tables: tuple[str, ...]) -> bool:
-        """Whether tables are asked about more than the number of shapes that fit them explains."""
-        for table in tables:
-            self.shapes_of[table].add(name)
-        total, shapes = self.asked.total(), sum(map(len, self.shapes_of.values()))
-        if total < 20 or self.is_patient:
-            return False
-        return any(
-            self.asked[table] * shapes > FAIR * len(self.shapes_of[table]) * total
-            for table in tables
-        )
-
-    def _level(self, sql: str) -> Hardness:
+    def _level(self, form: str, sql: str) -> Hardness:
         """The hardness of SQL, which its literals do not change."""
-        form = LITERAL.sub(lambda m: m[0] if m[0][0] == '"' else "0", sql)
         if form not in self.levels:
             try:
                 self.levels[form] = hardness(sql)
@@ -308,51 +201,26 @@ class Search:
                 raise Rejected("unparsed") from None
         return self.levels[form]
 
-    def _forms(self, candidate: Candidate) -> tuple[str, str]:
-        """Its SQL in canonical form, with literals and without, if no kept task is too like it."""
-        try:
-            canonical = canonical_sql(candidate.sql)
-        except ValueError:
-            raise Rejected("unparsed") from None
-        if canonical in self.seen_canonical:
-            raise Rejected("near_duplicate")
-        form = skeleton(canonical)
-        if self.skeletons[form] >= self.variants:
-            raise Rejected("skeleton_full")
-        if self.is_taken(candidate.question):
-            raise Rejected("same_question")
-        return canonical, form
+    def _is_full(self, tables: Sequence[str]) -> bool:
+        """Whether a table has had more than its share; the more, the likelier."""
+        even = FAIR * self.asked.total() / len(self.world.entities)
+        most = max(self.asked[table] for table in tables)
+        return most > even > 3 and self.rng.random() > (even / most) ** 2
 
-    def _distinct(
-        self, candidate: Candidate, level: Hardness, forms: tuple[str, str] | None
-    ) -> tuple[SynthTask, str]:
-        """The task of a candidate, and the form that too many may not have."""
-        canonical, form = forms or self._forms(candidate)
-        self.seen_canonical.add(canonical)
-        self.skeletons[form] += 1
-        task = SynthTask(
-            candidate.question,
-            candidate.sql,
-            level,
-            candidate.shape,
-            candidate.tables,
-            canonical,
-        )
-        return task, form
-
-    def is_taken(self, question: str) -> bool:
-        """Whether a task has this question already."""
-        return plain_question(question) in self.questions
+    def _answer(self, result: QueryResult) -> str:
+        """A single value that is the answer, unless too many tasks have it; else ""."""
+        rows = result.rows
+        answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
+        if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
+            raise Rejected("common_answer")
+        return answer
 
 
 def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
-    """Shares of the levels that sum to one; those given are only compared with each other.
-
-    Args:
-        hardness: Share by level; a level that is not named is left out. None for evenly.
+    """Shares of the levels, scaled to a sum of one; levels without a share are left out.
 
     Raises:
-        ConfigurationError: A level is unknown, a share is no number from 0 on, or all are 0.
+        ConfigurationError: A level is unknown, a share is negative or not finite, or all are 0.
 
     >>> mix_of({"easy": 3, "extra": 1})
     {'easy': 0.75, 'extra': 0.25}
@@ -382,19 +250,19 @@ def stream(
     variants: int = VARIANTS,
     report: SynthesisReport | None = None,
 ) -> Iterator[SynthTask]:
-    """Tasks about a database, one after the other, until nothing new is found for long.
+    """Tasks about a database, one after the other, until no new ones are found.
 
     Args:
         database: An SQLite file, or an open `Database`.
         seed: Decides all choices; one seed gives the same tasks for the same file everywhere.
-        hardness: How the levels are mixed, as shares; evenly if None.
-        tables: The names of the tables to ask about; all but views if None.
-        variants: Tasks whose SQL may differ in its literals only. More of them give more tasks
-            where a database is small, and tasks that are more alike.
+        hardness: Shares of the hardness levels; even shares if None.
+        tables: Names of the tables to ask about; all but views if None.
+        variants: Most tasks whose SQL differs in its literals only. A larger number gives more
+            tasks for a small database, and tasks that are more alike.
         report: Filled while the stream runs.
 
     Raises:
-        ConfigurationError: Nothing sensible can be asked, or an option is wrong.
+        ConfigurationError: Nothing can be asked about the database, or an option is wrong.
         EnvironmentFault: The file cannot be read.
     """
     opened = database if isinstance(database, Database) else open_database(database)
@@ -410,23 +278,7 @@ def stream(
         if link.is_inferred
     ]
     rng = random.Random(f"synthesis-{seed}")
-    search = Search(opened, world, mix, report, rng, variants=variants)
-    return _on_copies(search, tables)
-
-
-def _on_copies(search: Search, tables: Sequence[str] | None) -> Iterator[SynthTask]:
-    """The tasks of a search, which has a small copy of a large database meanwhile."""
-    search.small = small_copy(search.database, search.world)
-    if search.small is None:
-        yield from search.tasks()
-        return
-    search.beside = Threads()
-    try:
-        search.world = profile(search.database, tables, search.small.database)
-        yield from search.tasks()
-    finally:
-        search.beside.close()
-        search.small.close()
+    return Search(for_proofs(opened), world, mix, report, rng, variants).tasks()
 
 
 def synthesize(
@@ -439,29 +291,23 @@ def synthesize(
     variants: int = VARIANTS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Synthesis:
-    """The first `n` tasks of `stream`, or fewer where there are no more.
-
-    What is not told here is an argument as of `stream`.
+    """The first `n` tasks of `stream`, or fewer if there are no more.
 
     Args:
         database: An SQLite file, or an open `Database`.
-        n: How many tasks.
-        progress: Told after each task how many there are, and `n`.
+        n: Number of tasks.
+        seed: As for `stream`, like `hardness`, `tables` and `variants`.
+        progress: Called after each task with the number of tasks so far and `n`.
 
     Raises:
-        ConfigurationError: Nothing sensible can be asked, or an option is wrong.
+        ConfigurationError: Nothing can be asked about the database, or an option is wrong.
         EnvironmentFault: The file cannot be read.
     """
     if n < 1:
         raise ConfigurationError(f"n={n}: ask for at least one task.")
     report = SynthesisReport()
     found = stream(
-        database,
-        seed=seed,
-        hardness=hardness,
-        tables=tables,
-        variants=variants,
-        report=report,
+        database, seed=seed, hardness=hardness, tables=tables, variants=variants, report=report
     )
     tasks: list[SynthTask] = []
     for task in itertools.islice(found, n):

@@ -1,7 +1,7 @@
-"""English by rule: plurals and singulars, a and an, lists, ordinals and dates.
+"""English by rule: plurals and singulars, articles, possessives, lists and dates.
 
-Own rules, since what is inflected here is names of tables and columns: mostly regular nouns, often
-already plural, sometimes uncountable. They are tested on a table of such words.
+The words inflected here are names of tables and columns: mostly regular nouns, often plural already
+and sometimes uncountable.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _ONE = {many: one for one, many in _MANY.items() if one not in ("axe", "datum")}
 INVARIABLE = word_set("""
     series species aircraft spacecraft sheep fish deer salmon trout headquarters means
 """)
-"""Nouns that are the same in singular and plural, and can be counted."""
+"""Countable nouns that are the same in singular and plural."""
 MASS = word_set("""
     crew data staff history information info personnel equipment inventory news weather stock
     music traffic research software hardware furniture luggage baggage feedback money cash
@@ -71,9 +71,8 @@ def plural(noun: str) -> str:
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
     """
-    for link in (" or ", ", "):
-        if link in noun:
-            return link.join(map(plural, noun.split(link)))
+    if " or " in noun:
+        return " or ".join(map(plural, noun.split(" or ")))
     head, tail = _head(noun)
     start, space, word = head.rpartition(" ")
     return f"{start}{space}{_plural_word(word)}{tail}"
@@ -95,7 +94,7 @@ def is_plural(word: str) -> bool:
 
 
 def a(noun: str) -> str:
-    """A noun with its indefinite article, by its sound as far as its letters tell.
+    """A noun with its indefinite article.
 
     >>> a("age"), a("year"), a("hour"), a("university"), a("MPG"), a("URL")
     ('an age', 'a year', 'an hour', 'a university', 'an MPG', 'a URL')
@@ -125,12 +124,12 @@ def join_words(parts: Sequence[str], word: str = "and") -> str:
 
 
 def number_word(number: int) -> str:
-    """A small whole number as a word, others in digits."""
+    """A whole number up to twelve as a word, others in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
 
 
 def written_date(day: date) -> str:
-    """A date as it is written in a sentence.
+    """A date as a sentence writes it.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -144,7 +143,7 @@ def month_name(month: int) -> str:
 
 
 def possessive(noun: str) -> str:
-    """A noun in the genitive.
+    """A noun with the possessive ending.
 
     >>> possessive("stadium"), possessive("customers"), possessive("species")
     ("stadium's", "customers'", "species'")
@@ -154,43 +153,14 @@ def possessive(noun: str) -> str:
     return f"{noun}'" if is_many else f"{noun}'s"
 
 
-def of_one(clause: str) -> str:
-    """A clause behind a noun in the plural, as it stands behind one in the singular.
-
-    >>> of_one("that are active"), of_one("that have no pets"), of_one("that are not matinees")
-    ('that is active', 'that has no pets', 'that is not a matinee')
-    """
-    for many, one in _OF_ONE:
-        if clause.startswith(many):
-            rest = clause.removeprefix(many)
-            if many in ("that are ", "that were ") and " " not in rest.removeprefix("not "):
-                negation = "not " if rest.startswith("not ") else ""
-                rest = negation + _one_such(rest.removeprefix("not "))
-            return one + rest
-    return clause
-
-
-_OF_ONE = (
-    ("that are ", "that is "),
-    ("that were ", "that was "),
-    ("that have ", "that has "),
-    ("that do not ", "that does not "),
-)
-
-
-def _one_such(word: str) -> str:
-    """A noun in the plural as it is said of one thing; what is no plural stays."""
-    return a(singular(word)) if is_plural(word) else word
-
-
 def stands_alone(part: str, text: str, before: str = "", decimals: bool = False) -> bool:
-    """Whether a part stands in a text with no letter, digit or underscore beside it.
+    """Whether a text contains a part with no letter, digit or underscore next to it.
 
     Args:
-        part: What is looked for, as a whole: a pattern would be tried at each place.
-        text: Where.
-        before: What may not stand before it either.
-        decimals: Nor a point and a digit behind it.
+        part: The text to look for.
+        text: The text to search.
+        before: Further characters that may not precede the part.
+        decimals: A point and a digit may not follow the part either.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
@@ -213,7 +183,7 @@ def _is_word(character: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital first letter and single blanks.
+    """A text with a capital first letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')
@@ -222,63 +192,8 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-_SMALL = re.compile(r"(?<!01 to )(?<![\w,.:-])(?:[02-9]|1[0-2])(?:\.\d+)?(?![\w,:-]|\.\d| [A-Z])")
-_WORD_NUMBER = re.compile(rf"\b(?:{'|'.join(_NUMBERS[2:])})\b(?! digits)")
-
-
-def one_number_style(text: str) -> str:
-    """A sentence with its small numbers all in digits where one of them is.
-
-    >>> one_number_style("the two books with a mark of 5"), one_number_style("two books from 1994")
-    ('the 2 books with a mark of 5', 'two books from 1994')
-    """
-    parts = re.split(r"(\"[^\"]*\"|(?<!\w)'[^']*'(?!\w))", text)  # what is quoted has odd places
-    if not any(_SMALL.search(part) for part in parts[::2]):
-        return text
-    for place in range(0, len(parts), 2):
-        parts[place] = _WORD_NUMBER.sub(lambda m: str(_NUMBERS.index(m[0])), parts[place])
-    return "".join(parts)
-
-
-_BASES = {
-    **{f"{base}d": base for base in ["arrive", "close", "die", "retire", "expire", "move"]},
-    "began": "begin",
-    "left": "leave",
-    "ran": "run",
-    "fell": "fall",
-    "took place": "take place",
-}
-
-
-def base_verb(past: str) -> str:
-    """The base of a verb in the past tense: what stands behind "did".
-
-    >>> base_verb("joined"), base_verb("retired"), base_verb("left")
-    ('join', 'retire', 'leave')
-    """
-    return _BASES.get(past, past.removesuffix("ed"))
-
-
-def past_participle(verbs: str) -> str:
-    """A verb in the past tense, as it stands behind "had".
-
-    >>> past_participle("were hired"), past_participle("joined"), past_participle("began")
-    ('been hired', 'joined', 'begun')
-    """
-    irregular = {
-        "were due": "fallen due",
-        "began": "begun",
-        "ran": "run",
-        "fell": "fallen",
-        "took place": "taken place",
-    }
-    if verbs.startswith("were ") and verbs not in irregular:
-        return f"been {verbs.removeprefix('were ')}"
-    return irregular.get(verbs, verbs)
-
-
 def is_participle(word: str) -> bool:
-    """Whether a word says what was done, as far as its letters tell: "purchased", not "speed"."""
+    """Whether a word is a past participle by its spelling: "purchased", but not "speed"."""
     return word in _PARTICIPLES or (
         len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
     )
@@ -286,9 +201,9 @@ def is_participle(word: str) -> bool:
 
 def _head(noun: str) -> tuple[str, str]:
     words = noun.split(" ")
-    if " when " not in noun and len(words) > 1 and is_participle(words[-1]):
+    if len(words) > 1 and is_participle(words[-1]):
         return " ".join(words[:-1]), f" {words[-1]}"
-    for link in (" when ", " of ", " in ", " from ", " to ", " per "):
+    for link in (" of ", " in ", " from ", " to ", " per "):
         head, preposition, tail = noun.partition(link)
         if preposition:
             return head, preposition + tail

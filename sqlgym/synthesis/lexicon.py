@@ -1,18 +1,23 @@
-"""Words that names of tables and columns are made of, and what is known of each.
+"""Words in names of tables and columns.
 
-Only what changes a question is listed: abbreviations to write out, units to say, nouns that need
-words of their own ("older than", "hired in 2014"), quantities that must not be added up.
+    emp_hire_dt     employee, hire, date
+    noOfCars        number, of, cars
+    ordlins, x7     not readable: `ordlins` looks like a word, but is not one in a schema that
+                    abbreviates
+
+A name is cut at underscores, blanks and changes of case, and common abbreviations are written out.
+A question may use a name if all its parts are readable (`is_readable`).
 """
 
 from __future__ import annotations
 
-# Sets of words, written as text.
-#
-# A set of hundreds of words reads best as the words and nothing else.
+import re
+from collections.abc import Iterable
+from functools import lru_cache
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, each once.
+    """The words of a text.
 
     >>> sorted(word_set("name title name"))
     ['name', 'title']
@@ -20,331 +25,380 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _table(text: str) -> dict[str, str]:
-    """`key: value` pairs, one each between semicolons."""
-    pairs = (entry.split(":") for entry in text.replace("\n", " ").split(";") if entry.strip())
-    return {key.strip(): value.strip() for key, value in pairs}
+def word_table(text: str) -> dict[str, str]:
+    """The `key: value` pairs of a text, which semicolons separate."""
+    pairs = (entry.split(":") for entry in text.split(";") if entry.strip())
+    return {key.strip(): " ".join(value.split()) for key, value in pairs}
 
 
-ABBREVIATIONS = _table("""
-    sls: sales; slsrep: sales rep; slsman: salesman; slsprsn: salesperson;
-    emp: employee; empl: employee; dept: department; dpt: department; dt: date;
-    qty: quantity; qnty: quantity; amt: amount; nbr: number; num: number; nr: number;
-    addr: address; descr: description; desc: description; cust: customer; prod: product;
-    cat: category; categ: category; mgr: manager; org: organisation; dob: date of birth;
-    tel: telephone number; pct: percentage; perc: percentage; avg: average; tot: total;
-    inv: invoice; acct: account; acc: account; txn: transaction; trans: transaction;
-    tran: transaction; yr: year; wk: week; lat: latitude; lng: longitude; lon: longitude;
-    temp: temperature; img: image; msg: message; usr: user; loc: location; src: source;
-    dst: destination; dest: destination; seq: sequence; std: standard; univ: university;
-    ht: height; wt: weight; wgt: weight; hgt: height; lang: language; curr: currency;
-    bal: balance; cd: code; nm: name; nme: name; typ: type; sts: status; stat: status;
-    ctry: country; cntry: country; cty: city; natl: national; nat: nationality;
-    dur: duration; freq: frequency; vol: volume; pop: population; pos: position;
-    fname: first name; lname: last name; mname: middle name; firstname: first name;
-    lastname: last name; surname: surname; stu: student; stud: student; prof: professor;
-    instr: instructor; crs: course; sem: semester; sect: section; bldg: building; flr: floor;
-    rm: room; veh: vehicle; mfr: manufacturer; mfg: manufacturing; supp: supplier; vend: vendor;
-    purch: purchase; ord: order; shp: shipping; pymt: payment; pmt: payment; sal: salary;
-    comm: commission; mo: month; hosp: hospital; doc: document; phys: physician;
-    appt: appointment; proc: procedure; diag: diagnosis; sched: schedule;
-    arr: arrival; flt: flight; apt: airport; pax: passenger;
-    terr: territory; grp: group; lvl: level; ver: version; config: configuration;
-    spec: specification; specs: specifications; ext: extension; max: maximum; min: minimum;
-    maxi: maximum; mini: minimum; bday: birthday; mpg: MPG; zip: ZIP code; zipcode: ZIP code;
-    postcode: postal code; phone: phone number; telephone: telephone number; fax: fax number;
-    email: e-mail address; mail: e-mail address; url: URL; isbn: ISBN; sku: SKU; vat: VAT;
-    gdp: GDP; gnp: GNP; gpa: GPA; tv: TV; id: ID; ceo: CEO; ip: IP; usa: USA; uk: UK; eu: EU;
-    cpu: CPU; ram: RAM; ssn: SSN; iban: IBAN; bmi: BMI; dna: DNA; hr: HR; pdf: PDF; csv: CSV;
-    proj: project; prio: priority; hrs: hours; info: information; lifespan: life span;
-    fte: FTE; birthdate: date of birth; birthday: birthday; checkin: check-in date;
-    checkout: check-out date; login: login; username: user name; bedtype: bed type; rid: ID;
-    displ: displacement; edispl: engine displacement; pat: patient; ins: insurance;
-    dscr: description; un: UN; itm: item; ln: line; stk: stock; mvmt: movement; mvt: movement;
-    fnm: first name; lnm: last name; hrly: hourly; rmrk: remark; rmk: remark; pref: preferred;
-    flg: flag; pstl: postal; cntct: contact; eml: e-mail address; reord: reorder; dflt: default;
-    cpm: CPM; ctr: CTR; hdr: header; cntr: counter; prc: price; shpmt: shipment;
-    whse: warehouse; ts: timestamp; invc: invoice; ctgry: category;
-    slsprsn: salesperson; rtng: rating; clb: club; mbr: member; mtch: match; ven: venue;
-    sprt: sport; attnd: attendance; frst: first; frstnm: first name; shrt: short; sz: size;
-    gps: GPS; sms: SMS; api: API; usb: USB; atm: ATM; iso: ISO; iata: IATA; icao: ICAO;
-    vip: VIP; mri: MRI; icu: ICU; xp: XP; imdb: IMDb; fifa: FIFA; uefa: UEFA; nba: NBA; mot: MOT;
-    acad: academic; orig: original;
-    pts: points; yn: flag; surnm: surname; lstnm: last name; lic: licence; mgmt: management;
-    tm: time; abv: alcohol content; ibu: bitterness; ebc: EBC; resp: response
+ABBREVIATIONS = word_table("""
+    acct: account; addr: address; amt: amount; appt: appointment; avg: average; bal: balance;
+    bday: birthday; bldg: building; cat: category; categ: category; cnt: count; ctry: country;
+    cust: customer; dept: department; dpt: department; desc: description; descr: description;
+    dest: destination; dob: date of birth; dt: date; dur: duration; email: email address;
+    emp: employee; fname: first name; freq: frequency; hrs: hours; id: ID; ids: IDs;
+    img: image; info: information; instr: instructor; inv: invoice; lang: language;
+    lat: latitude; lname: last name; lng: longitude; loc: location; lon: longitude; lvl: level;
+    max: maximum; mgr: manager; min: minimum; msg: message; nbr: number; nm: name; nr: number;
+    num: number; org: organization; pct: percentage; phone: phone number; pop: population;
+    prod: product; proj: project; prof: professor; qty: quantity; sal: salary; seq: sequence;
+    src: source; std: standard; stu: student; stud: student; tel: telephone number;
+    temp: temperature; tot: total; trans: transaction; txn: transaction; univ: university;
+    usr: user; vol: volume;
+    wt: weight; ht: height; yr: year; zip: ZIP code; zipcode: ZIP code; ssn: SSN; tv: TV;
+    gdp: GDP; gnp: GNP; gpa: GPA; isbn: ISBN; iata: IATA; icao: ICAO; iso: ISO; sku: SKU;
+    url: URL; ip: IP; mpg: MPG; usa: USA; uk: UK; eu: EU; ceo: CEO; vat: VAT; bmi: BMI; gps: GPS;
+    cpu: CPU; ram: RAM; dna: DNA; nasa: NASA; imdb: IMDb; fifa: FIFA; vip: VIP; pdf: PDF; sms: SMS;
+    fax: fax number; telephone: telephone number; no: number
 """)
-"""Parts of names and what they stand for; none that is usual for two things (`res`, `reg`)."""
+"""Abbreviations that stand for one thing in names, and what they stand for."""
 
-GERMAN = _table("""
-    kunde: customer; kunden: customer; mitarbeiter: employee; lieferant: supplier;
-    lieferanten: supplier; artikel: article; produkt: product; produkte: product;
-    bestellung: order; bestellungen: order; auftrag: order; auftraege: order; aufträge: order;
-    rechnung: invoice; rechnungen: invoice; bestellposition: order item;
-    bestellpositionen: order item; abteilung: department; abteilungen: department;
-    filiale: branch; filialen: branch; kategorie: category; kategorien: category;
-    zahlung: payment; zahlungen: payment; lieferung: delivery; lieferungen: delivery;
-    patienten: patient; behandlung: treatment; behandlungen: treatment; adresse: address;
-    adressen: address; vorname: first name; nachname: last name; bezeichnung: designation;
-    beschreibung: description; strasse: street; straße: street; plz: postal code; ort: town;
-    stadt: city; preis: price; menge: quantity; anzahl: quantity; betrag: amount;
-    umsatz: turnover; gehalt: salary; gewicht: weight; größe: size; groesse: size;
-    länge: length; laenge: length; breite: width; höhe: height; hoehe: height; farbe: colour;
-    lagerbestand: stock level; datum: date; bestelldatum: order date; bestell: order;
-    lieferdatum: delivery date; rechnungsdatum: invoice date; geburtsdatum: date of birth;
-    geburtstag: date of birth; eintritt: entry date; eintrittsdatum: entry date;
-    austritt: leaving date; aktiv: active; bemerkung: remark; geschlecht: gender;
-    schlüssel: key
+UNITS = word_table("""
+    km: km; cm: cm; mm: mm; mi: miles; miles: miles; ft: feet; feet: feet; inches: inches;
+    meters: meters; metres: meters; kg: kg; lb: pounds; lbs: pounds; grams: grams; mg: mg;
+    tonnes: tonnes; usd: US dollars; dollars: dollars; eur: euros; euros: euros;
+    gbp: pounds sterling; chf: Swiss francs; cents: cents; ms: milliseconds; sec: seconds;
+    secs: seconds; seconds: seconds; mins: minutes; minutes: minutes; hrs: hours; hours: hours;
+    days: days; weeks: weeks; months: months; years: years; kwh: kWh; kw: kW; mw: MW; gw: GW;
+    ha: hectares; sqm: square meters; sqkm: square kilometers; sqft: square feet; kmh: km/h;
+    kph: km/h; mph: mph; mb: MB; gb: GB; tb: TB; kcal: kcal; hz: Hz; mhz: MHz; ghz: GHz; hp: hp;
+    celsius: degrees Celsius; fahrenheit: degrees Fahrenheit; kelvin: kelvins; liters: liters;
+    litres: liters; ml: ml; km2: square kilometers; m2: square meters; m3: cubic meters;
+    au: astronomical units; pct: percent; percent: percent; percentage: percent; deg: degrees
 """)
-"""German parts of names, of which no English name is made."""
-ABBREVIATIONS |= GERMAN
-
-COMPOUNDS = _table("""
-    best before: best-before date; best before date: best-before date;
-    reg date: registration date; reg dt: registration date; reg no: registration number;
-    dep date: departure date; dep time: departure time; dep dt: departure date;
-    dep name: department name; dep no: department number;
-    date of birth: date of birth; birth date: date of birth; birth dt: date of birth;
-    phone number: phone number; telephone number: telephone number; fax number: fax number;
-    e mail: e-mail address; e mail address: e-mail address; email address: e-mail address;
-    mail address: e-mail address; zip code: ZIP code; post code: postal code;
-    check in: check-in date; check out: check-out date; check in date: check-in date;
-    check out date: check-out date; date from: start date; date to: end date;
-    from date: start date; to date: end date; valid from: start of validity;
-    valid to: end of validity; valid until: end of validity; effective from: effective date;
-    open date: opening date; due back: due date; close date: closing date; balance amount: balance;
-    date start: start date; date end: end date;
-    l name: last name; f name: first name; m name: middle name;
-    hours week: hours per week; hours day: hours per day; hours month: hours per month;
-    starts on: start date; ends on: end date; starts at: start time; ends at: end time;
-    begins on: start date; expires on: expiry date;
-    birth year: year of birth; death year: year of death; birth place: place of birth;
-    death date: date of death; birth city: city of birth; start from: start;
-    signed up: sign-up date; checked in: check-in date; checked out: check-out date;
-    logged in: login date; handed in: hand-in date; moved in: move-in date;
-    departs at: departure time; arrives at: arrival time; leaves at: departure time;
-    accelerate: acceleration; melting: melting point; boiling: boiling point;
-    term date: termination date; term dt: termination date;
-    born year: year of birth; died year: year of death; year born: year of birth;
-    year died: year of death; born on: date of birth; died on: date of death
-""")
-"""Whole names that are said otherwise than word by word."""
-
-UNITS = _table("""
-    km: km; cm: cm; mm: mm; mi: miles; ft: feet; kg: kg; lb: pounds; lbs: pounds; usd: US dollars;
-    eur: euros; gbp: pounds sterling; chf: Swiss francs; jpy: yen; cad: Canadian dollars;
-    aud: Australian dollars; inr: rupees; cny: yuan;
-    sec: seconds; secs: seconds; seconds: seconds; mins: minutes; minutes: minutes; hrs: hours;
-    hours: hours; days: days; ms: milliseconds; kwh: kWh; kw: kW; mw: MW; gw: GW; ha: hectares;
-    sqm: square metres; sqkm: square kilometres; km2: square kilometres; m2: square metres;
-    sqft: square feet; m3: cubic metres; kmh: km/h; kph: km/h; mph: mph; mb: MB; gb: GB; tb: TB;
-    kcal: kcal; kj: kJ; hz: Hz; mhz: MHz; ghz: GHz; celsius: degrees Celsius;
-    fahrenheit: degrees Fahrenheit; kelvin: kelvins; au: astronomical units; nmi: nautical miles;
-    litres: litres; liters: liters; ml: ml; inches: inches; meters: meters; metres: metres;
-    weeks: weeks; months: months; euros: euros; dollars: dollars; grams: grams; tonnes: tonnes;
-    mg: mg; db: dB; hp: hp; rpm: rpm; pa: Pa; hpa: hPa; bar: bar; cents: cents;
-    years: years; yrs: years;
-    deg: degrees; degs: degrees; ebc: EBC
-""")
-"""Last parts of names that tell a unit, as the question says it."""
-
-SHORT_UNITS = _table("""
-    m altitude: m; m height: m; m length: m; m width: m; m depth: m; m distance: m; m elevation: m;
-    m aperture: m; m diameter: m; m beam: m; m draught: m; m size: m; m ascent: m; m summit: m;
-    min duration: minutes; min delay: minutes; min time: minutes; min length: minutes;
-    min runtime: minutes; min response: minutes;
-    min planned: minutes; min estimated: minutes; min boil: minutes;
-    min wait: minutes; s duration: seconds; s exposure: seconds;
-    s time: seconds; s length: seconds; h duration: hours; h time: hours; g weight: g; g mass: g;
-    t weight: tonnes; t mass: tonnes; t load: tonnes; t cargo: tonnes;
-    l volume: litres; l capacity: litres; in height: inches;
-    in length: inches; in width: inches; nm distance: nautical miles;
-    c temperature: degrees Celsius;
-    m highest: m; c melting: degrees Celsius; c boiling: degrees Celsius; m span: m; m range: m;
-    m radius: m; m thickness: m; m circumference: m;
-
-    s interval: seconds; s delay: seconds; s timeout: seconds; l used: litres; l consumed: litres;
-    m budget: million;
-    m viewers: million; m revenue: million; m population: million; m sales: million;
-    m inhabitants: million; m users: million;
-    f temperature: degrees Fahrenheit; k temperature: kelvins; t tonnage: tonnes; g dose: g
-""")
-"""A unit of one or two letters is read as one only behind a word that it fits."""
-
-NOT_NOUNS = word_set("""
-    highest lowest average maximum minimum mean median total accelerate undergraduate graduate
-    high low open close first last start end active new old big small best worst long short
-    male female weekly monthly daily annual local foreign current other main from to since
-    until when where who what teach learn arrive depart attend enrol enroll
-""")
-"""Words that cannot stand alone as a noun: a column of that name is spoken of by its name."""
-
-ENTITY_SUFFIXES = word_set(
-    "header headers hdr list lists table tables tbl tb master tab rows rec recs"
-)
-"""Last parts of a table's name that say nothing about its rows."""
-ENTITY_PREFIXES = word_set("tbl t tb dim fact stg raw vw v app my lkp lkup lookup lu")
-NOMINAL = _table("""
-    arrange: arrangement; teach: teaching assignment; enroll: enrolment; enrol: enrolment;
-    attend: attendance record; assign: assignment; participate: participation; own: ownership;
-    employ: employment; appoint: appointment; perform: performance; operate: operation;
-    receive: receipt; deliver: delivery; manage: management role; live: residence
-""")
-"""Verbs that serve as names of tables, as nouns."""
-VERBS = word_set("""
-    has have is are was lives plays belongs takes teaches owns uses contains involves includes
-    likes follows works knows stays visits drives wins speaks happens treats undergoes
-    prescribes advises supports directed written acts cast made classified lived worked
-""")
-"""First parts that make a table's name a clause and no noun."""
-LINK_WORDS = word_set("in of to for on by with at from and or has is")
-PREPOSITIONS = word_set("in to for on by with at from and or into onto via since until per as")
-"""Words with which no noun starts or ends."""
-COUNTABLE_ING = word_set("""
-    building meeting booking training listing painting recording setting rating reading
-    posting filing offering opening screening sailing warning drawing ending feeling ranking
-    landing crossing wedding hearing earning saving spending holding ring king string thing
-    evening morning wing spring sibling pudding ceiling
-""")
-"""Nouns in -ing that can be counted; others are taken for an activity."""
-
-GROUPS = frozenset(["staff", "personnel", "faculty", "crew"])
-"""Nouns of a whole, whose rows are members of it if they have names."""
-AGENTS = _table("""
-    directed: director; written: writer; given: giver; created: creator; made: maker; owned: owner;
-    managed: manager; built: builder; designed: designer; published: publisher; painted: painter;
-    performed: performer; sold: seller; supplied: supplier; taught: teacher; reviewed: reviewer;
-    edited: editor; produced: producer; founded: founder; discovered: discoverer;
-    invented: inventor; composed: composer; sung: singer; assigned: assigner; approved: approver
-""")
-"""Of "directed by", who did it."""
-
+"""Last parts of names that are units, as a question says them."""
+_LENGTHS = """
+    length height width depth distance altitude elevation diameter radius aperture range ascent span
+    highest lowest
+"""
+SHORT_UNITS: dict[str, tuple[str, frozenset[str]]] = {
+    "m": ("meters", word_set(_LENGTHS)),
+    "nm": ("nautical miles", word_set("distance length range")),
+    "min": ("minutes", word_set("duration time length delay runtime")),
+    "s": ("seconds", word_set("duration time delay interval exposure")),
+    "h": ("hours", word_set("duration time")),
+    "g": ("grams", word_set("weight mass")),
+    "t": ("tonnes", word_set("weight mass load cargo")),
+    "c": ("degrees Celsius", word_set("temperature point melting boiling")),
+    "l": ("liters", word_set("volume capacity")),
+}
+"""Units of one or two letters, and the words behind which they are read as units."""
 PERSONS = word_set("""
-    person employee customer student singer teacher member author actor actress artist player
-    patient doctor physician nurse user client professor instructor manager driver pilot
-    passenger reviewer director writer researcher scientist composer musician conductor coach
-    guest tenant owner juror candidate voter donor volunteer friend child man woman worker
-    staff engineer astronaut astronomer athlete climber swimmer wrestler gymnast journalist
-    editor reader borrower student captain lawyer judge officer adviser advisor supplier
-    vendor seller buyer participant applicant visitor pianist photographer sailor farmer
-    keeper librarian president king queen faculty member people contestant host chef customer
-    pupil patron owner holder agent
-    subscriber host referee entrepreneur investor party mayor governor
-    hiker vet runner rider cyclist racer rower boxer golfer skier lecturer tutor trainer trainee
-    intern resident prisoner suspect victim witness soldier detective firefighter paramedic midwife
-    surgeon dentist therapist pharmacist carer cleaner cook waiter baker mechanic technician
-    programmer developer designer architect analyst consultant accountant auditor broker dealer
-    trader cashier clerk receptionist secretary assistant attorney politician senator minister
-    diplomat monarch emperor priest philosopher poet novelist playwright librettist songwriter
-    dancer choreographer comedian presenter narrator streamer sculptor painter illustrator
-    historian mathematician physicist chemist biologist cosmonaut navigator explorer discoverer
-    inventor founder mentor sibling parent relative guardian recipient beneficiary claimant
-    defendant landlord renter buyer bidder shopper tourist traveller commuter courier supporter
-    follower moderator operator dispatcher steward spacewalker recruit umpire goalkeeper
-    salesperson salesman collector breeder gardener
-""")
-"""Nouns of whom one says "who" and "from France"."""
-PLACES = word_set("""
-    city town country state county region continent district campus stadium station airport
-    port building hotel restaurant museum school university hospital shop store branch office
-    venue theatre theater park farm mountain peak river lake island bridge location address
-    room site library club company warehouse factory cinema church college department house
-    property hut volcano observatory village province
+    person employee customer student singer teacher member author actor artist player patient doctor
+    nurse user client professor instructor manager driver pilot passenger reviewer director writer
+    researcher scientist musician coach guest tenant owner candidate voter friend worker engineer
+    astronaut athlete climber swimmer journalist editor borrower lawyer judge officer advisor
+    visitor people host chef pupil subscriber laureate supervisor
 """)
 PLACE_COLUMNS = word_set("""
-    country city town state county region continent district province nationality hometown
-    village island
+    country city town state county province region continent district nationality hometown
 """)
-"""Columns whose value is said with "from" (of persons) or "in" (of places)."""
-
-SUPERLATIVES = {
-    "age": ("oldest", "youngest", "older", "younger"),
-    "price": ("most expensive", "cheapest", "more expensive", "cheaper"),
-    "cost": ("most expensive", "cheapest", "more expensive", "cheaper"),
-    "weight": ("heaviest", "lightest", "heavier", "lighter"),
-    "length": ("longest", "shortest", "longer", "shorter"),
-    "height": ("tallest", "shortest", "taller", "shorter"),
-    "altitude": ("highest", "lowest", "higher", "lower"),
-    "elevation": ("highest", "lowest", "higher", "lower"),
-    "depth": ("deepest", "shallowest", "deeper", "shallower"),
-}
-"""Quantities that have adjectives of their own: superlatives, then comparatives."""
-
-ADJECTIVES = word_set("""
-    male female active available public private valid open closed new free alive visible
-    hidden internal external domestic foreign international national local official main
-    primary final full-time part-time online offline remote urgent optional mandatory current
-    former dead vegetarian vegan indoor outdoor digital manual electric automatic temporary
-    permanent seasonal global regional rural urban organic historic critical essential default
-    dormant pregnant frequent recent permanent independent healthy sick ready busy empty full
-    late early overdue unique fresh frozen hot cold dry wet toxic hazardous fragile rainy sunny
-    cloudy heavy light live mobile nocturnal carnivorous bilingual married single divorced
-    coastal navigable tidal inland extinct endemic anonymous adult minor senior junior special
-    regular extra real fake true false wooden metallic waterproof gluten-free tax-free duty-free
-    barrier-free pet-friendly child-friendly family-friendly double-sided up-to-date on-site
-    in-house open-source self-employed bankrupt absent present professional amateur paperback
-    confidential secret virtual physical chronic acute fatal deciduous evergreen edible
-    partial complete incomplete direct indirect corrupt hybrid
-""")
-"""Words of what something is like whose letters do not tell it."""
-
-PATHS = word_set("""
-    route trail trip ride flight journey voyage leg segment road race run stage track hike walk
-    path line section tour crossing
-""")
-"""What is long or short by its distance."""
-
-OCCASIONS = word_set("""
-    lesson flight call meeting session class course visit trip ride journey episode track song film
-    movie match game shift event show talk interview appointment treatment workout exercise stage
-""")
-"""What lasts: its minutes are its duration."""
-
-MEASURES = word_set("""
-    capacity size area length duration distance weight volume height width depth limit
-""")
-"""What may be told in any unit: `capacity_pallets`."""
-
-TIMED = word_set("""
-    response boil resolution lead turnaround cooking preparation setup cleaning idle review waiting
-    processing resolve delivery approval travel assembly curing drying baking brewing repair
-""")
-"""What takes time: its minutes are its time."""
-
-BUYERS = word_set("customer client buyer guest supplier vendor donor patient owner tenant")
-"""Persons who deal with somebody, and join nobody."""
-
 FREE_TEXTS = word_set("""
-    description descriptions body text note notes remark remarks comment comments message subject
-    address summary reason details content
+    description comment comments detail details note notes summary review abstract content address
+    password URL bio remark remarks message body text
 """)
-"""What people write freely, also where they often write the same."""
+PREPOSITIONS = word_set("in on at of to for by with from and or per since until as into onto via")
 
-MONEY = frozenset(
-    unit
-    for unit in UNITS.values()
-    if unit.endswith(("dollars", "euros", "sterling", "francs", "yen", "rupees", "yuan", "cents"))
-)
-"""Units of which so much is an amount, and no number of things."""
+WORDS = word_set("""
+    able absence abundance academic accepted accession accident account accuracy ace acid
+    acquired acre act action active activity actor actress acts actual ad add address adjusted
+    administration admission admitted adult advisor age aged agency ages agreement aid aim air
+    aircraft airline airport airy album alcohol all allergy allocation allowed ally also alt
+    altitude aluminum amount amp and animal announced annual answer ant any apartment aperture
+    apex aphelion app applicant application appointment approved arc arch architect are area arm
+    arms army arrest arrival art article artist ascent ask aspect assessment asset assignment
+    assist assistant association asteroid astronomer athlete atom atomic attempt attendance
+    attendee attorney attribute auction audience aunt author authority auto available average
+    award away axis axle baby back bacteria bad bag baggage bags bait bake balance balcony ball
+    ballot ban band bank bankruptcy bar barcode bark barn bars base baseball basement basketball
+    bass bat bath bathroom battery bay be bead beak beam bean bear beat bed bedroom beds bee
+    beef beer beginning begun behavior behaviour bell belt bend benefit best bet bias bicycle
+    bid bids big bike bill bin bio bird birth birthday bit bite bits block blood blue boar boat
+    body boil bolt bomb bond bone bonus book booking boom boot border born borrower boss both
+    bottle bow bowl box boy branch breed brew bridge broker brother budget bug bugs building
+    built bulb bulk bull bunk bus business busy butter butterfly buy buyer by byte cab cabin
+    cafe cage cake calendar calf calibration call calm camp campaign campus can cancelled
+    candidate cane canyon capacity capital captain caption car carbon card care cargo carousel
+    carrier cars cart cartoon case cash cask cast cat category caterer cats cattle cause cave
+    cell center centre certificate certified chain chairman chairperson champion change channel
+    chapter character charge check checked cheese chef chemical chief children chip choice chord
+    church circuit citation citizen city claim clan class classification clay clearance clef
+    client climate climber clinic closed club clue coach coal coalition coaster coat cod code
+    coin cold collection collector college color colour column come comedy comet comment
+    commission committee common company competition complaint completed component composer
+    computer concert condition conductor conference confirmed congress connection constellation
+    constituency consultant contact container content continent contract contributor control
+    conversion cook cool cope copper copy copyright cord core cork corn corporate correct cost
+    cosy council counter country county course court cover coverage cow cows crater created
+    credit crew crime criteria critic crop cub cube cuisine culture cup cure curl currency
+    current curriculum customer cut cyan cycle cylinder dairy dam damage damp dark data database
+    date daughter dawn day days dead deadline deaf deal dean dear death debit debt debut
+    decision deck decor deed deep deer default defect definition degree delay delivery demand
+    demo density deny department departure deposit depot depth derived description desert design
+    designer desk destination detail developer device diagnoses diagnosis dial diameter dice did
+    die diet difference difficulty digital dim dimension dip directed direction director dirt
+    disability disc discharge discipline discount discovered discoverer disease dish disk
+    dispatch display distance distribution district dive dividend division do dock doctor
+    document does dog dogs doll domain dome domestic donation done donor door dorm dosage dose
+    down draft drama draw driver drop drought drug drum drummer dry dual duck due duel dug
+    duration dusk dust duty dye dynasty each ear earn earnings ears earthquake ease east easy
+    eat eccentricity echo economy edge edit edition editor education eel effective efficiency
+    egg eggs elected election electric electricity element elevation elevator eligible elk else
+    emergency emission emoji empire employee employer employment empty emu end engine engineer
+    enquiry enrolled enrollment enrolment entrance entry environment envy epic epicenter episode
+    equipment era error essay established estimate evaluation eve even event ever ewe exam
+    examination exchange executive exercise exhibition exit expected expense experience expired
+    expiry expo export exposure extension external eye eyes face facility fact factory faculty
+    fade fail failed failure fair fall fame family fan fans far fare farm fast fate father
+    favorite fax fear feat feature fed federal fee feed feedback feel fees feet fell felt female
+    fertilizer festival few fiction field figure file fill film final finance financial find
+    fine finish fire firm first fish fit five flag flap flat flaw flight floor flow flower fly
+    foal foam fog fold folder folk follower font food foot football forecast foreign forest form
+    format formula fort forum foul found founded founder four fourth fox fraction framework free
+    frequency fret friend frog from fuel full fun function fund fur furniture future galaxy
+    gallery game gap garage garden gas gate gave gear gem gems gender gene general generation
+    generator genre genus gift gig girl give given glacier glad glow glue gnu goal goat god goes
+    gold golf good got government gown grade gradient graduate graduation grammar grant grape
+    graph gravity grew grid grip grit gross group growth guarantee guardian guest guide guitar
+    gulf gun guns guy gym habitat had hair half hall halt hand handball hang harbor harbour hard
+    hardware harm harvest has hashtag hat haul have hawk hay head headline headquarters health
+    heap hearing heat heating heel height heir held helium help hen her herb herd here heritage
+    hero hid hide high hike hill hire his historic history hit hits hive hog hold holder hole
+    holiday home hometown honey honor hood hook hop hope hops horizontal horn horror horse
+    horsepower hospital host hot hotel hour hourly household housing hub hue hull humidity hung
+    hunt hurricane hurt husband hut hydrogen ice ices icon icy idea identifier idle illness
+    image impact import inch incident inclination income increase index indicator individual
+    industry influence ingredient initial ink inks inmate inn inns insect inspection inspector
+    installation installed institute institution instruction instructor instrument insurance
+    insurer integer intensity interest internal international interval interview introduced
+    inventory investment investor invoice ion iron is island issue item its ivy jail jam jar jaw
+    jazz jet job jobs jockey join joke journal journey judge judgement jump jungle juror jury
+    just keel keep keg kegs kept key keyboard keys kick kickoff kid kids kin kind king kingdom
+    kiss kit kitchen kite knee knew knit knot lab label labor laboratory labour labs lace lack
+    lady lag laid lake lamb lamp land landlord landmark lane language lap laps last late latin
+    latitude launch laureate law lawn laws lawyer lay layer lazy lead leader leadership leaf
+    league lean leap learning lease leave lecture led ledger left leg legs lender length lent
+    less lesson let letter level liability library licence license lid life lifespan lift light
+    lily lime limit line link lion lip list lit literature lithium live livestock load loading
+    loan local location lock locked log logo logs long longitude look loop lord lose loser loss
+    lost lot lots loud love low lowest luck luggage lunar lung lure lyric mac machine mad made
+    magazine magnitude mail main maintenance major majority make maker male mall malt mammal man
+    manager manufactured manufacturer many map maps margin marina marital mark market marketing
+    married mascot mash mask mass mast master mat match mate material math maximum mayor meadow
+    meal mean measure measurement meat medal medical medicine medium meet meeting meld melody
+    melt member membership men menu merchant mesh message met metal meter method middle mild
+    mile mileage milk mill mind mine mineral minimum minister ministry mint minute miss mission
+    mix mob mobile mode model modified module mold mole mon monarch monitor month monthly mood
+    moon more mortgage moss most moth mother motive motor motorcycle mountain move movement
+    movie mud mule museum music musician must mute name nap nation national nationality nature
+    navy near neck need negative neighbor nest net nets network neutral new news next nice nick
+    nickname night nitrogen node nomination none noon north nose note noun nova novel novelist
+    null numb number nurse nutrition oak oar oath oats object observation occupancy occupation
+    occurred odd ode off offence offer office officer official oil oils oily old one only open
+    opened opening opera operating operation operator opinion opt option oral orb orbit orchard
+    orchestra order ore organisation organization origin original other our out outcome outflow
+    output oven over overall overtime own owner ownership ox oxygen pace pack package packaged
+    packet pad pads page paid pain painter painting pair pale pallet palm pan panel pants paper
+    par paragraph parameter parcel parent park parking parliament part partner party pass
+    passenger passport password past path patient pattern pawn pay payable payment payroll pays
+    peak pear peer pen penalty pending peninsula pens pension people per percent percentage
+    performance perihelion period permanent permission permit person personal pet pets pharmacy
+    phase phone physical physician piano pick picture pie pieces pier pig pile pill pilot pin
+    pine pink pins pint pipe pipeline pit pitch pitcher pixel place plaintiff plan planet
+    planned plant planting plate platform platinum play player playlist plea pledge plot plug
+    plum plus ply pod podcast podcaster poem poet point pole police policy political poll pond
+    pool poor pop pope population pork port portfolio pose position positive post postal posted
+    pot potential pots poultry pour power practice precipitation preferred premiere premium
+    prepared prescription presentation president pressure previous price primary principal
+    printed priority prison prisoner private prize probability procedure process processed
+    produced producer product production profession professor profile profit program programme
+    progress project promotion property proposal protein protocol provider province pub public
+    publication published publisher pubs pull pulp pump pup pupil purchase pure purple purpose
+    push put quality quantity quarter quay question queue quiz quota quotation race rack radio
+    radius raft rail rain rainfall ram ramp range rank ranking rare rat rate rating ratio raw
+    ray rays reaction reactor read reading real rear reason rebound receipt received recipe
+    recipient record recorded recruitment red reduced redundancy reed reef reel referee
+    referendum referral refinery refund region regional register registration regular relation
+    release released religion remaining remark rent rental repair repeat replaced reply report
+    reported reptile request required research reservation reserved resident resolution resource
+    response responsible rest restaurant result retail retailer retired return revenue review
+    revision reward rice rich ride rift right rim ring rink riot ripe rise risk rite river road
+    roast robbery rock rocket rod rode role roll roof room root rope rose rotation round route
+    row rows royal rub rug rule run runs runway rush rust sack sad saddle safe sage said sail
+    sailor salary sale salesman salesperson salt same sample sand sang sank satellite save
+    savings saw scan schedule scheduled school science scientist score screen screening script
+    sculptor sculpture sea seal seam season seat seating second secondary secretary section
+    sector security seed seek seen segment self sell semester seminar senate senator send
+    seniority sensor sent sentence sequence serial series service session set sets settlement
+    severity sew sex share shed sheep shelf shift ship shipment shipped shipping shoe shop short
+    shot show shown shut shy sick side sign signature silk sill silo silver sin singer single
+    sink sister site size ski skill skin skip sky slab slid slip slot slow slug sly snow
+    snowfall soap sock soft software soil solar sold soldier sole solo some son song soon sort
+    soul soundtrack soup sour source sow sown spa spacecraft span speaker special specialty
+    species specimen speed spice spin spokesman sponsor sport spot spouse spy squad square
+    stadium staff stage stain standard standing star start starting state statement station
+    statistic status stay stellar stem step stew stir stock stop storage store strategy stream
+    street strength string structure student studio style subject submission submitted
+    subscriber subscription substation subtotal success such sugar suit suite sum summary sun
+    sung supervisor supplier supply support sure surface surgeon surgery surname survey
+    suspended swam swan swap swim swum symbol symphony symptom system table tabs tag tags tail
+    take tale talk tall tan tank tap tape taps tare target tariff task taste tax taxes taxi tea
+    teacher teal team tear technical technician technology teen telephone telescope tell
+    temperature template tempo temporary ten tenant tension tent term terminal territory test
+    text than that theater theatre theft theme then therapy they thickness thin third this
+    thread threshold tick ticket tide tidy tie tier ties tile till timber time timeline timezone
+    tin tint tiny tip tips tire title toe toll tomb ton tone tonnage tons took tool top topic
+    tore torn tornado torque toss total tour tournament town toy toys tracking tractor trade
+    trading traffic trail trailer trainer training transaction transfer transformer transport
+    trap travel tray treatment treaty tree trial trigger trim trip triple truck true trust
+    tsunami tub tube tug tuition tune turbine turf turn turnout turnover tutor twin two type
+    tyre ugly undergraduate unit update updated upload upon upvote uranium urban urgent urn
+    usage use used user username utility vacancy vacation vaccine valid valley valuation value
+    van vane vans variance variety vary vase vat vault vehicle vein vendor vent venue verdict
+    verified verse version vertical very vessel vest vet veteran via vice victim video view
+    viewer village vine vineyard violation violin visa visibility visit visitor vitamin voice
+    void volcano volt voltage volume volunteer vote votes voucher voyage wage wait waiting walk
+    wall want ward warden ware warehouse warm warning warranty was wash waste water watt wattage
+    wave wavy wax way ways weak wear weather web website wedding weed week weekday weekend
+    weekly weight welfare well went were west wet what when where whey who wholesaler why wide
+    width wife wifi wild will win wind window wine wing winner wins winter wire wise wish wit
+    with withdrawal witness woke wolf woman women won wood wool word wore work worker workshop
+    worm wrap writer written wry yak yard yarn year yearly yes yet yield yoga yogurt young youth
+    zero zinc zip zone zoo zoos
+""")
+"""Common words of names: the ones of up to four letters, and longer ones."""
+_PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+")
+_CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrstvwxz]{4}")
+_STARTS = word_set("""
+    bl br ch cl cr dr dw fl fr gh gl gn gr kn kr ph pl pr ps rh sc sh sk sl sm sn sp sq st sv
+    sw th tr ts tw wh wr
+""")
+_ENDS = word_set("""
+    ch sh th ng nk nd nt st ct ft lt pt xt rd rt rk rm rn rl rp rs rb rf rc rg ld lk lm lp lf
+    ls lb ll ss ff zz tt dd gg nn rr ck ks ps ts ns ms ds gs bs cs ws mp mn mb sk sp sm gn gh
+    ph wn wl wk wd ht bt ys vs mt gm
+""")
+"""Pairs of consonants with which English words start and end."""
+_VOWELS = frozenset("aeiouy")
 
-MEASURED = _table("""
-    kg: weight; g: weight; tonnes: weight; pounds: weight; grams: weight; km: distance;
-    miles: distance; minutes: duration; hours: duration; seconds: duration
-""")
-"""What a unit measures, for names that tell nothing else: `max_kg`."""
 
-ADDED = word_set("""
-    number count quantity amount total sales population visits hours minutes salary cost
-    revenue budget profit fee bonus attendance expense expenses income payment donation
-    turnover capacity enrollment enrolment output production charge fine prize
-""")
-"""Last words of quantities of which a sum means something."""
-PAYMENTS = word_set("""
-    paid charged billed refunded owed spent donated invested raised earned budgeted due awarded
-    invoiced credited saved lent borrowed
-""")
-"""Participles of which a number is an amount, and no count."""
-CRYPTIC = word_set("""
-    col column field fld attr attribute var variable val value x y z c f v d k q feat feature
-    dim param key data item m n p s t w a b e g h i j l o r u
-""")
-"""Stems that say nothing when a number or nothing follows."""
+@lru_cache(maxsize=8192)
+def parts_of(name: str) -> tuple[str, ...]:
+    """The parts of a name as written.
+
+    >>> parts_of("Song_release_year"), parts_of("trackLengthKM"), parts_of("sourceairport")
+    (('Song', 'release', 'year'), ('track', 'Length', 'KM'), ('source', 'airport'))
+    """
+    parts: list[str] = []
+    for piece in re.split(r"[\W_]+", name):
+        if piece.lower() in UNITS or piece.lower() in ABBREVIATIONS:
+            parts.append(piece)
+            continue
+        for part in _PIECES.findall(piece):
+            parts += _split(part) if len(part) < 30 else [part]
+    return tuple(parts)
+
+
+def _split(part: str) -> list[str]:
+    """Two words that are written as one: `sourceairport`, `songid`."""
+    lower = part.lower()
+    if _is_listed(lower):
+        return [part]
+    for end in range(len(part) - 2, 2, -1):
+        head, tail = lower[:end], lower[end:]
+        is_tail = tail in _TAILS if len(tail) < 4 else tail in WORDS
+        if is_tail and (head in WORDS if len(tail) in (2, 3) or end > 3 else head in _HEADS):
+            return [part[:end], part[end:]]
+    return [part]
+
+
+_TAILS = word_set("id no")
+_HEADS = word_set("end due pay job tax net sub")
+
+
+@lru_cache(maxsize=8192)
+def words_of(name: str) -> tuple[str, ...]:
+    """The parts of a name in lower case, with abbreviations written out.
+
+    >>> words_of("emp_hire_dt"), words_of("no_of_cars"), words_of("TV_Channel")
+    (('employee', 'hire', 'date'), ('number', 'of', 'cars'), ('TV', 'channel'))
+    """
+    words: list[str] = []
+    for part in parts_of(name):
+        for word in ABBREVIATIONS.get(part.lower(), part.lower()).split(" "):
+            if words[-1:] not in ([word], [f"{word}s"]):
+                words.append(word)
+    text = " ".join(words)
+    for double in ("number of number", "phone number of number"):
+        text = text.replace(double, "number")
+    return tuple(text.split(" ")) if text else ()
+
+
+def is_readable(name: str, only_listed: bool = False) -> bool:
+    """Whether each part of a name is a word or stands for one.
+
+    Args:
+        only_listed: Words that are not in the list are not trusted; see `abbreviates`.
+
+    >>> [is_readable(name) for name in ("song_name", "x7", "zzqp", "größte", "MPG", "ordlins")]
+    [True, False, False, False, True, True]
+    >>> is_readable("ordlins", only_listed=True)
+    False
+    """
+    parts = _without_unit(tuple(part.lower() for part in parts_of(name)))
+    if not parts or not name.isascii() or len(parts) > 6:
+        return False
+    return all(_is_listed(part) or (not only_listed and _is_spelled(part)) for part in parts)
+
+
+def abbreviates(names: Iterable[str]) -> bool:
+    """Whether many parts of these names are abbreviations, or spelled like no English word."""
+    parts = [part.lower() for name in names for part in parts_of(name) if part.isalpha()]
+    units = UNITS.keys() | SHORT_UNITS.keys()
+    odd = [p for p in parts if p not in units and not _is_listed(p) and not _is_spelled(p)]
+    clipped = [part for part in parts if part in ABBREVIATIONS and part not in _USUAL]
+    return 20 * len(odd) + 5 * len(clipped) > len(parts)
+
+
+_USUAL = word_set("id ids no email phone zip avg max min tv gdp gpa isbn url usa info num")
+
+
+def _without_unit(parts: tuple[str, ...]) -> tuple[str, ...]:
+    unit, words = SHORT_UNITS.get(parts[-1], ("", frozenset())) if parts else ("", frozenset())
+    is_unit = parts[-1:] and (parts[-1] in UNITS or (unit and not words.isdisjoint(parts[:-1])))
+    return parts[:-1] if len(parts) > 1 and is_unit else parts
+
+
+def _is_listed(part: str) -> bool:
+    """Whether a part is an abbreviation, or a word of the list with or without an ending."""
+    if part in ABBREVIATIONS or part in WORDS or part in PREPOSITIONS:
+        return True
+    for ending, rest in (
+        ("s", ""),
+        ("es", ""),
+        ("ies", "y"),
+        ("d", ""),
+        ("ed", ""),
+        ("ing", ""),
+        ("ing", "e"),
+        ("er", ""),
+        ("r", ""),
+    ):
+        stem = part.removesuffix(ending) + rest
+        if part.endswith(ending) and len(stem) > 2 and stem in WORDS:
+            return ending not in ("d", "r") or stem.endswith("e")
+    return False
+
+
+@lru_cache(maxsize=8192)
+def _is_spelled(part: str) -> bool:
+    """Whether an unknown part is spelled as English words are."""
+    vowels = sum(letter in _VOWELS for letter in part)
+    return (
+        5 <= len(part) <= 20
+        and part.isalpha()
+        and vowels > 0
+        and not _CLUSTER.search(part)
+        and (not _VOWELS.isdisjoint(part[:2]) or part[:2] in _STARTS)
+        and (not _VOWELS.isdisjoint(part[-2:]) or part[-2:] in _ENDS)
+    )

@@ -16,7 +16,7 @@ LEVELS: tuple[Hardness, ...] = ("easy", "medium", "hard", "extra")
 """The hardness levels, from the easiest."""
 
 REJECTIONS: dict[str, str] = {
-    "unfit": "The shape asks for a table, column or reference that was not drawn.",
+    "unfit": "The template asks for a table, column or reference that was not drawn.",
     "asked_before": "The same SQL was a candidate before.",
     "gold_fails": "SQLite refuses the SQL, or it takes more than half of a query's budget.",
     "empty": "The SQL finds no rows, or counts none.",
@@ -39,8 +39,7 @@ REJECTIONS: dict[str, str] = {
     "skeleton_full": "Enough kept tasks differ from this one in their literals only.",
     "same_question": "A kept task has this question, with other SQL.",
     "unparsed": "The SQL cannot be parsed, so its hardness and canonical form are unknown.",
-    "idle_join": "A table is joined of which nothing but the referring column's value is used.",
-    "table_full": "The tables are asked about more than their part of the shapes explains.",
+    "table_full": "A table of the candidate has had more than its share of the questions.",
     "level_full": "Enough tasks of this hardness are waiting.",
 }
 """Code and meaning of every reason for which a candidate is not kept."""
@@ -52,14 +51,14 @@ class SynthTask:
 
     Attributes:
         hardness: Spider's level, measured on the SQL.
-        shape: The stable name of the question's shape, such as "count-filtered".
+        template: The stable name of the question's template, such as "count-filtered".
         canonical: The SQL in a form that near-duplicates share: see `canonical_sql`.
     """
 
     question: str
     sql: str
     hardness: Hardness
-    shape: str
+    template: str
     tables: tuple[str, ...]
     canonical: str
 
@@ -70,7 +69,7 @@ class SynthTask:
             "question": self.question,
             "query": self.sql,
             "hardness": self.hardness,
-            "shape": self.shape,
+            "template": self.template,
         }
 
 
@@ -91,7 +90,7 @@ class SynthesisReport:
     kept: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     by_hardness: Counter[str] = field(default_factory=Counter)
-    by_shape: Counter[str] = field(default_factory=Counter)
+    by_template: Counter[str] = field(default_factory=Counter)
     missing: dict[str, str] = field(default_factory=dict)
     tables_left_out: dict[str, str] = field(default_factory=dict)
     references: list[str] = field(default_factory=list)

@@ -1,12 +1,11 @@
-"""A database as questions see it: entities with readable nouns, columns with roles, and links.
+"""A database as questions see it: entities with nouns, columns with roles, and links.
 
-Made by `profiling`; read by everything that drafts questions.
+Made by `profiling.profile`; read by the templates.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -16,29 +15,15 @@ from sqlglot.errors import SqlglotError
 from sqlgym.database.description import RESERVED
 from sqlgym.database.parsing import parse
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.synthesis import lexicon
-from sqlgym.synthesis.lexicon import word_set
+from sqlgym.synthesis.lexicon import PERSONS, word_set
 from sqlgym.synthesis.nouns import Noun
+from sqlgym.synthesis.roles import Role
 from toolgym.lazy import lazy
 
+__all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
+
 LARGE = 50_000
-"""Rows from which on a table is large: what reads all of it is thought over first."""
-
-
-class Role(StrEnum):
-    """The use of a column."""
-
-    KEY = "key"
-    REFERENCE = "reference"
-    NAME = "name"
-    CATEGORY = "category"
-    QUANTITY = "quantity"
-    YEAR = "year"
-    DATE = "date"
-    FLAG = "flag"
-    CODE = "code"
-    TEXT = "text"
-    OTHER = "other"
+"""Rows above which a table is large: templates that read it repeatedly skip it."""
 
 
 @dataclass(frozen=True)
@@ -46,16 +31,15 @@ class Field:
     """A column.
 
     Attributes:
-        noun: What it is called in a sentence.
-        nulls: How many rows lack it.
-        distinct: How many different values it has; of a large table, at least so many.
+        nulls: Number of rows without a value.
+        distinct: Number of different values.
         is_unique: No value occurs twice.
-        values: Values for questions, in their order: of a category all that are known to be
-            common, else a sample.
-        has_blanks: It holds empty texts or words for nothing, beside or in place of NULL.
-        as_number: It holds numbers as text, and is compared as a number by a CAST.
-        has_time: Its dates have a time of day.
-        is_large: A table here has so many rows that no function is called on each.
+        values: Values for questions: of texts the most frequent ones first, of numbers and dates
+            all of the sample in ascending order, of a flag yes and no.
+        has_blanks: Some values are empty texts or words such as "N/A".
+        as_number: Numbers are stored as text, and compared by a CAST.
+        is_whole: All numbers are whole.
+        has_time: Dates have a time of day.
     """
 
     table: str
@@ -70,83 +54,71 @@ class Field:
     as_number: bool = False
     is_whole: bool = True
     has_time: bool = False
-    is_large: bool = False
 
     @property
-    def is_odd(self) -> bool:
-        """Nobody would say what it is called."""
-        return self.noun.is_odd or not self.noun.is_readable
-
-    @lazy
     def shown(self) -> Noun:
-        """What it is called where its values are asked for: "closing date and time"."""
+        """Its noun where its values are asked for: "closing date and time"."""
         noun = self.noun
         if not self.has_time or not noun.is_readable or noun.last != "date":
-            return noun
-        if all(value[11:16] == "00:00" for value in self.values[:100]):
             return noun
         return replace(noun, one=f"{noun.one} and time", many=f"{noun.many} and times")
 
     @property
-    def is_ordered(self) -> bool:
-        """Its values can be more or less."""
-        return self.role in (Role.QUANTITY, Role.YEAR, Role.DATE)
-
-    @property
     def is_full(self) -> bool:
-        """Every row has a value, and none of them stands for nothing."""
+        """Every row has a value."""
         return not self.nulls and not self.has_blanks
 
     @lazy
     def numbers(self) -> tuple[float, ...]:
-        """Its values as numbers, also those that are stored as text."""
+        """Its values as numbers, in ascending order."""
         return tuple(float(value) for value in self.values)
 
     @lazy
     def distinct_numbers(self) -> tuple[float, ...]:
-        """The same in their order, each once."""
+        """Its different values as numbers, in ascending order."""
         return tuple(sorted(set(self.numbers)))
 
     @lazy
     def years(self) -> tuple[str, ...]:
-        """The years of its dates, in order."""
+        """The years of its dates, in ascending order."""
         return tuple(sorted({value[:4] for value in self.values}))
 
     @lazy
-    def months(self) -> frozenset[str]:
-        """The months of its dates, of whatever year."""
-        return frozenset(value[5:7] for value in self.values)
-
-    @lazy
     def is_added(self) -> bool:
-        """A sum of its values means something."""
-        if self.role is not Role.QUANTITY or not self.noun.is_readable:
-            return False
+        """A sum of its values is a quantity too: amounts and counts, but not ages or rates."""
         words = self.noun.one.split(" ")
-        if self.noun.counts:
-            return words[-1] not in ("stars", "points")
-        if {"average", "minimum", "maximum", "rate", "per", "mean", "standard"} & set(words):
+        if self.role is not Role.QUANTITY or not self.noun.is_readable or _NOT_ADDED & set(words):
             return False
-        return words[-1] in lexicon.ADDED
+        return bool(self.noun.counts) or words[-1] in _ADDED
 
     def sql(self, alias: str = "") -> str:
-        """The column in SQL, behind the alias of its table if it has one."""
+        """The column in SQL, qualified by the alias of its table if one is given."""
         return f"{alias}.{identifier(self.name)}" if alias else identifier(self.name)
 
     def value_sql(self, alias: str = "") -> str:
-        """The column as it is compared and computed with."""
+        """The column as a number in SQL: with a CAST where it stores numbers as text."""
         if not self.as_number:
             return self.sql(alias)
         return f"CAST({self.sql(alias)} AS {'INTEGER' if self.is_whole else 'REAL'})"
 
 
+_NOT_ADDED = word_set(
+    "average minimum maximum rate per mean median standard percentage stars points"
+)
+_ADDED = word_set("""
+    quantity amount total sales population salary cost revenue budget profit fee fees bonus
+    attendance expense expenses income payment donation turnover capacity enrollment production
+    gross charge fine prize
+""")
+
+
 @dataclass(frozen=True)
 class Label:
-    """The columns that tell a row apart: its name, or its key.
+    """The columns that identify a row in an answer: its name, or its key.
 
     Attributes:
-        fields: One or several columns that no two rows share.
-        is_name: It is a name, so a question may speak of "the singer Joe Sharp".
+        fields: One or two columns; no two rows share their values.
+        is_name: It is the row's own name: a question may say "the singer Joe Sharp".
         rows: Its values in a sample of rows.
     """
 
@@ -156,7 +128,7 @@ class Label:
 
     @property
     def is_said(self) -> bool:
-        """People would call a row by it: it is no key and no code."""
+        """It is no key, reference or code."""
         return all(f.role not in (Role.KEY, Role.REFERENCE, Role.CODE) for f in self.fields)
 
 
@@ -165,10 +137,11 @@ class Entity:
     """A table whose rows questions are about.
 
     Attributes:
-        noun: What a row is.
-        key: The column that identifies a row, if there is one.
-        label: What its rows are called by in an answer, if they can be told apart.
-        first_row: Its first row, as texts: an answer that stands there is seen at once.
+        noun: The noun for a row.
+        rows: The number of rows.
+        key: The column that identifies a row; None if there is none.
+        label: What identifies a row in an answer; None if rows cannot be told apart.
+        is_link: Its rows link rows of other tables and are not asked about themselves.
     """
 
     name: str
@@ -177,7 +150,7 @@ class Entity:
     fields: tuple[Field, ...]
     key: Field | None
     label: Label | None
-    first_row: frozenset[str] = frozenset()
+    is_link: bool = False
 
     @property
     def sql(self) -> str:
@@ -190,34 +163,21 @@ class Entity:
 
     @property
     def is_large(self) -> bool:
-        """It has so many rows that a query which reads them several times is too slow."""
+        """A query that reads the table several times is too slow."""
         return self.rows > LARGE
-
-    @property
-    def is_link(self) -> bool:
-        """Its rows have no name of their own: they only link rows of other tables."""
-        return self.noun.last == "link"
 
     @property
     def is_person(self) -> bool:
         """Its rows are people."""
-        return self.noun.last in lexicon.PERSONS or any(
-            field.noun.one in _OF_PEOPLE for field in self.fields
-        )
+        return self.noun.last in PERSONS or any(f.noun.one in _OF_PEOPLE for f in self.fields)
 
     @property
     def its(self) -> str:
-        """The possessive pronoun of a row."""
+        """The possessive pronoun for a row."""
         return "their" if self.is_person else "its"
-
-    @property
-    def is_place(self) -> bool:
-        """Its rows are places or houses."""
-        return self.noun.last in lexicon.PLACES
 
 
 _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "salary", "job title"])
-"""Columns that only people have."""
 
 
 @dataclass(frozen=True)
@@ -225,15 +185,16 @@ class Link:
     """A reference of many children to one parent each.
 
     Attributes:
-        child: The table that refers.
+        child: The referring table.
         parent: The table referred to.
+        column: The referring column.
+        target: The column referred to.
         role: What the parent is to the child: "manager", "stadium".
-        is_plain: The role is the parent's own noun, and there is no other way between the two.
+        is_plain: The role is the parent's noun, and no other link joins the two tables.
         is_single: A parent has at most one child.
-        childless: How many parents have no child.
-        orphans: How many children have no parent.
+        childless: The number of parents without a child.
+        orphans: The number of children whose value is no parent's.
         is_inferred: The file does not declare it.
-        is_odd: Its role is no word that anybody would say.
     """
 
     child: Entity
@@ -246,7 +207,6 @@ class Link:
     childless: int
     orphans: int
     is_inferred: bool = False
-    is_odd: bool = False
 
     def on(self, child: str, parent: str) -> str:
         """The condition of a join, for the aliases of both tables."""
@@ -255,7 +215,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Bridge:
-    """Many to many: two links from one junction table to two different tables."""
+    """A many-to-many relation: two links of one junction table to two different tables."""
 
     left: Link
     right: Link
@@ -263,61 +223,18 @@ class Bridge:
 
 @dataclass(frozen=True)
 class World:
-    """All that questions can be about.
+    """Everything that questions can be about.
 
     Attributes:
-        entities: Tables that stand for things, in the order of the file.
-        bridges: Pairs of links over a junction, both ways round.
-        left_out: Tables that are not used: why.
+        entities: Tables, in the order of the file.
+        bridges: Pairs of links over a junction table, in both directions.
+        left_out: Reasons by the names of tables that are not used.
     """
 
     entities: tuple[Entity, ...]
     links: tuple[Link, ...]
     bridges: tuple[Bridge, ...] = ()
     left_out: dict[str, str] = field(default_factory=dict)
-
-    @lazy
-    def plain(self) -> World:
-        """The same without what nobody would say, where enough is left of it.
-
-        Columns, tables and references whose names have a part that is no word are left out. What
-        rows are called by stays, and so do keys.
-        """
-        kept = {
-            entity.name: _plain_entity(entity)
-            for entity in self.entities
-            if entity.noun.is_readable and not entity.noun.is_odd
-        }
-        if sum(field.role in _TOLD for e in kept.values() for field in e.fields) < _ENOUGH:
-            return self
-        links = {
-            id(link): replace(link, child=kept[link.child.name], parent=kept[link.parent.name])
-            for link in self.links
-            if link.child.name in kept and link.parent.name in kept and not link.is_odd
-        }
-        bridges = tuple(
-            Bridge(links[id(bridge.left)], links[id(bridge.right)])
-            for bridge in self.bridges
-            if id(bridge.left) in links and id(bridge.right) in links
-        )
-        return World(tuple(kept.values()), tuple(links.values()), bridges, self.left_out)
-
-
-_TOLD = frozenset(
-    [Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.FLAG, Role.NAME, Role.TEXT]
-)
-_ENOUGH = 6
-"""So many columns that tell something are enough to ask about."""
-
-
-def _plain_entity(entity: Entity) -> Entity:
-    label = entity.label.fields if entity.label else ()
-    fields = tuple(
-        field
-        for field in entity.fields
-        if field in label or not field.is_odd or field.role in (Role.KEY, Role.REFERENCE)
-    )
-    return replace(entity, fields=fields)
 
 
 @lru_cache(maxsize=4096)

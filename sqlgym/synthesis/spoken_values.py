@@ -1,15 +1,10 @@
-"""Values as a question says them.
-
-Numbers have their unit, and texts stand in quotes where they are no names.
-"""
+"""Values in questions and SQL: numbers with units, texts in quotes unless they are names."""
 
 from __future__ import annotations
 
 import random
 import re
 from collections.abc import Sequence
-from datetime import date
-from typing import Any
 
 from sqlgym.synthesis.schema import Field, Role
 
@@ -35,18 +30,8 @@ def digits(value: float, commas: bool) -> str:
     return f"{value:,.10g}" if commas else f"{value:.10g}"
 
 
-def number(value: Any) -> float:
-    """A number, also one that is stored as text."""
-    return float(value)
-
-
-def day_of(value: str) -> date:
-    """The day of an ISO date."""
-    return date.fromisoformat(value[:10])
-
-
 def quoted_text(value: str) -> str:
-    """A text in quotes, or bare where it is plainly a name.
+    """A text in quotes, or bare if it is spelled like a proper name.
 
     >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
     ('New York', "'on time'", "O'Hara", "'A'")
@@ -69,7 +54,7 @@ def quoted_texts(values: Sequence[str]) -> list[str]:
 
 
 def threshold(field: Field, rng: random.Random) -> float | None:
-    """A number that parts the values of a column; None if none does."""
+    """A number between the least and the greatest value of a column; None if there is none."""
     numbers, every = field.distinct_numbers, field.numbers
     if len(numbers) < 3:
         return None
@@ -83,7 +68,7 @@ def threshold(field: Field, rng: random.Random) -> float | None:
 
 
 def _rounded(value: float, spread: float) -> float:
-    """To a step of about a fiftieth of the spread: 1, 5, 10, 50, ..."""
+    """Round to a step of about a fiftieth of the spread: 1, 5, 10, 50, ..."""
     step = 10.0 ** (len(str(int(spread))) - 2) if spread >= 10 else 0.1 if spread < 3 else 0.5
     if spread / step > 50:
         step *= 5
@@ -91,5 +76,5 @@ def _rounded(value: float, spread: float) -> float:
 
 
 def number_sql(value: float) -> str:
-    """A threshold in SQL: a whole number without a point."""
+    """A number in SQL, a whole one without a decimal point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -13,7 +13,7 @@ from sqlgym.database import diagnosis, dialect, functions, render, statement_siz
 from sqlgym.database.database import Database, Limits
 from sqlgym.database.description import describe_table
 from sqlgym.database.parsing import parse
-from sqlgym.database.schema import Schema, bare_name, nearest
+from sqlgym.database.schema import Schema, Table, bare_name, nearest
 from sqlgym.database.statement_size import StatementSize
 from sqlgym.datasets.spider import read_entries
 from sqlgym.envs import expert
@@ -26,9 +26,17 @@ from sqlgym.judging import (
     ties,
 )
 from sqlgym.judging.judge import check_answer, compare
-from sqlgym.synthesis import canonical, english, nouns, parts, profiling, proof, rephrasing, roles
+from sqlgym.synthesis import (
+    canonical,
+    engine,
+    english,
+    lexicon,
+    nouns,
+    references,
+    rephrasing,
+    roles,
+)
 from sqlgym.synthesis import spoken_values as cell_values
-from sqlgym.synthesis.conditions import forms
 from sqlgym.tasks import hardness, splits
 from sqlgym.tasks.splits import skeleton
 from tests.growth.measuring import Reader
@@ -118,10 +126,6 @@ def _described(text: str) -> str:
     finally:
         connection.close()
     return describe_table(schema.find(schema.names[0]), schema)
-
-
-def _sample(text: str) -> roles.Sample:
-    return roles.Sample(text, "TEXT", 4, 0, 3, (text, f"{text}x", f"x{text}"))
 
 
 def sql_reader(name: str, read: Any, *refuses: type[BaseException], **others: Any) -> Reader:
@@ -361,22 +365,10 @@ READERS = [
     ),
     Reader(
         "sqlgym.synthesis.engine, its literals",
-        lambda text: rephrasing.LITERAL.sub("?", text),
+        lambda text: engine._LITERAL.sub("?", text),
         marks=QUESTION_MARKS,
         before=("'", '"', "1"),
         after=("'", '"'),
-    ),
-    Reader(
-        "sqlgym.synthesis.proof, what a small copy shows",
-        lambda text: [
-            proof._differs_by_rows(
-                f"SELECT a FROM t WHERE {text} AND b > 1", f"SELECT a FROM t WHERE {text}"
-            ),
-            proof._counts_rows(f"SELECT count(*) FROM t WHERE {text}"),
-            proof._ORDERED.fullmatch(f"SELECT a FROM t WHERE {text} ORDER BY {text} ASC LIMIT 1"),
-        ],
-        marks=(" AND ", " WHERE ", " ORDER BY ", "'", " LIMIT "),
-        before=(" AND ", "'", " WHERE "),
     ),
     Reader("sqlgym.database.schema.nearest", lambda text: nearest(text, ("singer", "concert"))),
     Reader(
@@ -396,28 +388,30 @@ READERS = [
         after=("]", '"}]'),
     ),
     Reader(
-        "sqlgym.synthesis.parts.words_of",
-        parts.words_of,
+        "sqlgym.synthesis.lexicon.words_of",
+        lexicon.words_of,
         marks=NAME_MARKS,
         before=("customer_",),
     ),
     Reader(
-        "sqlgym.synthesis.parts.is_readable",
-        lambda text: (parts.is_readable(text), parts.is_plain(text)),
+        "sqlgym.synthesis.lexicon.is_readable",
+        lambda text: (lexicon.is_readable(text), lexicon.abbreviates([text])),
         marks=NAME_MARKS,
         before=("a_",),
     ),
     Reader(
         "sqlgym.synthesis.nouns.column_noun",
-        lambda text: [nouns.column_noun(text, ("customer",), number) for number in (False, True)],
+        lambda text: [
+            nouns.column_noun(text, ("customer",), kind) for kind in ("", "date", "count")
+        ],
         marks=NAME_MARKS,
         before=("customer_", "length_"),
         after=("_km", "_id"),
     ),
     Reader("sqlgym.synthesis.nouns.table_noun", nouns.table_noun, marks=NAME_MARKS),
     Reader(
-        "sqlgym.synthesis.profiling.is_key_name",
-        lambda text: profiling.is_key_name(text, ("singer",)),
+        "sqlgym.synthesis.references.is_key_name",
+        lambda text: references.is_key_name(text, Table(text, ())),
     ),
     Reader("sqlgym.synthesis.english.plural", english.plural, marks=NAME_MARKS),
     Reader("sqlgym.synthesis.english.singular", english.singular, marks=NAME_MARKS),
@@ -427,7 +421,7 @@ READERS = [
     Reader("sqlgym.synthesis.english.is_participle", english.is_participle, marks=NAME_MARKS),
     Reader(
         "sqlgym.synthesis.roles.role_of",
-        lambda text: roles.role_of(_sample(text)),
+        lambda text: roles.role_of(text, [text], 1, 1, False),
         marks=("2024-01-02", "12:30", "-", "1."),
         before=("2024-01-02 ", "-", "1."),
     ),
@@ -439,21 +433,11 @@ READERS = [
             english.stands_alone(text, f"a {text}"),
         ),
     ),
-    Reader(
-        "sqlgym.synthesis.proof, its alphabet",
-        lambda text: proof._check_alphabet([text, f"{text}z"]),
-        (proof.Rejected,),
-    ),
     Reader("sqlgym.synthesis.spoken_values.quoted_text", cell_values.quoted_text),
     Reader(
         "sqlgym.synthesis.spoken_values, whether it is a proper name",
         cell_values._PROPER.fullmatch,
         marks=("Ab ", "Mc", "de ", "'", ". "),
         before=("Ab",),
-    ),
-    Reader(
-        "sqlgym.synthesis.conditions.forms, its articles",
-        forms._WITH_ARTICLE.match,
-        marks=("United ", " Republic", " of ", "States"),
     ),
 ]

@@ -82,7 +82,7 @@ def made(books):
 
 
 def told(tasks):
-    return [(t.question, t.sql, t.hardness, t.shape, t.tables, t.canonical) for t in tasks]
+    return [(t.question, t.sql, t.hardness, t.template, t.tables, t.canonical) for t in tasks]
 
 
 def test_one_seed_and_content_give_the_same_tasks(books, made, tmp_path):
@@ -132,7 +132,7 @@ def test_levels_are_mixed_as_it_was_asked_for(books, shares, expected):
 
 
 def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(engine, "PATIENCE", 60)
+    monkeypatch.setattr(engine, "PATIENCE", 300)
     path = tmp_path / "small.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE hill (hill_id INTEGER PRIMARY KEY, height INTEGER)")
@@ -152,7 +152,7 @@ def test_a_level_that_runs_out_leaves_its_place_to_the_others_and_says_so(tmp_pa
 
 @pytest.mark.parametrize("variants", [1, 2])
 def test_so_many_tasks_differ_in_their_literals_only(books, variants, monkeypatch):
-    monkeypatch.setattr(engine, "PATIENCE", 60)
+    monkeypatch.setattr(engine, "PATIENCE", 300)
     every = stream(books, tables=["author"], hardness={"easy": 1}, variants=variants)
     counted = Counter(skeleton(task.canonical) for task in every)
 
@@ -229,7 +229,7 @@ def test_the_report_adds_up(made):
 
     assert report.kept == len(made.tasks) == N
     assert report.by_hardness == Counter(task.hardness for task in made.tasks)
-    assert report.by_shape == Counter(task.shape for task in made.tasks)
+    assert report.by_template == Counter(task.template for task in made.tasks)
     assert 0 <= report.waiting <= engine.WAITING * len(LEVELS)
     assert report.candidates == report.kept + sum(report.rejected.values()) + report.waiting
     assert report.rejected.keys() <= REJECTIONS.keys()

@@ -7,7 +7,7 @@ import pytest
 
 from sqlgym.database.database import open_database
 from sqlgym.synthesis.profiling import profile
-from sqlgym.synthesis.roles import Sample, is_typable, role_of
+from sqlgym.synthesis.roles import is_typable, role_of
 from sqlgym.synthesis.schema import LARGE, Role
 
 
@@ -22,13 +22,9 @@ def rows(table: str, *values: str) -> str:
     return f"INSERT INTO {table} VALUES {', '.join(f'({value})' for value in values)};"
 
 
-def role(name, values, *, rows=None, type_="", **more):
+def role(name, values):
     present = [value for value in values if value is not None]
-    total = rows or len(values)
-    sample = Sample(
-        name, type_, total, total - len(present), len(set(present)), tuple(present), **more
-    )
-    return role_of(sample)
+    return role_of(name, present, len(set(present)), len(present), False)
 
 
 @pytest.mark.parametrize(
@@ -42,6 +38,9 @@ def role(name, values, *, rows=None, type_="", **more):
         ("hire_date", ["1987-13-45", "1989-09-21"], Role.OTHER),
         ("is_male", ["T", "F", "T"], Role.FLAG),
         ("phone", [5551234, 5552345, 5553456], Role.CODE),
+        ("floor", [1, 2, 3, 2], Role.CODE),
+        ("advisor", [1121, 7712, 1121], Role.CODE),
+        ("number_of_rooms", [3, 5, 3], Role.QUANTITY),
         ("name", ["Ann", "Joe", "Bo"], Role.NAME),
         ("country", ["France", "France", "Peru", "Peru"], Role.CATEGORY),
         ("story", ["x" * 200, "y"], Role.TEXT),
@@ -54,11 +53,6 @@ def role(name, values, *, rows=None, type_="", **more):
 )
 def test_a_column_has_this_role(name, values, expected):
     assert role(name, values) == expected
-
-
-def test_keys_and_references_are_told_by_the_schema():
-    assert role("id", [1, 2], is_key=True) == Role.KEY
-    assert role("singer_id", [1, 2], refers=True, is_key=True) == Role.REFERENCE
 
 
 def test_a_value_is_typed_only_if_it_can_be_found_again():
@@ -246,4 +240,53 @@ def test_a_large_table_is_sampled_and_still_counted(tmp_path):
     assert fields["kind"].role == Role.CATEGORY
     assert min(fields["amount"].values) < 50
     assert max(fields["amount"].values) > 900
-    assert all(field.is_large for field in entity.fields)
+
+
+def test_a_number_that_is_always_a_key_of_another_table_is_no_quantity(tmp_path):
+    cities = rows("city", *(f"{i}, 'City {i}'" for i in range(40)))
+    script = (
+        "CREATE TABLE city (id INTEGER PRIMARY KEY, name TEXT);"
+        + cities
+        + "CREATE TABLE country (id INTEGER PRIMARY KEY, name TEXT, seat INT, area INT);"
+        + rows("country", *(f"{i}, 'C{i}', {i * 7 % 40}, {i * 5 % 40}" for i in range(9)))
+        + "CREATE TABLE street (id INTEGER PRIMARY KEY, city_id INT REFERENCES city);"
+        + rows("street", "1, 3", "2, 4")
+    )
+
+    country = world_of(tmp_path / "a.db", script).entities[1]
+
+    assert [field.role for field in country.fields[2:]] == [Role.CODE, Role.QUANTITY]
+
+
+def test_rows_of_a_junction_are_no_things(tmp_path):
+    script = (
+        "CREATE TABLE happy_hour (id INTEGER PRIMARY KEY, day TEXT);"
+        + rows("happy_hour", "1, 'Monday'", "2, 'Friday'")
+        + "CREATE TABLE member (member_id INTEGER PRIMARY KEY, name TEXT);"
+        + rows("member", "1, 'Ann'", "2, 'Bo'")
+        + "CREATE TABLE happy_hour_member (hour_id INT, member_id INT REFERENCES member,"
+        " total_amount REAL, PRIMARY KEY (hour_id, member_id));"
+        + rows("happy_hour_member", "1, 1, 2.5", "2, 1, 3.5")
+    )
+
+    world = world_of(tmp_path / "a.db", script)
+
+    assert [entity.is_link for entity in world.entities] == [False, False, True]
+
+
+def test_names_that_are_no_words_are_left_out_where_others_are_enough(tmp_path):
+    script = (
+        "CREATE TABLE shop (id INTEGER PRIMARY KEY, name TEXT, city TEXT, area REAL, opened TEXT,"
+        " est_low REAL, sales REAL, staff_cnt INT, x7 INT);"
+        + rows(
+            "shop", *(f"{i}, 'S{i}', 'Rome', {i}.5, '2020-01-0{i}', 1, {i}, {i}, 3" for i in (1, 2))
+        )
+        + "CREATE TABLE zzqp (id INTEGER PRIMARY KEY, name TEXT);"
+        + rows("zzqp", "1, 'A'")
+    )
+
+    world = world_of(tmp_path / "a.db", script)
+
+    (shop,) = world.entities
+    assert not {"est_low", "x7"} & {field.name for field in shop.fields}
+    assert world.left_out == {"zzqp": "Its name cannot be read as words."}

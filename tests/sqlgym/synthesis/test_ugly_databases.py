@@ -9,7 +9,6 @@ import pytest
 
 from sqlgym.database.database import open_database
 from sqlgym.synthesis import LEVELS, synthesize
-from sqlgym.synthesis.profiling import profile
 from toolgym import policies, rollout
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
@@ -121,7 +120,7 @@ def solved(path, n):
 def test_cryptic_names_and_no_keys_still_give_all_levels(tmp_path):
     path = legacy(tmp_path / "legacy.db")
 
-    found = synthesize(path, n=16)
+    found = synthesize(path, n=40)
 
     assert set(found.report.by_hardness) == set(LEVELS)
     assert found.report.references == ["T002_ORD.cust_no -> T001_CUST.cust_no"]
@@ -153,12 +152,7 @@ def test_text_that_is_not_utf8_is_never_an_answer(tmp_path):
     database = open_database(path)
     cells = [(c, t) for t in found.tasks for row in database.query(t.sql).rows for c in row]
     assert cells
-    assert all(
-        isinstance(cell, int | float)
-        or f"THEN '{cell}' ELSE" in t.sql
-        or f"ELSE '{cell}' END" in t.sql
-        for cell, t in cells
-    )
+    assert all(isinstance(cell, int | float) for cell, _ in cells)
 
 
 def test_a_world_of_nothing_but_cryptic_names_is_used_as_it_is(tmp_path):
@@ -169,9 +163,7 @@ def test_a_world_of_nothing_but_cryptic_names_is_used_as_it_is(tmp_path):
     database.executemany("INSERT INTO qqz VALUES (?, ?, ?)", rows)
     database.commit()
     database.close()
-    world = profile(open_database(path))
 
-    assert world.plain is world
     assert len(synthesize(path, n=10).tasks) == 10
 
 

@@ -66,7 +66,7 @@ def test_the_folder_is_in_the_spider_layout_and_loads_and_plays(written, harbour
         assert loaded.check() == {}
         assert all(task.hardness and gold_of(task).result.rows for task in loaded)
     entry = json.loads((out / "dev.json").read_bytes())[0]
-    assert entry.keys() == {"id", "db_id", "question", "query", "hardness", "shape"}
+    assert entry.keys() == {"id", "db_id", "question", "query", "hardness", "template"}
     (schema,) = json.loads((out / "tables.json").read_bytes())
     assert schema["table_names_original"] == ["boat"]
 

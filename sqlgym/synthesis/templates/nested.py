@@ -1,0 +1,75 @@
+"""Questions that compare rows with an average, with one row, or rows of one kind with another."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlgym.synthesis import conditions
+from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.schema import Role, identifier
+from sqlgym.synthesis.templates.phrases import ask, functions, grouping, measures, names
+from sqlgym.synthesis.templates.rows import (
+    compound,
+    entity_of,
+    is_said,
+    label_of,
+    listing,
+    named_row,
+    proven,
+    role_of,
+    rows_of,
+)
+
+
+@template("above-average", weight=0.8)
+def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
+    """Rows, or their number, with more or less than the average of all rows."""
+    rows = rows_of(draft, measures, own, parents)
+    draft.unless(rows.after and not rows.after.startswith(" whose"))
+    field = draft.pick(f for f in rows.free(measures(rows.entity)) if "avg" in functions(f))
+    sign, words = draft.pick(((">", "more than"), ("<", "less than")))
+    average = f"(SELECT avg({field.value_sql()}) FROM {rows.entity.sql})"
+    where = (*rows.where, f"{field.value_sql(rows.alias)} {sign} {average}")
+    one, many = field.noun.one, rows.entity.noun.many
+    said = f"{many}{rows.after}{' and' * bool(rows.after)} whose {one} is {words}"
+    said += f" the average {one} of all {many}"
+    if draft.chance(0.35):
+        query = Query(("count(*)",), rows.source, where)
+        return rows.candidate(f"What is the number of {said}?", query)
+    fields = listing(draft, rows.entity, rows.where)
+    query = Query(rows.columns(fields), rows.source, where)
+    return rows.candidate(ask(draft, f"{names(fields)} of the {said}"), query)
+
+
+template("above-average-of-parent", weight=2)(partial(above_average, own=(0,), parents=1))
+
+
+@template("same-as", weight=0.3)
+def same_as(draft: Draft) -> Candidate:
+    """The other rows that share a value, or what they refer to, with a named row."""
+    entity = entity_of(draft, lambda e: e.label and e.label.is_said)
+    row, label = named_row(draft, entity), label_of(draft, entity)
+    ways = [(f.sql(), f.noun.one) for f in entity.having(Role.CATEGORY) if f.is_full]
+    links = [k for k in draft.world.links if k.child is entity and is_said(k)]
+    ways += [(identifier(k.column), role_of(k)) for k in links] * 2
+    column, one = draft.pick(ways)
+    inner = Query((column,), entity.sql, (row.sql(),)).sql()
+    other = f"NOT ({row.sql()})" if len(label) > 1 else row.sql().replace(" = ", " <> ", 1)
+    query = Query(tuple(f.sql() for f in label), entity.sql, (f"{column} = ({inner})", other))
+    what = f"{names(label)} of the other {entity.noun.many} that have the same {one} as"
+    return proven(ask(draft, f"{what} {row.said}"), query, [entity.name])
+
+
+@template("values-of-two-kinds", weight=2)
+def values_of_two_kinds(draft: Draft) -> Candidate:
+    """Values that occur among rows of two kinds, or of the first kind only."""
+    entity = entity_of(draft, lambda e: e.having(Role.CATEGORY))
+    field, pair = grouping(draft, entity.fields, entity), conditions.opposites(draft, entity)
+    draft.unless(field.name in pair[0].columns)
+    word, said = draft.pick(
+        (("INTERSECT", "both among the {} and"), ("EXCEPT", "among the {} but not"))
+    )
+    sides = [Query((field.sql(),), entity.sql, (each.sql,)) for each in pair]
+    a, b = (f"{entity.noun.many}{conditions.after(draft, [each])}" for each in pair)
+    question = ask(draft, f"{field.noun.many} that occur {said.format(a)} among the {b}")
+    return compound(question, word, sides, [entity.name])
