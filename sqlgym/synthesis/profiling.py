@@ -38,7 +38,7 @@ MOST_TABLES = 60
 """Tables that are read, from the first on."""
 ENOUGH = 6
 """Readable columns with facts that are enough to leave all unreadable names out."""
-_FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.FLAG, Role.NAME, Role.TEXT)
+_FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
 
 
 @dataclass(frozen=True)
@@ -158,11 +158,11 @@ def _counts(
         for name in sample:
             column, source = quoted(name), quoted(table.name)
             present = references.numbers_of(database, f"SELECT count({column}) FROM {source}")
+            different = references.numbers_of(
+                database, f"SELECT count(DISTINCT {column}) FROM {source}"
+            )
             nulls[name] = rows - present[0] if present else nulls[name]
-            if distinct[name] > roles.FEW:
-                sql = f"SELECT count(DISTINCT {column}) FROM {source}"
-                counted = references.numbers_of(database, sql)
-                distinct[name] = counted[0] if counted else distinct[name]
+            distinct[name] = different[0] if different else distinct[name]
     return nulls, distinct
 
 
@@ -242,7 +242,7 @@ def _field(
         nulls,
         distinct,
         distinct == read.rows,
-        _values(role, name, values),
+        _values(role, values),
         any(map(roles.is_blank, values)),
         is_number and isinstance(values[0], str),
         is_whole,
@@ -263,9 +263,7 @@ def _may_refer(database: Database, read: TableRead, name: str, keys: Sequence[Fo
     )
 
 
-def _values(role: Role, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if role is Role.FLAG:
-        return roles.flag_values(name, values) or ()
+def _values(role: Role, values: tuple[Any, ...]) -> tuple[Any, ...]:
     values = tuple(value for value in values if not roles.is_blank(value))
     if role in (Role.CATEGORY, Role.CODE, Role.NAME, Role.TEXT):
         counts = Counter(values)
