@@ -201,12 +201,8 @@ def _role(key: ForeignKey, parent: Entity) -> str:
         words.pop()
     if words[0] == "ID" or len(words[0]) == 1:
         return own
-    if len(words) > 1:
-        words[0] = _ENDS.get(words[0], words[0])
+    words[0] = _ENDS.get(words[0], words[0])
     nouns = own.split(" ")
-    before = words[: -len(nouns)]
-    if words[-len(nouns) :] == nouns and before and _CHIEFS & set(before[-1:]):
-        words = before  # `manager_employee_id` is a manager
     is_same = nouns[-len(words) :] == words or nouns[: len(words)] == words
     return own if is_same or PREPOSITIONS & set(words) else " ".join(words)
 

@@ -137,6 +137,12 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
     return Role.CODE if whole and distinct == present > 3 and is_run else Role.QUANTITY
 
 
+def is_measure(name: str) -> bool:
+    """Whether the name of a column of numbers says that it is a quantity."""
+    noun = column_noun(name, (), "count")
+    return bool(noun.counts or noun.unit or noun.last in MEASURES)
+
+
 def is_unclean(value: str) -> bool:
     """Whether a text has characters that cannot be read off an observation and typed again."""
     return bool(_UNCLEAN.search(value))
