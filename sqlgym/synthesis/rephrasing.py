@@ -1,134 +1,114 @@
-"""Questions reworded by a model of your own, kept only if the round trip verifies.
+"""Rephrases questions with a chat model; replies that lose a value of the query are refused.
 
-A model writes livelier questions than templates do, and sometimes other ones. So what it gives is
-checked as far as a program can: see `Rephraser`.
+A template's question is exact and sounds like a template. A chat model makes it livelier, and
+sometimes another question. A reply is kept if it still has every value of the SQL that the question
+named (a number in digits, with commas or as a word; a date in digits or written out; a text in any
+case), contains neither SQL nor the answer, and is not the question of another task. Whether the
+words between the values still ask for the same is not checked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date
+from typing import Final
 
-from sqlgym.database.database import Database
+from sqlgym.database.database import open_database
 from sqlgym.synthesis import english
-from sqlgym.synthesis.report import SynthesisReport, SynthTask
+from sqlgym.tasks.splits import plain_question
 from sqlgym.tasks.task import SqlTask
-from toolgym.errors import TaskRefused
-from toolgym.tasks import TaskSet
+from toolgym.errors import EnvironmentFault, ToolError
 
-EXPLORE = "sqlgym/Explore-v0"
-MOST_CHARS = 600
-"""Characters of a reworded question."""
-REPHRASINGS_REFUSED: dict[str, str] = {
-    "hook_failed": "The hook raised an error; the report has the first one.",
-    "no_text": "The hook gave no text, a very long one, or one with control characters.",
-    "same_text": "The question came back as it was, or is that of another task.",
-    "value_lost": "A value of the query that the question told is not in the new text.",
-    "gold_told": "The new text holds SQL, or an answer that the question did not hold.",
-    "expert_failed": "The expert, who knows the gold, does not get the answer right in an episode.",
-}
-"""Code and meaning of every reason for which a rewording is not kept."""
-# A quote that is doubled ends one text and begins the next, so an open one is looked for once.
-LITERAL = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
+BATCH: Final = 64
+"""Number of requests that are sent at the same time."""
+MOST_CHARS: Final = 600
+"""Maximum number of characters of a rephrased question."""
+INSTRUCTIONS: Final = (
+    "You rephrase questions about a database. Ask for exactly the same facts in the same order, in"
+    " the words of a person who does not know the database. Keep every name, number and date as it"
+    " is written. Do not mention SQL, tables or columns, and do not answer the question. Reply with"
+    " the rephrased question only."
+)
+# A doubled quote ends one text and begins the next, so that a missing quote costs one search.
+LITERAL: Final = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
 """A quoted name, a text (group 1, with its quotes), or a number (group 2), in SQL."""
-_DIGITS = 19  # of SQLite's integers; Python refuses to read thousands
-_SELECT, _FROM = (re.compile(rf"\b{word}\b", re.IGNORECASE) for word in ("select", "from"))
+_DIGITS: Final = 19  # of SQLite's integers; Python refuses to read thousands
+_SQL: Final = re.compile(r"\bselect\b.*\bfrom\b", re.IGNORECASE | re.DOTALL)
 
 
-class Rephraser:
-    """Rewords questions by a hook and checks what comes back.
-
-    Kept is a text that still names every value of the query that the question named (a number in
-    digits, with commas or as a word; a date in digits or written out; a text as it stands, whatever
-    its case), holds neither SQL nor the answer, is no other task's question, and whose task the
-    expert solves in an episode of `sqlgym/Explore-v0`. That the words between the values still mean
-    the same is not checked; that is the hook's part. Where a check fails the question stays as it
-    was, and the report counts the reason.
+def rephrase(
+    tasks: Sequence[SqlTask],
+    ask: Callable[[Sequence[tuple[str, str]]], Sequence[str]],
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[list[str | None], Counter[str]]:
+    """Return a new question for each task, or None, and the number of refused replies by reason.
 
     Args:
-        hook: Gets question and SQL, gives the question in other words.
-        report: Counts what was kept and what not.
-        is_taken: Whether a question is already that of another task.
-        is_solved: Whether the expert solves a task in an episode; see `solved_by_expert`.
+        tasks: The tasks.
+        ask: Sends requests, each a system message and a user message, and returns the replies.
+        progress: Called with the number of finished tasks and the total.
     """
-
-    def __init__(
-        self,
-        database: Database,
-        hook: Callable[[str, str], str],
-        report: SynthesisReport,
-        is_taken: Callable[[str], bool],
-        is_solved: Callable[[SqlTask], bool],
-    ) -> None:
-        self._database, self._hook, self._report = database, hook, report
-        self._is_taken, self._is_solved = is_taken, is_solved
-
-    def reword(self, task: SynthTask) -> SynthTask:
-        """The task with its question reworded if that verifies, else as it is."""
-        text = self._ask(task)
-        reason = "hook_failed" if text is None else self._problem(task, text)
-        if text is None or reason:
-            self._report.rephrasings_refused[reason] += 1
-            return task
-        self._report.rephrased += 1
-        return replace(task, question=text)
-
-    def _ask(self, task: SynthTask) -> str | None:
-        """What the hook gives, with single blanks; "" where it is no text, None if it fails."""
-        try:
-            text = self._hook(task.question, task.sql)
-        except Exception as problem:  # noqa: BLE001 - a stranger's model must not end the search
-            message = f"{type(problem).__name__}: {problem}"
-            self._report.hook_error = self._report.hook_error or message
-            return None
-        return english.sentence(text) if isinstance(text, str) else ""
-
-    def _problem(self, task: SynthTask, text: str) -> str:
-        if not text or len(text) > MOST_CHARS or not text.isprintable():
-            return "no_text"
-        if self._is_taken(text):
-            return "same_text"
-        if any(not _tells(text, forms) for forms in question_values(task.question, task.sql)):
-            return "value_lost"
-        if _holds_sql(text) or self._tells_answer(task, text):
-            return "gold_told"
-        path = self._database.path
-        one = SqlTask("reworded", text, item="db", gold_sql=task.sql, database=path)
-        return "" if self._is_solved(one) else "expert_failed"
-
-    def _tells_answer(self, task: SynthTask, text: str) -> bool:
-        rows = self._database.query(task.sql).rows
-        cells = [_number_forms(str(value)) for row in rows for value in row]
-        fresh = [_tells(text, forms) and not _tells(task.question, forms) for forms in cells]
-        return bool(fresh) and all(fresh)
+    taken = {plain_question(task.question) for task in tasks}
+    questions: list[str | None] = []
+    refused: Counter[str] = Counter()
+    for start in range(0, len(tasks), BATCH):
+        batch = tasks[start : start + BATCH]
+        replies = ask(
+            [(INSTRUCTIONS, f"Question: {one.question}\nSQL: {one.gold_sql}") for one in batch]
+        )
+        for task, reply in zip(batch, replies, strict=True):
+            text = english.sentence(reply)
+            code = refusal_of(task, text, taken)
+            if code:
+                refused[code] += 1
+            else:
+                taken.add(plain_question(text))
+            questions.append(None if code else text)
+        if progress is not None:
+            progress(len(questions), len(tasks))
+    return questions, refused
 
 
-def solved_by_expert(task: SqlTask) -> bool:
-    """Whether the expert solves a task in an episode of `sqlgym/Explore-v0`.
+def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
+    """Return the reason why a text is not a question for the task as a code; "" if it is one.
 
-    The environment is reached by its id, as trainers reach it: it can write tasks itself, so it
-    stands above all that writes them.
+    * `no_text`: it is empty, very long, or has control characters.
+    * `same_text`: it is the question itself, or the question of another task.
+    * `value_lost`: it lacks a value of the query that the question named.
+    * `gold_told`: it contains SQL, or an answer that the question did not contain.
+
+    Args:
+        task: The task. If it has no SQL, the numbers and quoted texts of its question are the
+            values that must stay.
+        text: The text.
+        taken: The questions of all tasks, as `plain_question` returns them.
     """
-    from toolgym.policies import ExpertPolicy
-    from toolgym.rollout import play
+    if not text or len(text) > MOST_CHARS or not text.isprintable():
+        return "no_text"
+    if plain_question(text) in taken:
+        return "same_text"
+    sql = task.gold_sql if task.answerable else task.question
+    if any(not _names(text, forms) for forms in question_values(task.question, sql)):
+        return "value_lost"
+    return "gold_told" if _SQL.search(text) or _tells_answer(task, text) else ""
 
-    tasks = TaskSet([task], name="a reworded question")
+
+def _tells_answer(task: SqlTask, text: str) -> bool:
+    """Whether a text has all values of the answer, none of which is in the question."""
     try:
-        return play(EXPLORE, ExpertPolicy(), task_id=task.id, dataset=tasks).correct
-    except TaskRefused:
-        return False
-
-
-def _holds_sql(text: str) -> bool:
-    """Whether there is a "from" behind a "select"; if behind any, then behind the first."""
-    select = _SELECT.search(text)
-    return select is not None and _FROM.search(text, select.end()) is not None
+        rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
+    except (ToolError, EnvironmentFault):
+        return False  # a gold that fails has no answer
+    cells = [_number_forms(str(value)) for row in rows for value in row]
+    fresh = [_names(text, forms) and not _names(task.question, forms) for forms in cells]
+    return bool(fresh) and all(fresh)
 
 
 def question_values(question: str, sql: str) -> Iterator[list[str]]:
-    """For each literal of a query that its question tells: the forms in which it may be told.
+    """Yield the forms in which each literal of a query may be written, if its question has it.
 
     >>> list(question_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
@@ -138,43 +118,36 @@ def question_values(question: str, sql: str) -> Iterator[list[str]]:
             continue  # a quoted name
         text = (match[1] or "")[1:-1].replace("''", "'")
         forms = _number_forms(match[2]) if match[2] else _text_forms(text)
-        if _tells(question, forms):
+        if _names(question, forms):
             yield forms
 
 
 def _number_forms(text: str) -> list[str]:
     forms = [text]
-    if text.isdigit() and len(text) <= _DIGITS:
+    if text.isascii() and text.isdigit() and len(text) <= _DIGITS:
         number = int(text)
-        forms += [f"{number:,}"] if number > 999 else []
-        forms += [english.number_word(number)] if english.number_word(number) != text else []
-    return forms
+        forms += [f"{number:,}", english.number_word(number)]
+    return list(dict.fromkeys(forms))
 
 
 def _text_forms(text: str) -> list[str]:
     forms = [text.strip("%-").strip()]
-    for form in dict.fromkeys((text, text[:10])):
-        try:
-            forms.append(english.written_date(date.fromisoformat(form)))
-        except ValueError:
-            continue
-    if re.fullmatch(r"\d{4}-\d{2}-?%?", text):
-        forms.append(f"{english.month_name(int(text[5:7]))} {text[:4]}")
-    if re.fullmatch(r"0[1-9]|1[0-2]", text):
-        forms.append(english.month_name(int(text)))
+    with suppress(ValueError):
+        forms.append(english.written_date(date.fromisoformat(text[:10])))
+    if month := re.fullmatch(r"(?:(\d{4})-)?(0[1-9]|1[0-2])-?%?", text):
+        forms.append(f"{english.month_name(int(month[2]))} {month[1] or ''}".strip())
     return forms
 
 
-def _tells(text: str, forms: list[str]) -> bool:
-    """Whether a text has one of these forms in it, whatever its case; a single letter in its case.
+def _names(text: str, forms: list[str]) -> bool:
+    """Whether a text has one of these forms in any case; a single letter must have its case.
 
-    Otherwise the article would be taken for the A that a name starts with.
+    Otherwise the article "a" would count as the A that a name begins with.
     """
-    folded = text.casefold()
     return any(
         english.stands_alone(form, text, ".", decimals=True)
         if len(form) == 1
-        else english.stands_alone(form.casefold(), folded, ".", decimals=True)
+        else english.stands_alone(form.casefold(), text.casefold(), ".", decimals=True)
         for form in forms
         if form
     )

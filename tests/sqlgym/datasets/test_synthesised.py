@@ -336,7 +336,6 @@ def test_the_key_of_what_is_kept_has_every_option(shop):
             {"hardness": {"easy": 1.0}},
             {"tables": ["shop"]},
             {"variants": 9},
-            {"wording": "xx"},
         )
     ]
     files = {synthesised._cache_file(shop, "shop", options) for options in (plain, *changed)}
