@@ -376,12 +376,6 @@ READERS = [
         after=("'", '"'),
     ),
     Reader(
-        "sqlgym.synthesis.rephrasing, whether it holds SQL",
-        rephrasing._holds_sql,
-        marks=("select ", " from "),
-        before=("select ",),
-    ),
-    Reader(
         "sqlgym.synthesis.engine, its literals",
         lambda text: engine._LITERAL.sub("?", text),
         marks=QUESTION_MARKS,
