@@ -110,7 +110,7 @@ def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
     if field.role is Role.YEAR:
         words = _YEARS[sign].format(int(limit))
         return Condition(sql, f"{_is(field)} {words}", columns=(field.name,))
-    words = _SIGNS[sign].format(spoken_values.amount(field, limit, False))
+    words = _SIGNS[sign].format(spoken_values.amount(field, limit))
     has = f"{noun.a} of {words}"
     if noun.counts:
         things = english.singular(noun.counts) if limit == 1 else noun.counts
@@ -127,7 +127,7 @@ def equal(field: Field, value: float | str, alias: str) -> Condition:
         sql = shown = str(int(value))
         short = f"from {shown}" * (noun.one == "year")
     else:
-        sql, shown = spoken_values.number_sql(value), spoken_values.amount(field, value, False)
+        sql, shown = spoken_values.number_sql(value), spoken_values.amount(field, value)
         has = f"exactly {shown} {noun.counts}" if noun.counts else f"{noun.a} of {shown}"
         has *= not noun.counts or value > 1
     if field.as_number:
@@ -138,7 +138,7 @@ def equal(field: Field, value: float | str, alias: str) -> Condition:
 
 def _between(field: Field, low: float, high: float, column: str) -> Condition:
     first, last = map(spoken_values.number_sql, (low, high))
-    shown = last if field.role is Role.YEAR else spoken_values.amount(field, high, False)
+    shown = last if field.role is Role.YEAR else spoken_values.amount(field, high)
     return Condition(
         f"{column} BETWEEN {first} AND {last}",
         f"{_is(field)} between {first} and {shown}",

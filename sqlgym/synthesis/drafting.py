@@ -78,9 +78,6 @@ class Candidate:
         supports: Statements that count rows; each count must be at least two.
         one_row: The answer must be one row.
         several: The answer must be several rows.
-        number: The answer must have this number of rows; 0 for any.
-        alphabetical: Columns of the answer, by index, that must be in alphabetical order.
-        shape: Name of the template.
     """
 
     question: str
@@ -91,9 +88,6 @@ class Candidate:
     supports: tuple[str, ...] = ()
     one_row: bool = False
     several: bool = False
-    number: int = 0
-    alphabetical: tuple[int, ...] = ()
-    shape: str = ""
 
 
 def is_unclear(candidate: Candidate, world: World) -> bool:

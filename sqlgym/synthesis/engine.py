@@ -83,7 +83,6 @@ class Search:
     waiting: dict[Hardness, deque[SynthTask]] = field(
         default_factory=lambda: {level: deque() for level in LEVELS}
     )
-    given_up: set[Hardness] = field(default_factory=set)
 
     def tasks(self) -> Iterator[SynthTask]:
         """All tasks that can be found, in the mix of levels as long as each level lasts."""
@@ -95,9 +94,7 @@ class Search:
                 self.report.by_hardness[level] += 1
                 self.report.by_template[task.template] += 1
                 yield task
-            else:
-                self.given_up.add(level)
-            if level in self.given_up:
+            if task is None or level in self.report.missing:
                 kept = self.report.by_hardness[level]
                 outcome = f"after {kept} tasks, no more were found" if kept else "none was found"
                 self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts."
@@ -105,7 +102,7 @@ class Search:
     def _next_level(self) -> Hardness | None:
         """The level that lacks most; None if all are given up."""
         kept, total = self.report.by_hardness, self.report.kept + 1
-        left = [lv for lv in self.mix if lv not in self.given_up or self.waiting[lv]]
+        left = [lv for lv in self.mix if lv not in self.report.missing or self.waiting[lv]]
         return max(left, key=lambda lv: self.mix[lv] * total - kept[lv], default=None)
 
     def _find(self, level: Hardness) -> SynthTask | None:
@@ -140,19 +137,15 @@ class Search:
         try:
             candidate = TEMPLATES[name].draft(Draft(self.world, self.rng))
             question = english.sentence(candidate.question)
-            task = self._prove(name, replace(candidate, question=question))
+            return self._prove(name, replace(candidate, question=question))
         except Unfit:
             self.report.rejected["unfit"] += 1
-            return None
         except Rejected as reason:
             self.report.rejected[reason.code] += 1
-            return None
-        self.given[name][task.hardness] += 1
-        self.asked.update(task.tables)
-        self.questions.add(plain_question(task.question))
-        return task
+        return None
 
     def _prove(self, name: str, candidate: Candidate) -> SynthTask:
+        """The task of a candidate that is new and fair; the cheapest checks come first."""
         sql, tables = candidate.sql, candidate.tables
         entities = {entity.name: entity for entity in self.world.entities}
         largest = max(tables, key=lambda table: entities[table].rows)
@@ -178,10 +171,7 @@ class Search:
             self.refused[pair] += 6 if reason.code == "gold_fails" else 1
             raise
         self.refused[pair] = 0
-        try:
-            canonical = canonical_sql(sql)
-        except ValueError:
-            raise Rejected("unparsed") from None
+        canonical = canonical_sql(sql)
         if canonical in self.canonicals:
             raise Rejected("near_duplicate")
         if self.skeletons[skeleton(canonical)] >= self.variants:
@@ -190,6 +180,9 @@ class Search:
         self.skeletons[skeleton(canonical)] += 1
         self.forms[form] += 1
         self.answers[answer] += 1
+        self.given[name][level] += 1
+        self.asked.update(tables)
+        self.questions.add(plain_question(candidate.question))
         return SynthTask(candidate.question, sql, level, name, tables, canonical)
 
     def _level(self, form: str, sql: str) -> Hardness:

@@ -60,9 +60,8 @@ _PARTICIPLES = word_set("""
     seen begun withdrawn chosen broken stolen
 """)
 _NOUNS_ED = word_set("shed sled moped biped unwed watershed infrared hundred")
-_SILENT_H = ("hour", "honest", "honour", "honor", "heir")
-_LIKE_YOU = ("uni", "use", "usa", "usu", "eur", "ewe", "one", "once", "uk", "ufo", "uti", "ubi")
-_NOT_LIKE_YOU = ("unin", "unim", "unid")
+_VOWEL = re.compile(r"[aeiou8]|1[18]|hour|hon(?:est|o)|heir")
+_LIKE_YOU = re.compile(r"uni(?![nm]|d)|us[eau]|eur|ewe|onc?e|uk|ufo|uti|ubi")
 
 
 def plural(noun: str) -> str:
@@ -100,16 +99,12 @@ def a(noun: str) -> str:
     ('an age', 'a year', 'an hour', 'a university', 'an MPG', 'a URL')
     """
     word = noun.lstrip("\"'").split(" ")[0]
-    lower = word.lower()
-    if len(word) == 1 or word.isupper():  # a letter, or an acronym, which is spelt out
-        vowel = word[:1].upper() in tuple("AEFHILMNORSX")
-    elif lower.startswith(_LIKE_YOU) and not lower.startswith(_NOT_LIKE_YOU):
-        vowel = False
-    elif lower.startswith(_SILENT_H):
-        vowel = True
+    if len(word) == 1 or word.isupper():  # a letter, or an acronym, which is spelled out
+        is_vowel = word[:1].upper() in tuple("AEFHILMNORSX")
     else:
-        vowel = lower[:1] in "aeiou" or lower.startswith(("8", "11", "18"))
-    return f"{'an' if vowel else 'a'} {noun}"
+        lower = word.lower()
+        is_vowel = bool(_VOWEL.match(lower)) and not _LIKE_YOU.match(lower)
+    return f"{'an' if is_vowel else 'a'} {noun}"
 
 
 def join_words(parts: Sequence[str], word: str = "and") -> str:

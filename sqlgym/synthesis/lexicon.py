@@ -12,7 +12,7 @@ A question may use a name if all its parts are readable (`is_readable`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 
@@ -345,7 +345,8 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
     >>> is_readable("ordlins", only_listed=True)
     False
     """
-    parts = _without_unit(tuple(part.lower() for part in parts_of(name)))
+    parts = [part.lower() for part in parts_of(name)]
+    parts = parts[:-1] if unit_of(parts) else parts
     if not parts or not name.isascii() or len(parts) > 6:
         return False
     return all(_is_listed(part) or (not only_listed and _is_spelled(part)) for part in parts)
@@ -363,10 +364,16 @@ def abbreviates(names: Iterable[str]) -> bool:
 _USUAL = word_set("id ids no email phone zip avg max min tv gdp gpa isbn url usa info num")
 
 
-def _without_unit(parts: tuple[str, ...]) -> tuple[str, ...]:
-    unit, words = SHORT_UNITS.get(parts[-1], ("", frozenset())) if parts else ("", frozenset())
-    is_unit = parts[-1:] and (parts[-1] in UNITS or (unit and not words.isdisjoint(parts[:-1])))
-    return parts[:-1] if len(parts) > 1 and is_unit else parts
+def unit_of(parts: Sequence[str]) -> str:
+    """The unit that the last part of a name stands for; "" if it is none.
+
+    >>> unit_of(["length", "m"]), unit_of(["price", "EUR"]), unit_of(["team", "m"])
+    ('meters', 'euros', '')
+    """
+    *words, last = [part.lower() for part in parts] or [""]
+    short, after = SHORT_UNITS.get(last, ("", frozenset()))
+    unit = UNITS.get(last) or (short if not after.isdisjoint(words) else "")
+    return unit if words and "per" not in words else ""
 
 
 def _is_listed(part: str) -> bool:

@@ -15,9 +15,8 @@ from sqlgym.synthesis import english
 from sqlgym.synthesis.lexicon import (
     PLACE_COLUMNS,
     PREPOSITIONS,
-    SHORT_UNITS,
-    UNITS,
     parts_of,
+    unit_of,
     word_set,
     words_of,
 )
@@ -96,8 +95,9 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
     words, unit = list(_without_table(words_of(name), table_words)), ""
     if kind in ("date", "year"):
         words = _dated(words, kind)
-    elif kind:
-        words, unit = _without_unit(words, parts_of(name))
+    elif kind and "number" not in words:
+        unit = unit_of(parts_of(name))
+        words = words[:-1] if unit else words
     is_place = len(words) > 1 and PLACE_COLUMNS.issuperset(words)
     phrase = english.join_words(words, "or") if is_place else " ".join(words)
     is_activity = phrase.endswith("ing") and phrase not in _COUNTABLE
@@ -144,34 +144,18 @@ def _dated(words: list[str], kind: str) -> list[str]:
     return [*words[:-1], english.singular(words[-1]), kind] if words else words
 
 
-def _without_unit(words: list[str], parts: tuple[str, ...]) -> tuple[list[str], str]:
-    last = parts[-1].lower() if parts else ""
-    if len(words) < 2 or "number" in words or "per" in words:
-        return words, ""
-    short, after = SHORT_UNITS.get(last, ("", frozenset()))
-    unit = UNITS.get(last) or (short if not after.isdisjoint(words[:-1]) else "")
-    rest = words[:-1]
-    if rest[-1] in ("in", "sq") and len(rest) > 1:
-        rest = rest[:-1]
-    return (rest, unit) if unit else (words, "")
-
-
 def _counted(words: list[str]) -> str:
     """The things that are counted, in the plural; "" if the name does not say so."""
-    if words[:2] == ["number", "of"]:
-        things = words[2:]
-    elif words[0] in ("number", "count") and len(words) > 1:
-        things = words[1 + (words[1] == "of") :]
-    elif words[-1] == "count" and len(words) > 1:
-        things = [*words[:-2], english.plural(english.singular(words[-2]))]
-    elif english.is_plural(words[-1]) and words[-1] not in _SUMS:
-        things = words
-    else:
+    is_number = words[0] == "number" or words[-1] == "count"
+    things = [word for word in words if word not in ("number", "of", "count")]
+    if not things or not (is_number or (english.is_plural(words[-1]) and words[-1] not in _SUMS)):
         return ""
-    is_said = {"average", "maximum", "minimum", "total", "percentage"}.isdisjoint(things)
-    is_clean = PREPOSITIONS.isdisjoint(things) and is_said and bool(things)
-    is_mass = things is not words and things[-1:] == ["staff"]
-    return " ".join(things) if is_clean and (is_mass or english.is_plural(things[-1])) else ""
+    if not (PREPOSITIONS | _STATISTICS).isdisjoint(things):
+        return ""
+    return " ".join([*things[:-1], english.plural(english.singular(things[-1]))])
+
+
+_STATISTICS = word_set("average maximum minimum total percentage mean median")
 
 
 def table_noun(name: str, has_names: bool = False) -> Noun:

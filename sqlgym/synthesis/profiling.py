@@ -38,7 +38,7 @@ MOST_TABLES = 60
 """Tables that are read, from the first on."""
 ENOUGH = 6
 """Readable columns with facts that are enough to leave all unreadable names out."""
-_FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.FLAG, Role.NAME, Role.TEXT)
+_FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
 
 
 @dataclass(frozen=True)
@@ -158,114 +158,87 @@ def _counts(
         for name in sample:
             column, source = quoted(name), quoted(table.name)
             present = references.numbers_of(database, f"SELECT count({column}) FROM {source}")
+            different = references.numbers_of(
+                database, f"SELECT count(DISTINCT {column}) FROM {source}"
+            )
             nulls[name] = rows - present[0] if present else nulls[name]
-            if distinct[name] > roles.FEW:
-                sql = f"SELECT count(DISTINCT {column}) FROM {source}"
-                counted = references.numbers_of(database, sql)
-                distinct[name] = counted[0] if counted else distinct[name]
+            distinct[name] = different[0] if different else distinct[name]
     return nulls, distinct
 
 
 def _entity(
     database: Database, read: TableRead, keys: Sequence[ForeignKey], only_listed: bool
 ) -> Entity:
-    table = read.table
+    """The entity of a table that was read.
+
+    Args:
+        keys: The references of all tables.
+        only_listed: Words that are not in the lexicon are not trusted.
+    """
+    table, own = read.table, table_words(read.table.name)
     primary = [column.name for column in table.columns if column.primary_key]
-    if not primary:
-        first = table.columns[0].name
-        is_key = references.is_key_name(first, table) and read.distinct.get(first) == read.rows
-        primary = [first] if is_key else []
+    first = table.columns[0].name
+    if not primary and references.is_key_name(first, table):
+        primary = [first] if read.distinct.get(first) == read.rows else []
     refers = {key.column for key in keys if key.table == table.name}
-    fields = [
-        _field(database, read, name, primary, refers, keys, only_listed) for name in read.values
-    ]
+    targets = sorted({(key.to_table, key.to_column) for key in keys if key.to_table != table.name})
+    fields = []
+    for name, cells in read.values.items():
+        words, values = words_of(name), tuple(value for value in cells if value is not None)
+        is_own = bool(own) and words == own[-len(words) :]
+        if name in refers or [name] == primary:
+            role = Role.REFERENCE if name in refers else Role.KEY
+        else:
+            present = read.rows - read.nulls[name]
+            role = roles.role_of(name, values, read.distinct[name], present, is_own)
+        if role is Role.QUANTITY and not roles.is_measure(name):
+            may_refer = (references.holds(database, table.name, name, *key, 5) for key in targets)
+            role = Role.CODE if any(may_refer) else role  # such as `country.capital`
+        is_number = role in (Role.QUANTITY, Role.YEAR)
+        is_whole = is_number and all(float(value).is_integer() for value in values)
+        kind = {Role.DATE: "date", Role.YEAR: "year"}.get(role, "")
+        kind = ("count" if is_whole else "number") if role is Role.QUANTITY else kind
+        noun = quoted_column(name)
+        if role is Role.NAME and is_own:
+            noun = Noun("name", "names")  # the `campus` of `campuses`
+        elif is_readable(name, only_listed):
+            noun = column_noun(name, () if role is Role.REFERENCE else own, kind)
+        elif role is Role.KEY and words[-1:] == ("ID",):
+            noun = Noun("ID", "IDs")
+        fields.append(
+            Field(
+                table.name,
+                name,
+                role,
+                noun,
+                read.nulls[name],
+                read.distinct[name],
+                read.distinct[name] == read.rows,
+                _values(role, values),
+                any(map(roles.is_blank, values)),
+                is_number and isinstance(values[0], str),
+                is_whole,
+                role is Role.DATE and any(len(value) > 10 for value in values),
+            )
+        )
     fields = _without_twins(fields)
     key = next((field for field in fields if [field.name] == primary), None)
-    is_clear = is_readable(_bare(table.name), only_listed)
     noun = quoted_table(table.name)
-    if is_clear:
+    if is_readable(" ".join(own), only_listed):
         noun = table_noun(table.name, any(field.role is Role.NAME for field in fields))
-        many = noun.many.rpartition(" ")[2]
-        if any(field.noun.counts.endswith(many) for field in fields if field.noun.counts):
-            noun = Noun(f"{noun.one} record", f"{noun.one} records")  # `degrees.degrees`
+        counted = [field.noun.counts.rpartition(" ")[2] for field in fields]
+        totals = [{"total", own[-1]} <= set(words_of(name)) for name in read.values]
+        if noun.many.rpartition(" ")[2] in counted or any(totals):  # `degrees.degrees`
+            noun = Noun(f"{noun.one} record", f"{noun.one} records")
     entity = Entity(table.name, noun, read.rows, tuple(fields), key, None)
     label = _label(database, entity)
     if label is not None:
-        cells = (read.values[field.name] for field in label.fields)
-        label = replace(label, rows=tuple(zip(*cells, strict=True))[:READ_WHOLE])
+        rows = zip(*(read.values[field.name] for field in label.fields), strict=True)
+        label = replace(label, rows=tuple(rows)[:READ_WHOLE])
     return replace(entity, label=label)
 
 
-def _bare(name: str) -> str:
-    """The words of a table's name that its noun uses."""
-    return " ".join(table_words(name))
-
-
-def _field(
-    database: Database,
-    read: TableRead,
-    name: str,
-    primary: Sequence[str],
-    refers: set[str],
-    keys: Sequence[ForeignKey],
-    only_listed: bool,
-) -> Field:
-    own = table_words(read.table.name)
-    nulls, distinct = read.nulls[name], read.distinct[name]
-    values = tuple(value for value in read.values[name] if value is not None)
-    words = words_of(name)
-    if name in refers:
-        role = Role.REFERENCE
-    elif [name] == list(primary):
-        role = Role.KEY
-    else:
-        is_own = bool(own) and words == own[-len(words) :]
-        role = roles.role_of(name, values, distinct, read.rows - nulls, is_own)
-    is_number = role in (Role.QUANTITY, Role.YEAR)
-    is_whole = is_number and all(float(value).is_integer() for value in values)
-    if role is Role.QUANTITY and is_whole and _may_refer(database, read, name, keys):
-        role, is_number = Role.CODE, False
-    noun = quoted_column(name)
-    kind = {Role.DATE: "date", Role.YEAR: "year"}.get(role, "")
-    kind = ("count" if is_whole else "number") if role is Role.QUANTITY else kind
-    if role is Role.NAME and own and words == own[-len(words) :]:
-        noun = Noun("name", "names")  # the `campus` of `campuses`
-    elif is_readable(name, only_listed):
-        noun = column_noun(name, () if role is Role.REFERENCE else own, kind)
-    elif role is Role.KEY and words[-1:] == ("ID",):
-        noun = Noun("ID", "IDs")
-    return Field(
-        read.table.name,
-        name,
-        role,
-        noun,
-        nulls,
-        distinct,
-        distinct == read.rows,
-        _values(role, name, values),
-        any(map(roles.is_blank, values)),
-        is_number and isinstance(values[0], str),
-        is_whole,
-        role is Role.DATE and any(len(value) > 10 for value in values),
-    )
-
-
-def _may_refer(database: Database, read: TableRead, name: str, keys: Sequence[ForeignKey]) -> bool:
-    """Whether a number with no known measure may be a key of another table: `country.capital`."""
-    words = words_of(name)
-    noun = column_noun(name, (), "count")
-    if noun.counts or noun.unit or roles.MEASURES & set(words[-1:]):
-        return False
-    others = {(key.to_table, key.to_column) for key in keys if key.to_table != read.table.name}
-    return any(
-        references.holds(database, read.table.name, name, table, key, 5)
-        for table, key in sorted(others)
-    )
-
-
-def _values(role: Role, name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    if role is Role.FLAG:
-        return roles.flag_values(name, values) or ()
+def _values(role: Role, values: tuple[Any, ...]) -> tuple[Any, ...]:
     values = tuple(value for value in values if not roles.is_blank(value))
     if role in (Role.CATEGORY, Role.CODE, Role.NAME, Role.TEXT):
         counts = Counter(values)
@@ -296,14 +269,11 @@ _NO_LABEL = word_set("""
 def _label(database: Database, entity: Entity) -> Label | None:
     """What identifies a row in an answer: a unique name, a unique short text, or the key."""
     nouns = {field.noun.one: field for field in entity.fields}
-    first = nouns.get("first name") or nouns.get("given name")
-    last = nouns.get("last name") or nouns.get("surname") or nouns.get("family name")
+    first, last = nouns.get("first name"), nouns.get("last name") or nouns.get("surname")
     if first and last and first.is_full and last.is_full:
-        pair = (
-            f"SELECT DISTINCT {quoted(first.name)}, {quoted(last.name)} FROM {quoted(entity.name)}"
-        )
-        counted = references.numbers_of(database, f"SELECT count(*) FROM ({pair})")
-        if counted == (entity.rows,):
+        pair = f"{quoted(first.name)}, {quoted(last.name)} FROM {quoted(entity.name)}"
+        sql = f"SELECT count(*) FROM (SELECT DISTINCT {pair})"
+        if references.numbers_of(database, sql) == (entity.rows,):
             return Label((first, last), True)
     for field in entity.fields:
         words = field.noun.one.split(" ")
@@ -337,11 +307,9 @@ def _readable(entities: list[Entity], left_out: dict[str, str]) -> list[Entity]:
         replace(
             entity,
             fields=tuple(f for f in entity.fields if f.noun.is_readable or f.role in needed),
-            label=entity.label if entity.label and _is_clear(entity.label) else None,
+            label=None
+            if entity.label and not all(f.noun.is_readable for f in entity.label.fields)
+            else entity.label,
         )
         for entity in kept
     ]
-
-
-def _is_clear(label: Label) -> bool:
-    return all(field.noun.is_readable for field in label.fields)

@@ -1,7 +1,7 @@
 """References between tables: declared, or inferred from names and values; and links made of them.
 
 A name proposes a reference and the values decide: `singer_id` proposes `singer.singer_id` or
-`singer.id`, `manager_id` the same table or one of people, `campus` the table `Campuses`. A proposed
+`singer.id`, `manager_id` of employees an employee, and `campus` the table `Campuses`. A proposed
 reference is kept if the column it refers to is unique and holds all of up to `CHECKED` values.
 """
 
@@ -25,7 +25,6 @@ CHECKED = 500
 _ENDINGS = word_set("ID code number key reference ref")
 _NO_REFERENCES = word_set("max min maximum minimum total count average expected")
 _CHIEFS = word_set("manager supervisor boss head mentor advisor chief parent")
-_STAFF = word_set("employee staff person teacher professor faculty instructor")
 _ENDS = {"from": "origin", "to": "destination"}
 
 
@@ -111,9 +110,8 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
         return has_ending and bool(_CHIEFS & {*stem[:1], *stem[-1:]}) and column.name != key.name
     if words == words_of(key.name) and len(words) > 1:
         return not column.primary_key or not is_key_name(column.name, table)
-    if stem and own and stem[-len(own) :] == own:
-        return has_ending or column.type.upper() == key.type.upper()
-    return has_ending and bool(_CHIEFS & set(stem[-1:])) and bool(_STAFF & set(own[-1:]))
+    is_named = bool(own) and stem[-len(own) :] == own
+    return is_named and (has_ending or column.type.upper() == key.type.upper())
 
 
 def holds(
@@ -203,18 +201,14 @@ def _role(key: ForeignKey, parent: Entity) -> str:
         words.pop()
     if words[0] == "ID" or len(words[0]) == 1:
         return own
-    if len(words) > 1:
-        words[0] = _ENDS.get(words[0], words[0])
+    words[0] = _ENDS.get(words[0], words[0])
     nouns = own.split(" ")
-    before = words[: -len(nouns)]
-    if words[-len(nouns) :] == nouns and before and _CHIEFS & set(before[-1:]):
-        words = before  # `manager_employee_id` is a manager
     is_same = nouns[-len(words) :] == words or nouns[: len(words)] == words
     return own if is_same or PREPOSITIONS & set(words) else " ".join(words)
 
 
-def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, int, int] | None:
-    """Whether parents have at most one child, the childless parents, and the orphans.
+def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, int] | None:
+    """Whether parents have at most one child, and the number of parents without one.
 
     Returns:
         None if no child has a parent. What takes too long to count is taken for 1.
@@ -224,17 +218,13 @@ def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, i
     children = numbers_of(
         database, f"SELECT count({column}), count(DISTINCT {column}) FROM {child}"
     )
-    linked = numbers_of(
-        database, f"SELECT count(*) FROM {child} WHERE {column} IN (SELECT {target} FROM {parent})"
-    )
     used = numbers_of(
         database, f"SELECT count(*) FROM {parent} WHERE {target} IN (SELECT {column} FROM {child})"
     )
-    if linked == (0,):
+    if used == (0,):
         return None
-    orphans = children[0] - linked[0] if children and linked else 1
-    childless = parents - used[0] if used else 1
-    return children is not None and children[0] == children[1], childless, orphans
+    is_single = children is not None and children[0] == children[1]
+    return is_single, parents - used[0] if used else 1
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:

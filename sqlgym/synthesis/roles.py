@@ -17,7 +17,6 @@ from sqlgym.synthesis.lexicon import (
     FREE_TEXTS,
     PERSONS,
     PLACE_COLUMNS,
-    parts_of,
     word_set,
     words_of,
 )
@@ -34,7 +33,6 @@ class Role(StrEnum):
     QUANTITY = "quantity"
     YEAR = "year"
     DATE = "date"
-    FLAG = "flag"
     CODE = "code"
     TEXT = "text"
     OTHER = "other"
@@ -49,7 +47,7 @@ _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?"
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _BLANK = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
-_FLAGS = (("t", "f"), ("true", "false"), ("yes", "no"), ("y", "n"))
+_FLAGS = word_set("is has was can are does")
 _CODES = word_set("""
     ID IDs code key phone fax zip postal postcode isbn ISBN SKU SSN password email URL ZIP hash
     token barcode latitude longitude login version date time timestamp month day sex gender type
@@ -82,20 +80,18 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     """
     words = words_of(name)
     last = words[-1] if words else ""
-    if not values or any(isinstance(value, bytes) for value in values):
+    if not values:
         return Role.OTHER
-    if flag_values(name, values) is not None and distinct == 2:
-        return Role.FLAG
-    if all(isinstance(value, int | float) for value in values):
-        return _role_of_numbers(name, words, [float(value) for value in values], distinct, present)
+    if words[:1] and words[0] in _FLAGS and distinct == 2:
+        return Role.OTHER
+    if all(isinstance(value, int | float) for value in values) or holds_numbers(values):
+        return _role_of_numbers(name, [float(value) for value in values], distinct, present)
     if not all(isinstance(value, str) for value in values):
         return Role.OTHER
     if any(len(value) > LONGEST or is_unclean(value) for value in values):
         return Role.TEXT
     if _are_dates(values):
         return Role.DATE
-    if all(len(value) < 16 and _NUMBER.fullmatch(value) for value in values):
-        return _role_of_numbers(name, words, [float(value) for value in values], distinct, present)
     mixed = sum(bool(_NUMBER.fullmatch(value) or _DATE.match(value)) for value in values)
     if 5 * mixed > len(values) or last == "by" or "other" in words:
         return Role.OTHER
@@ -104,17 +100,20 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
         return Role.TEXT
     if last in ("name", "title") or own:
         return Role.NAME
-    if parts_of(name)[-1:] and words[-1:] and last in _CODES and last.isupper():
-        return Role.CODE
-    if last in ("number", "phone", "code") and not (distinct <= FEW and repeats):
+    is_code = last in ("number", "phone", "code") and not (distinct <= FEW and repeats)
+    if is_code or (last in _CODES and last.isupper()):
         return Role.CODE
     few = distinct <= max(FEW, present // 4) and (repeats or distinct <= min(12, present - 1))
     return Role.CATEGORY if few or (last in PLACE_COLUMNS and repeats) else Role.TEXT
 
 
-def _role_of_numbers(
-    name: str, words: tuple[str, ...], numbers: list[float], distinct: int, present: int
-) -> Role:
+def holds_numbers(values: Sequence[Any]) -> bool:
+    """Whether all values are numbers that are stored as text."""
+    return all(isinstance(v, str) and len(v) < 16 and _NUMBER.fullmatch(v) for v in values)
+
+
+def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: int) -> Role:
+    words = words_of(name)
     if not all(map(math.isfinite, numbers)):
         return Role.OTHER
     whole = all(number.is_integer() for number in numbers)
@@ -138,25 +137,10 @@ def _role_of_numbers(
     return Role.CODE if whole and distinct == present > 3 and is_run else Role.QUANTITY
 
 
-def flag_values(name: str, values: Sequence[Any]) -> tuple[Any, Any] | None:
-    """The values for yes and no, if a column has both and no others.
-
-    >>> flag_values("is_open", [1, 0, 1]), flag_values("size", [1, 0]), flag_values("a", ["Y", "N"])
-    ((1, 0), None, ('Y', 'N'))
-    """
-    found = set(values)
-    if len(found) != 2:
-        return None
-    if found in ({0, 1}, {"0", "1"}):
-        words = words_of(name)
-        is_flag = words[:1] and words[0] in ("is", "has", "was", "can", "are")
-        is_flag = is_flag or words[-1:] in (("flag",), ("indicator",))
-        return (max(found), min(found)) if is_flag else None
-    for yes, no in _FLAGS:
-        pair = {str(value).lower(): value for value in found}
-        if pair.keys() == {yes, no}:
-            return pair[yes], pair[no]
-    return None
+def is_measure(name: str) -> bool:
+    """Whether the name of a column of numbers says that it is a quantity."""
+    noun = column_noun(name, (), "count")
+    return bool(noun.counts or noun.unit or noun.last in MEASURES)
 
 
 def is_unclean(value: str) -> bool:

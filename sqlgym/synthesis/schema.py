@@ -35,7 +35,7 @@ class Field:
         distinct: Number of different values.
         is_unique: No value occurs twice.
         values: Values for questions: of texts the most frequent ones first, of numbers and dates
-            all of the sample in ascending order, of a flag yes and no.
+            all of the sample in ascending order.
         has_blanks: Some values are empty texts or words such as "N/A".
         as_number: Numbers are stored as text, and compared by a CAST.
         is_whole: All numbers are whole.
@@ -193,7 +193,6 @@ class Link:
         is_plain: The role is the parent's noun, and no other link joins the two tables.
         is_single: A parent has at most one child.
         childless: The number of parents without a child.
-        orphans: The number of children whose value is no parent's.
         is_inferred: The file does not declare it.
     """
 
@@ -205,7 +204,6 @@ class Link:
     is_plain: bool
     is_single: bool
     childless: int
-    orphans: int
     is_inferred: bool = False
 
     def on(self, child: str, parent: str) -> str:

@@ -14,20 +14,9 @@ _PROPER = re.compile(
 )
 
 
-def amount(field: Field, value: float, commas: bool) -> str:
-    """A number with its unit."""
-    unit = field.noun.unit
-    text = digits(value, commas)
-    return f"{text} {unit}" if unit else text
-
-
-def digits(value: float, commas: bool) -> str:
-    """A number in digits.
-
-    >>> digits(65000.0, True), digits(1234.5, True), digits(65000.0, False)
-    ('65,000', '1,234.5', '65000')
-    """
-    return f"{value:,.10g}" if commas else f"{value:.10g}"
+def amount(field: Field, value: float) -> str:
+    """A number with its unit, if the column has one."""
+    return f"{value:.10g} {field.noun.unit}".rstrip()
 
 
 def quoted_text(value: str) -> str:

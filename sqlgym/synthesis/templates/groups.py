@@ -111,7 +111,8 @@ def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate
     groups = make(draft, measures, False)
     measure = _measure(draft, groups)
     function = draft.pick(f for f in functions(measure) if f in ("avg", "sum"))
-    is_most, column = draft.chance(0.7), measure.value_sql(groups.alias)
+    # An owner without rows has no average, but its sum may be said to be the lowest.
+    is_most, column = draft.chance(0.7) or function == "sum", measure.value_sql(groups.alias)
     order = f"{function}({column}) {'DESC' if is_most else 'ASC'}"
     question = (
         f"For which {groups.one.partition(' that ')[0]} is the"

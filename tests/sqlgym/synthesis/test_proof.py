@@ -71,11 +71,9 @@ REJECTED = {
     "unclean_value": ask("q", "SELECT note FROM room WHERE id = 7"),
     "repeated_row": ask("q", "SELECT beds FROM room WHERE id < 10"),
     "not_one_row": ask("q", HALF, one_row=True),
-    "not_as_many": ask("q", HALF, number=3),
     "one_row_only": ask("q", ONE, several=True),
     "tied_limit": ask("q", "SELECT name FROM room WHERE id > 9 ORDER BY beds DESC LIMIT 1"),
     "open_choice": ask("q", "SELECT beds, price FROM room GROUP BY beds"),
-    "not_alphabetical": ask("q", "SELECT name FROM room WHERE id IN (3, 4, 16)", alphabetical=(0,)),
     "condition_without_effect": ask(
         "q", "SELECT max(price) FROM room WHERE id > 3", contrasts=("SELECT max(price) FROM room",)
     ),
@@ -92,12 +90,6 @@ def test_a_candidate_is_rejected_for_its_reason(database, monkeypatch, code):
 
     assert tasks == []
     assert report.rejected.keys() - {"unfit"} == {code}
-
-
-def test_not_alphabetical_is_of_the_order_that_is_said(database, monkeypatch):
-    good = ask("q", "SELECT name FROM room WHERE id IN (3, 9) ORDER BY name", alphabetical=(0,))
-
-    assert len(searched(database, monkeypatch, [good])[0]) == 1
 
 
 def test_an_aggregate_over_one_row_is_rejected(database, monkeypatch):
