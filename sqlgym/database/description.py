@@ -19,7 +19,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database
 from sqlgym.database.render import MAX_CHARS
@@ -42,11 +41,6 @@ _REFERRING = 6
 _REMINDED = 5
 _NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
 
-_described: WeakKeyDictionary[Database, dict[tuple[int, str], tuple[Schema, str]]]
-_described = WeakKeyDictionary()
-"""The texts of each database's tables, by schema and name; the schema is kept with its text, so
-that its id stays its own."""
-
 
 def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
     """The columns of one table with their types, keys, references both ways, and examples.
@@ -58,12 +52,10 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
     """
     if database is None:
         return _description(table, schema, None)
-    texts = _described.setdefault(database, {})
-    key = id(schema), table.name
-    entry = texts.get(key)
-    if entry is None:
-        entry = texts[key] = schema, _description(table, schema, database)
-    return entry[1]
+    key = schema, table.name
+    if key not in database.described:
+        database.described[key] = _description(table, schema, database)
+    return database.described[key]
 
 
 def _description(table: Table, schema: Schema, database: Database | None) -> str:

@@ -62,7 +62,7 @@ class Table:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """The tables and views of one file, in the order of their creation."""
 
@@ -190,12 +190,12 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
     return ToolError("unknown_table", f"There is no table {shorten(name)!r}.", hint, example)
 
 
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name most like `name`, if any is like it at all; the first among equals."""
+def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
+    """The name most like `name` with a similarity of at least `least`; the first among equals."""
     if len(name) > LONGEST_COMPARED:
         return None
     lowered = [n.lower()[:LONGEST_COMPARED] for n in names]
-    match = process.extractOne(name.lower(), lowered, scorer=fuzz.ratio, score_cutoff=NEAR)
+    match = process.extractOne(name.lower(), lowered, scorer=fuzz.ratio, score_cutoff=least)
     return names[match[2]] if match else None
 
 

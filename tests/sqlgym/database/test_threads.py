@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database.database import MOST_OPEN, open_database, process_pool
+from sqlgym.database.database import MOST_IDLE, POOL, open_database
 from toolgym.errors import EnvironmentFault, ToolError
 
 THREADS = 64
@@ -113,19 +113,19 @@ class Crowd:
 @pytest.fixture
 def empty_pool():
     """Other tests of the process leave open files behind."""
-    process_pool().close_idle()
+    POOL.close_idle()
     yield
-    process_pool().close_idle()
+    POOL.close_idle()
 
 
 def test_64_threads_over_many_databases_open_few_files(tmp_path, empty_pool):
     before = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else 0
-    crowd = Crowd(make_databases(tmp_path, MOST_OPEN + 26))
+    crowd = Crowd(make_databases(tmp_path, MOST_IDLE + 26))
     crowd.run(640)
     assert (crowd.wrong, crowd.faults) == ([], {})
     assert crowd.asked == 640
-    assert crowd.most_descriptors < before + MOST_OPEN + 40
-    assert process_pool()._open <= MOST_OPEN
+    assert crowd.most_descriptors < before + MOST_IDLE + THREADS + 40
+    assert POOL._n_idle <= MOST_IDLE
 
 
 def harmed_run(folder, n_databases, n):
