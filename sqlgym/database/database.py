@@ -93,11 +93,10 @@ class ConnectionPool:
         for each in closing:
             each.close()
 
-    def close_idle(self, key: Hashable | None = None) -> None:
-        """Close idle connections: those of one file, or all."""
+    def close_idle(self, key: Hashable) -> None:
+        """Close the idle connections to one file."""
         with self._lock:
-            keys = list(self._idle) if key is None else [key]
-            closing = [each for key in keys for each in self._idle.pop(key, [])]
+            closing = self._idle.pop(key, [])
             self._n_idle -= len(closing)
         for each in closing:
             each.close()
@@ -210,7 +209,6 @@ class Database:
             except ToolError as error:
                 outcome = error
             if not self.is_current():
-                POOL.close_idle(self._key)
                 raise EnvironmentFault(
                     f"The database file {self.path} was changed or removed while it was in use.",
                     "Leave the files alone while they are used; the next reset opens the new one.",
@@ -240,8 +238,6 @@ class Database:
     def close_idle(self) -> None:
         """Close its idle connections, for a file that will not be used again."""
         POOL.close_idle(self._key)
-        if "backwards" in self.__dict__:
-            self.backwards.close_idle()
 
     def _run(self, sql: str) -> QueryResult:
         """Check the text of a statement, run it, and turn SQLite's errors into ours."""

@@ -120,7 +120,7 @@ def _column(table: Table, column: Column, schema: Schema) -> str:
 def _examples(table: Table, database: Database, rows: int) -> list[str]:
     """For each column the text of its values where they are few, behind a blank, or ""."""
     referring = {key.column.lower() for key in table.foreign_keys}
-    texts = []
+    texts: list[str] = []
     for column in table.columns:
         name, source = quoted(column.name), quoted(table.name)
         if rows > LOOKED_AT:

@@ -8,14 +8,11 @@ plain `sql_error`.
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 
-from rapidfuzz import fuzz, process
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
-from sqlgym.database.dialects import in_sqlite
+from sqlgym.database.dialects import MOST_REWRITTEN, in_sqlite
 from sqlgym.database.functions import DATE_FUNCTIONS, functions_of_sqlite
 from sqlgym.database.guard import FUNCTIONS
 from sqlgym.database.parsing import parse
@@ -93,7 +90,7 @@ _KEYWORDS = [
     "VALUES",
 ]
 _MISSPELT = 75.0  # of 100: FORM is FROM, forms is not
-_MOST_PLACES, _MOST_PARSED = 50, 20_000
+_LONGEST = 200
 
 
 def explain_refusal(code: str, what: str) -> ToolError:
@@ -144,9 +141,7 @@ def explain_message(
         return ToolError("sql_error", "The query has placeholders without values.", hint)
     if _TOO_COMPLEX.search(message):
         return ToolError("too_large", _sentence(message), "Write a shorter, flatter query.")
-    place = _place_of_error(sql, message)
-    told = "" if place is None else f" It breaks {_position(sql, place)}."
-    return ToolError("sql_error", f"{_sentence(message)}{told}", _syntax_hint(message, sql, place))
+    return ToolError("sql_error", _sentence(message), _syntax_hint(message, sql))
 
 
 def _ambiguous_column(name: str, sql: str, schema: Schema) -> ToolError:
@@ -190,7 +185,7 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
 
 def _tables_called(qualifier: str, sql: str, schema: Schema) -> Iterator[Table]:
     """The tables for which a qualifier may stand in a statement: a name or an alias."""
-    if not qualifier or len(qualifier) > 200:
+    if not qualifier or len(qualifier) > _LONGEST:
         return
     alias = re.escape(bare_name(qualifier))
     for table in schema.tables:
@@ -201,59 +196,20 @@ def _tables_called(qualifier: str, sql: str, schema: Schema) -> Iterator[Table]:
             yield table
 
 
-def _place_of_error(sql: str, message: str) -> int | None:
-    """The offset of the word at which SQLite stopped; None where it cannot be found.
-
-    SQLite gives the word and not its place. Its parser stops at the first word that cannot follow,
-    so an empty database is given the statement up to each occurrence in turn.
-    """
-    near = re.match(r'near "(.*)": syntax error', message, re.DOTALL)
-    if near is None or not near[1]:
-        return None
-    places = [match.start() for match in re.finditer(re.escape(near[1]), sql)]
-    if len(places) < 2:
-        return places[0] if places else None
-    with closing(sqlite3.connect(":memory:")) as empty:
-        # The statement up to there may be a whole one: it is refused before it is compiled.
-        empty.setlimit(sqlite3.SQLITE_LIMIT_VDBE_OP, 1_000)
-        empty.set_authorizer(lambda *_: sqlite3.SQLITE_DENY)
-        for place in places[:_MOST_PLACES]:
-            try:
-                empty.execute(f"EXPLAIN {sql[: place + len(near[1])]}").close()
-            except (sqlite3.Error, sqlite3.Warning) as error:
-                if str(error) == message:
-                    return place
-    return None
-
-
-def _position(sql: str, place: int) -> str:
-    """An offset as line and column, both from 1, with the text that follows."""
-    line, start = sql.count("\n", 0, place) + 1, sql.rfind("\n", 0, place) + 1
-    there = sql[place : place + 20].split("\n")[0]
-    column = f"column {place - start + 1}"
-    return f"at {column}, {there!r}" if "\n" not in sql else f"at line {line}, {column}, {there!r}"
-
-
-def _syntax_hint(message: str, sql: str, place: int | None) -> str:
+def _syntax_hint(message: str, sql: str) -> str:
     """How to correct a statement that SQLite cannot read."""
     hint = next((h for start, h in _SYNTAX_HINTS.items() if message.startswith(start)), "")
     if not hint or message.startswith("misuse"):
         return hint
     if _NO_SELECT.match(sql):
         return "Use the tool describe; query takes a SELECT."
-    if place is not None:
-        words = [
-            m[0] for m in re.finditer(r"[A-Za-z_]\w*", sql[: place + 40]) if m.start() <= place
-        ]
-        for word in reversed(words[-2:]):
-            if word.upper() in _KEYWORDS or len(word) < 4:
-                continue
-            near = process.extractOne(
-                word.upper(), _KEYWORDS, scorer=fuzz.ratio, score_cutoff=_MISSPELT
-            )
-            if near is not None:
-                return f"Did you mean {near[0]} for {word!r}?"
-    if len(sql) <= _MOST_PARSED:
+    near = message[:_LONGEST].partition('"')[2].rpartition('"')[0]
+    before = re.findall(rf"\b([A-Za-z_]\w{{3,15}}+)\s++{re.escape(near)}", sql)
+    for word in [near, *before[:20]]:
+        keyword = nearest(word.upper(), _KEYWORDS, _MISSPELT)
+        if keyword and keyword != word.upper() and len(word) > 3:
+            return f"Did you mean {keyword} for {word!r}?"
+    if len(sql) <= MOST_REWRITTEN:
         try:
             parse(sql, ErrorLevel.IMMEDIATE)
         except ParseError as error:
@@ -267,4 +223,4 @@ def _syntax_hint(message: str, sql: str, place: int | None) -> str:
 
 def _sentence(message: str) -> str:
     """SQLite's message as a sentence; it may quote text of any length from the query."""
-    return f"SQLite says: {shorten(message.strip(), 200).rstrip('.')}."
+    return f"SQLite says: {shorten(message.strip(), _LONGEST).rstrip('.')}."

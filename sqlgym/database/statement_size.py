@@ -27,7 +27,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlgym.database.parsing import careful, parse
 
 MOST_WORDS = 500_000
-"""Words of a statement with all copies; a select or a table counts 20, a function call 100."""
+"""Words of a statement with all copies; a select or a table counts 20, a function call 100, and a
+LIKE 2,000."""
 MOST_PLAIN_WORDS = 3_000
 """Words of a statement with several selects, without lists and brackets. SQLite walks expressions
 by recursion, and their depth over all levels is at most this."""
@@ -35,7 +36,7 @@ MOST_PARSED = 20_000
 """Characters of a statement that is parsed."""
 MOST_SEARCH = 1_000
 """Characters of a statement that reads a full-text table."""
-CALL, SELECT, LONG_PATTERN = 100, 20, 20_000
+CALL, SELECT, PATTERN = 100, 20, 2_000
 _SELECT_LENGTH = 14  # "select" and "from", with blanks
 _WORD = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|[ \t\n\f\r]+"
@@ -81,13 +82,12 @@ class StatementSize:
         selects = text.count("select") + text.count("values")
         if selects < 2:
             return ""
-        pattern = LONG_PATTERN if makes_text(text) else CALL
         patterns = text.count("like") + text.count("glob")
         calls = text.count("(") - text.count("(select")
         uses = max(0, len(text) - _SELECT_LENGTH * selects) / 2
         inner = min(selects, 40) - 1
         copies = (uses / inner + 1) ** inner
-        is_small = copies * max(uses / selects, CALL * calls, pattern * patterns) <= MOST_WORDS
+        is_small = copies * max(uses / selects, CALL * calls, PATTERN * patterns) <= MOST_WORDS
         if is_small and len(text) <= MOST_PLAIN_WORDS:
             return ""
         words = list(filter(None, _WORD.findall(text)))
@@ -105,7 +105,7 @@ class StatementSize:
             for name in [name for name in self._views if name in text]:
                 head, body = re.split(r"\bas\b", self._views[name], maxsplit=1)
                 names[name] = _Named(_tree(body), re.findall(r"\w+", head.partition("(")[2]), names)
-            weight = careful(lambda: _query(_tree(lowered), names, {}, pattern).weight)
+            weight = careful(lambda: _query(_tree(lowered), names, {}).weight)
         except SqlglotError:
             return "several SELECTs that cannot be measured"
         return f"more than {MOST_WORDS:,} words when written out" if weight > MOST_WORDS else ""
@@ -142,39 +142,38 @@ class _Named:
     names: _Names
     known: _Query | None = None
 
-    def query(self, pattern: int) -> _Query:
+    def query(self) -> _Query:
         """Its size; within itself it counts as a plain table."""
         if self.known is None:
             self.known = _Query()
-            self.known = _query(self.body, self.names, {}, pattern).listed(self.listed)
+            self.known = _query(self.body, self.names, {}).listed(self.listed)
         return self.known
 
 
 _Names = dict[str, _Named]
 
 
-def _query(node: exp.Expr, names: _Names, outer: dict[str, float], pattern: int) -> _Query:
+def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
     """The size of a query.
 
     Args:
         node: A SELECT, a compound, VALUES, or one of these in brackets.
         names: The views and `WITH` tables that it may name.
         outer: Sizes of the columns of the queries around it.
-        pattern: Words that a LIKE or GLOB counts.
     """
     if isinstance(node, exp.Query) and node.ctes:
         names = dict(names)
         for cte in node.ctes:
             names[cte.alias] = _Named(cte.this, cte.alias_column_names, names)
     if isinstance(node, exp.Subquery):
-        return _query(node.this, names, outer, pattern)
+        return _query(node.this, names, outer)
     if isinstance(node, exp.SetOperation):
-        parts = [_query(part, names, outer, pattern) for part in (node.left, node.right)]
+        parts = [_query(part, names, outer) for part in (node.left, node.right)]
         whole = _Query(sum(p.weight for p in parts), sum(p.arms for p in parts), parts[0].columns)
         whole.columns[""] = max(part.columns[""] for part in parts)
         return whole.listed(whole.columns)
     if not isinstance(node, exp.Select):
-        weight = _words(node, names, outer, pattern)
+        weight = _words(node, names, outer)
         return _Query(weight, 1, {"": weight}).listed(f"column{i}" for i in range(1, 9))
     sources: list[_Query] = []
     rest = [v for k, v in node.args.items() if k.strip("_") not in ("with", "from", "joins")]
@@ -187,9 +186,9 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float], pattern: int)
         if isinstance(table, exp.Table) and not table.args.get("joins"):
             rest.append(table.this)  # may be a call of a table function
             if table.name in names:
-                sources.append(names[table.name].query(pattern))
+                sources.append(names[table.name].query())
         elif isinstance(table, exp.Subquery | exp.Values) and not isinstance(table.this, exp.Table):
-            sources.append(_query(table, names, outer, pattern))
+            sources.append(_query(table, names, outer))
         else:
             raise ParseError("joins in brackets")
     visible = dict(outer)
@@ -198,7 +197,7 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float], pattern: int)
     weight = SELECT * (1.0 + len(sources))
     columns: dict[str, float] = {"": 1}
     for each in node.expressions:
-        size = _words(each, names, visible, pattern)
+        size = _words(each, names, visible)
         # Without an alias, `(x)`, `x COLLATE NOCASE` and `likely(x)` are named x.
         aliases = [each.alias] if each.alias else [c.name for c in each.find_all(exp.Column)]
         _keep_largest(columns, dict.fromkeys([*aliases, ""], size))
@@ -207,12 +206,12 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float], pattern: int)
             weight += sum(query.columns.values())
             _keep_largest(columns, query.columns)
     _keep_largest(visible, columns)
-    weight += sum(_words(each, names, visible, pattern) for each in rest)
+    weight += sum(_words(each, names, visible) for each in rest)
     arms = math.prod(query.arms for query in sources)
     return _Query(weight * arms + sum(query.weight for query in sources), arms, columns)
 
 
-def _words(node: Any, names: _Names, visible: dict[str, float], pattern: int) -> float:
+def _words(node: Any, names: _Names, visible: dict[str, float]) -> float:
     """The size of an expression, or of a list of them."""
     nodes = list(node) if isinstance(node, list) else [node]
     total = 0.0
@@ -221,21 +220,21 @@ def _words(node: Any, names: _Names, visible: dict[str, float], pattern: int) ->
         if not isinstance(each, exp.Expr):
             continue
         if isinstance(each, exp.Query):
-            total += _query(each, names, visible, pattern).weight
+            total += _query(each, names, visible).weight
             continue
         if isinstance(each, exp.Column):
             quoted = isinstance(each.this, exp.Identifier) and each.this.quoted
             total += visible.get(each.name, visible.get("", 1) if quoted else 1)
             continue
         if isinstance(each, exp.Like | exp.ILike | exp.Glob):
-            total += pattern
+            total += PATTERN
         elif isinstance(each, exp.Func) and not isinstance(each, _NOT_CALLS):
             total += CALL
         elif not isinstance(each, exp.Identifier | exp.Alias):
             total += 1
         listed = getattr(each.args.get("field"), "name", "")  # x IN table
         if isinstance(each, exp.In) and listed in names:
-            total += names[listed].query(pattern).weight
+            total += names[listed].query().weight
         nodes += each.iter_expressions()
     return total
 

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlgym.database.database import (
-    POOL,
     ConnectionPool,
     Database,
     Limits,
@@ -207,7 +206,7 @@ def test_a_damaged_file_is_a_fault_and_not_the_agents_mistake(path):
 
 def test_a_database_deleted_under_way_is_a_fault_for_a_new_connection(path):
     database = Database(path)
-    POOL.close_idle(database._key)
+    database.close_idle()
     path.unlink()
     with pytest.raises(EnvironmentFault, match="cannot be read"):
         database.query("SELECT 1")

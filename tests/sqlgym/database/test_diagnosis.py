@@ -117,21 +117,20 @@ def test_what_sqlite_reads_is_not_complained_about(database, sql):
 
 
 SLIPS = [
-    ("SELECT name FORM t", "column 18, 't'", "Did you mean FROM for 'FORM'?"),
-    ("SELEC name FROM t", "column 1, ", "Did you mean SELECT for 'SELEC'?"),
-    ("SELECT x FROM t WHER x = 1", "column 22, 'x = 1'", "Did you mean WHERE for 'WHER'?"),
-    ("SELECT count(name FROM t", "column 19, 'FROM t'", "Expected there: )."),
-    ("SELECT CASE WHEN x THEN 1 FROM t", "column 27", "Expected there: END."),
-    ("SELECT name\nFROM t WHERE x IN (SELECT y\nFROM u\nFROM)", "line 4, column 1", "Expected"),
-    ("SELECT x FROM t WHERE x = 1 AND AND d = 2", "column 33, 'AND d = 2'", "Check the SQL"),
+    ("SELECT name FORM t", "Did you mean FROM for 'FORM'?"),
+    ("SELEC name FROM t", "Did you mean SELECT for 'SELEC'?"),
+    ("SELECT x FROM t WHER x = 1", "Did you mean WHERE for 'WHER'?"),
+    ("SELECT count(name FROM t", "Expected there: )."),
+    ("SELECT CASE WHEN x THEN 1 FROM t", "Expected there: END."),
+    ("SELECT x FROM t WHERE x = 1 AND AND d = 2", "Check the SQL"),
+    ("SHOW TABLES", "Use the tool describe"),
 ]
 
 
-@pytest.mark.parametrize(("sql", "place", "hint"), SLIPS)
-def test_a_slip_is_told_with_its_place_and_what_was_expected(database, sql, place, hint):
+@pytest.mark.parametrize(("sql", "hint"), SLIPS)
+def test_a_slip_is_told_with_what_was_expected(database, sql, hint):
     error = told(database, sql)
     assert error.message.startswith('SQLite says: near "')
-    assert f"It breaks at {place}" in error.message
     assert hint in error.hint
 
 
