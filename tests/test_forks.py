@@ -10,7 +10,6 @@ import pytest
 
 from aflowgym import sandbox
 from aflowgym.backends.sharing import Shared
-from sqlgym.database import database as database_module
 from sqlgym.database.database import ConnectionPool, Database, ResultCache
 from sqlgym.database.memory import HeavyLock
 from toolgym import registration
@@ -57,7 +56,6 @@ OWNERS = {
     "a cache of results": lambda folder: ResultCache(),
     "a pool of connections": lambda folder: ConnectionPool(),
     "the lock of statements that take much memory": lambda folder: HeavyLock(),
-    "the opening of databases": lambda folder: database_module._opening,
     "a chat client": lambda folder: ChatClient(ChatSettings(model="m")),
     "backends that are shared": lambda folder: Shared(),
     "the default sandbox": lambda folder: sandbox._default,

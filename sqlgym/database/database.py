@@ -52,6 +52,9 @@ class ConnectionPool:
 
     Args:
         most: Number of idle connections that are kept open.
+
+    Attributes:
+        opening: A lock under which one thread at a time opens a database.
     """
 
     def __init__(self, most: int = MOST_IDLE) -> None:
@@ -66,6 +69,7 @@ class ConnectionPool:
         self._idle = OrderedDict()
         self._n_idle = 0
         self._lock = threading.Lock()
+        self.opening = threading.Lock()
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
         """A connection for the calling thread alone, until it is given back.
@@ -207,7 +211,7 @@ class Database:
             try:
                 outcome = self._run(sql)
             except ToolError as error:
-                outcome = error
+                outcome = ToolError(*error.args)  # without the traceback, which keeps objects alive
             if not self.is_current():
                 raise EnvironmentFault(
                     f"The database file {self.path} was changed or removed while it was in use.",
@@ -216,7 +220,7 @@ class Database:
             if isinstance(outcome, QueryResult) or outcome.code not in diagnosis.TRANSIENT:
                 self._cache.put(sql, outcome)
         if isinstance(outcome, ToolError):
-            raise ToolError(*outcome.args)  # a new one: raising adds a traceback to it
+            raise ToolError(*outcome.args)
         return outcome
 
     def is_current(self) -> bool:
@@ -280,7 +284,8 @@ class Database:
             message = f"One row of the result is larger than {self.limits.result_bytes:,} bytes."
             hint = "Select fewer columns, or their length()."
             raise ToolError("too_large", message, hint)
-        for names in _USING.findall(lowered):  # SQLite does not report these columns
+        # SQLite does not report the columns of USING.
+        for names in _USING.findall(lowered) if "using" in lowered else ():
             for table in map(self.schema.get, result.tables_read):
                 columns = [table.column(bare_name(n)) for n in names.split(",")] if table else []
                 added = {(table.name.lower(), c.name.lower()) for c in columns if table and c}
@@ -341,7 +346,7 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
     key = os.path.abspath(path), limits
     database = _opened.get(key)
     if database is None or not database.is_current():
-        with _opening.lock:
+        with POOL.opening:
             database = _opened.get(key)
             if database is None or not database.is_current():
                 database = _opened[key] = Database(path, limits)
@@ -349,21 +354,8 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
     return database
 
 
-class _Opening:
-    """A lock under which one thread at a time opens a database; free in a forked child."""
-
-    def __init__(self) -> None:
-        self.renew()
-        renew_in_child(self)
-
-    def renew(self) -> None:
-        """Create the lock."""
-        self.lock = threading.Lock()
-
-
 _opened: WeakValueDictionary[tuple[str, Limits], Database] = WeakValueDictionary()
 _recent: deque[Database] = deque(maxlen=32)  # keeps databases, and their caches, for a while
-_opening = _Opening()
 
 
 def _stamp(name: str) -> tuple[int, int]:

@@ -142,7 +142,7 @@ class GuardedConnection:
         self._limits = limits
         self._most_ticks, self._seconds = limits.steps // STEPS_PER_TICK, limits.deadline
         self._ticks = self._most_memory = 0
-        self._end = 0.0
+        self._end = self._look = 0.0
         self._direct: set[str] = set()
         self._used: set[tuple[str, str]] = set()
         self._unplaced: set[str] = set()
@@ -180,7 +180,6 @@ class GuardedConnection:
             names.clear()
         self._named = self._calls = self._ticks = 0
         self._check_size(sql)
-        self._end = time.thread_time() + self._seconds
         self._most_memory = memory_used() + min(SHARE, self._limits.memory_bytes)
         self._db.text_factory = lenient_text if lenient else str
         cursor = self._db.cursor()
@@ -250,9 +249,10 @@ class GuardedConnection:
             if refused:
                 self._deny("too_large", refused)
                 raise sqlite3.DataError(refused)
-        patterns = lowered.count("like") + lowered.count("glob")
         most = _PATTERN_BYTES
-        if patterns and makes_text(lowered):  # a pattern takes long on a long text only
+        if ("like" in lowered or "glob" in lowered) and makes_text(lowered):
+            # A pattern takes long on a long text only, and such a text must be made.
+            patterns = lowered.count("like") + lowered.count("glob")
             most = min(_PATTERN_BYTES // 4, _ALL_PATTERNS // patterns)
         if most != self._patterns:
             self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
@@ -319,10 +319,15 @@ class GuardedConnection:
     def _tick(self) -> bool:
         """SQLite's progress handler, called every thousand steps; True ends the statement."""
         self._ticks += 1
+        if self._ticks == 1:
+            self._end, self._look = 0.0, time.monotonic() + min(0.05, self._seconds)
         if self._ticks > self._most_ticks:
             self.stopped = "too_many_steps"
-        elif time.thread_time() > self._end:
-            self.stopped = "deadline"
+        elif time.monotonic() > self._look:  # processor time is slow to read, and never more
+            now = time.thread_time()
+            self._end = self._end or now + self._seconds
+            self._look = time.monotonic() + self._end - now
+            self.stopped = "deadline" if now > self._end else None
         elif memory_used() > self._most_memory:
             if HEAVY.owner is self:
                 self.stopped = "too_much_memory"
