@@ -118,7 +118,7 @@ def explain_message(
         working = next(filter(compiles, in_sqlite(sql)), None)
         if working is not None:
             example = {"name": "query", "arguments": {"sql": working}}
-            hint = "The example is the query in the SQL of SQLite."
+            hint = "This is SQL of another database; the example is the query for SQLite."
             return ToolError("sql_error", _sentence(message), hint, example)
     if match := _NO_COLUMN.match(message):
         return _unknown_column(match[1], sql, schema)
