@@ -1,18 +1,16 @@
-"""What threads make of `sqlgym/Explore-v0`: N at once beside the same steps one after another.
+"""Measures steps of `sqlgym/Explore-v0` in N threads and in one.
 
 The same number of steps is taken by one thread, then by N together, in turn and in shuffled order,
-in one process; a ratio compares neighbours in time and is the median over the rounds, with its
-quartiles. Every statement is one that nobody has asked before. "by lists": each thread plays some
-environments to the end; "by steps": every step is handed to a pool, as a trainer does. What a pool
-costs by itself is seen with one thread, which has nobody to contend with but the one that asks: no
-order of the threads can be quicker than that.
+in one process; a ratio compares neighbors in time and is the median over the rounds, with its
+quartiles. Every statement is new to the cache. "by lists": each thread plays some environments to
+the end; "by steps": every step is handed to a pool, as a trainer does. One thread "by steps" shows
+the cost of the pool itself.
 
     python benchmarks/sql_threads.py [--dataset bundled] [--rounds 9] [--threads 1,4,8,32]
-        [--work short,mixed,long] [--turns turnstile,lock,none]
+        [--work short,mixed,long]
 
-`turnstile` is what the package does, `lock` a plain lock for whole steps, which long statements
-keep, `none` no order at all. A busy machine makes ratios of the time larger and noisier, so the
-load is shown; the processor time per step holds better.
+A busy machine makes ratios of the time larger and noisier, so the load is printed; the processor
+time per step is more stable.
 """
 
 from __future__ import annotations
@@ -24,16 +22,11 @@ import random
 import sqlite3
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from itertools import count
 from typing import Any, NamedTuple
 
-import sqlgym.database.database
-import sqlgym.database.limits
-import sqlgym.envs.explore
-from sqlgym.database.turnstile import Turnstile
 from toolgym import ToolEnv, registration
 
 ENVS = 32
@@ -48,47 +41,6 @@ class Cost(NamedTuple):
 
     clock: float
     processor: float
-
-
-class Lock(Turnstile):
-    """A plain lock: long statements keep it too."""
-
-    def enter(self) -> bool:
-        """Wait for a turn, as long as it takes."""
-        if getattr(self._own, "turn", None) is not None:
-            return False
-        self._turn.acquire()
-        self._own.turn = self._turn
-        return True
-
-
-class Unordered(Turnstile):
-    """No order at all."""
-
-    def enter(self) -> bool:
-        """Go on."""
-        return False
-
-
-TURNS: dict[str, Turnstile] = {"turnstile": Turnstile(), "lock": Lock(), "none": Unordered()}
-
-
-@contextmanager
-def turns(turnstile: Turnstile) -> Iterator[None]:
-    """Let the package use another turnstile."""
-    modules: tuple[Any, ...] = (
-        sqlgym.database.database,
-        sqlgym.envs.explore,
-        sqlgym.database.limits,
-    )
-    before = modules[0].TURNSTILE
-    try:
-        for module in modules:
-            module.TURNSTILE = turnstile
-        yield
-    finally:
-        for module in modules:
-            module.TURNSTILE = before
 
 
 def action(sql: str) -> str:
@@ -154,21 +106,17 @@ class Players:
         return self._pools[threads]
 
 
-Way = tuple[str, int]
-
-
 def compare(
-    players: Players, work: str, by_steps: bool, ways: list[Way], rounds: int, each: int
-) -> tuple[Cost, dict[Way, list[Cost]]]:
+    players: Players, work: str, by_steps: bool, ways: list[int], rounds: int, each: int
+) -> tuple[Cost, dict[int, list[Cost]]]:
     """One after another, and by each way: the ratios to what was measured just before and after."""
     draw, alone = random.Random(0), []
-    ratios: dict[Way, list[Cost]] = {way: [] for way in ways}
+    ratios: dict[int, list[Cost]] = {way: [] for way in ways}
     players.cost(work, each, 1)
     before = players.cost(work, each, 1)
     for _ in range(rounds):
         for way in draw.sample(ways, len(ways)):
-            with turns(TURNS[way[0]]):
-                found = players.cost(work, each, way[1], by_steps)
+            found = players.cost(work, each, way, by_steps)
             after = players.cost(work, each, 1)
             clock, processor = ((a + b) / 2 for a, b in zip(before, after, strict=True))
             ratios[way].append(Cost(clock / found.clock, found.processor / processor))
@@ -176,14 +124,14 @@ def compare(
     return Cost(*(statistics.median(side) for side in zip(*alone, strict=True))), ratios
 
 
-def show(ways: list[Way], ratios: dict[Way, list[Cost]]) -> None:
+def show(ways: list[int], ratios: dict[int, list[Cost]]) -> None:
     """A line for each way."""
     for way in ways:
         clock = [ratio.clock for ratio in ratios[way]]
         low, middle, high = statistics.quantiles(clock, n=4)
         processor = statistics.median(ratio.processor for ratio in ratios[way])
         print(
-            f"  {way[0]:<10} {way[1]:>3} threads   {middle:5.2f} times the steps"
+            f"  {way:>3} threads   {middle:5.2f} times the steps"
             f"   ({low:.2f} to {high:.2f})   {processor:5.2f} times the processor time",
             flush=True,
         )
@@ -199,10 +147,9 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=20, help="steps of each environment")
     parser.add_argument("--threads", default="1,4,8,32")
     parser.add_argument("--work", default="short,mixed,long")
-    parser.add_argument("--turns", default="turnstile,lock,none")
     options = parser.parse_args()
     players = Players(options.dataset)
-    ways = [(t, int(n)) for t in options.turns.split(",") for n in options.threads.split(",")]
+    ways = [int(n) for n in options.threads.split(",")]
     print(f"SQLite {sqlite3.sqlite_version}, {options.dataset}, {os.cpu_count()} processors")
     for work in options.work.split(","):
         for by_steps in (False, True) if work == "short" else (False,):

@@ -10,10 +10,8 @@ import pytest
 
 from aflowgym import sandbox
 from aflowgym.backends.sharing import Shared
-from sqlgym.database import database as database_module
-from sqlgym.database.database import ConnectionPool, Database
-from sqlgym.database.query_result import ResultCache
-from sqlgym.database.turnstile import Turnstile
+from sqlgym.database.database import ConnectionPool, Database, ResultCache
+from sqlgym.database.memory import HeavyLock
 from toolgym import registration
 from toolgym.chat import ChatClient, ChatSettings
 from toolgym.policies import ExpertPolicy
@@ -57,8 +55,7 @@ def ended(child):
 OWNERS = {
     "a cache of results": lambda folder: ResultCache(),
     "a pool of connections": lambda folder: ConnectionPool(),
-    "a turnstile": lambda folder: Turnstile(),
-    "the opening of databases": lambda folder: database_module._opening,
+    "the lock of statements that take much memory": lambda folder: HeavyLock(),
     "a chat client": lambda folder: ChatClient(ChatSettings(model="m")),
     "backends that are shared": lambda folder: Shared(),
     "the default sandbox": lambda folder: sandbox._default,

@@ -28,7 +28,7 @@ GATE = (
     "toolgym.chat.reply.read_reply",
     "sqlgym.judging.judge.check_answer of a table",
     "sqlgym.database.database.Database.query",
-    "sqlgym.database.diagnosis.explain",
+    "sqlgym.database.diagnosis.explain_message",
     "aflowgym.parse",
     "aflowgym.answers.math.mathematics.judge_math of a reply",
     "aflowgym.answers.code.extract_code",

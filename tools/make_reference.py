@@ -103,7 +103,8 @@ def sql_limits() -> str:
     """What one SQL statement may use."""
     notes = field_notes(limits.Limits)
     rows = [
-        (f"`{f.name}`", f"{f.default:,}", notes[f.name]) for f in dataclasses.fields(limits.Limits)
+        (f"`{f.name}`", f"{f.default:,}" if f.default else "", notes[f.name])
+        for f in dataclasses.fields(limits.Limits)
     ]
     return table(("limit", "default", "what it bounds"), rows)
 

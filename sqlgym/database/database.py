@@ -1,23 +1,22 @@
 """Guarded, read-only SQLite database.
 
 `open_database` gives every caller of a process the same `Database` for the same file, so that the
-rollouts of a group, which ask the same things, share one cache of results. A statement runs on a
-guarded connection (`sqlgym.database.guard`) lent from the process's pool. What is wrong with the
-SQL is a `ToolError`, what is wrong with the file an `EnvironmentFault`, and nothing else is raised.
+rollouts of a group, which ask the same queries, share one cache of results. A statement runs on a
+guarded connection (`sqlgym.database.guard`) from the pool of the process. A mistake in the SQL is a
+`ToolError`; a fault of the file or the machine is an `EnvironmentFault`.
 
-Results and errors are cached by the text of the SQL, but for what the clock or the machine's memory
-stopped: that may go well the next time. A file is taken to be immutable while it is open; one that
-changed on disk (other size or modification time) is another `Database`.
-
-A guarded connection costs a file descriptor and a page cache, and only one thread may use it at a
-time: a thread borrows one for one statement, and the pool keeps at most `MOST_OPEN` open over all
-databases and closes the one that has been idle longest. Nobody holds two, so waiting always ends.
+A file is assumed to be immutable while it is open; one that changed on disk (other size or
+modification time) is another `Database`. A connection costs a file descriptor and a page cache, and
+only one thread may use it at a time: a thread borrows one for one statement, and the pool keeps at
+most `MOST_IDLE` open over all databases.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
+import sys
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable
@@ -27,38 +26,38 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from sqlgym.database import diagnosis
-from sqlgym.database.guard import GuardedConnection
+from sqlgym.database.guard import SQL_BYTES, GuardedConnection, QueryResult
 from sqlgym.database.limits import Limits
-from sqlgym.database.query_result import CACHE_BYTES, QueryResult, ResultCache
-from sqlgym.database.schema import Schema
-from sqlgym.database.sqlite_file import machine_fault, quoted
-from sqlgym.database.turnstile import TURNSTILE
+from sqlgym.database.schema import Schema, bare_name
+from sqlgym.database.sqlite_file import machine_fault, quoted, result_code
 from toolgym.errors import EnvironmentFault, ToolError
 from toolgym.forks import leave_to_parent, renew_in_child
 from toolgym.lazy import lazy
 
-__all__ = [
-    "ConnectionPool",
-    "Database",
-    "Limits",
-    "QueryResult",
-    "ResultCache",
-    "open_database",
-    "process_pool",
-]
+__all__ = ["ConnectionPool", "Database", "Limits", "QueryResult", "ResultCache", "open_database"]
 
-MOST_OPEN = 64
-"""Connections of one process; far below the usual limit of 1,024 open files."""
+MOST_IDLE = 64
+"""Idle connections of one process."""
+CACHE_ENTRIES, CACHE_BYTES = 4_096, 32 << 20
+"""Results of one database that are kept: their number, and their memory in bytes."""
+_EXPLAIN = re.compile(
+    r"(?:[\s;\ufeff]|--[^\n]*+|/\*.*?(?:\*/|$))*+explain\b", re.DOTALL | re.IGNORECASE
+)
+_COMMENT = re.compile(r"--[^\n]*|/\*.*?(?:\*/|$)", re.DOTALL)
+_USING = re.compile(r"\busing\s*+\(([^()]*+)\)")
 
 
 class ConnectionPool:
-    """Lends guarded connections, at most `most` at a time, and keeps the idle ones warm.
+    """Lends guarded connections, and keeps the idle ones that were used last.
 
     Args:
-        most: How many may be open at once, lent and idle together.
+        most: Number of idle connections that are kept open.
+
+    Attributes:
+        opening: A lock under which one thread at a time opens a database.
     """
 
-    def __init__(self, most: int = MOST_OPEN) -> None:
+    def __init__(self, most: int = MOST_IDLE) -> None:
         self._most = most
         self._idle: OrderedDict[Hashable, list[GuardedConnection]] = OrderedDict()
         self.renew()
@@ -67,94 +66,104 @@ class ConnectionPool:
     def renew(self) -> None:
         """Begin with nothing open; connections of a parent stay as they are."""
         leave_to_parent(self._idle)
-        self._open = 0
         self._idle = OrderedDict()
+        self._n_idle = 0
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._waiting = 0
+        self.opening = threading.Lock()
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
-        """A connection to `key` for the calling thread alone, until it is given back.
+        """A connection for the calling thread alone, until it is given back.
 
         Args:
             key: Names the file; connections with one key are interchangeable.
-            connect: Opens a new one; what it raises passes through.
+            connect: Opens a new one; its exceptions pass through.
         """
-        idle = self._take_idle(key)
-        if idle is not None:
-            return idle
-        try:
-            return connect()
-        except BaseException:
-            with self._lock:
-                self._open -= 1
-                self._changed.notify()
-            raise
+        with self._lock:
+            if self._idle.get(key):
+                self._n_idle -= 1
+                return self._idle[key].pop()
+        return connect()
 
     def give_back(self, key: Hashable, connection: GuardedConnection) -> None:
         """Return a connection that `take` handed out under the same key."""
+        closing: list[GuardedConnection] = []
         with self._lock:
             self._idle.setdefault(key, []).append(connection)
             self._idle.move_to_end(key)
-            if self._waiting:
-                self._changed.notify()
+            self._n_idle += 1
+            if self._n_idle > self._most:
+                _, closing = self._idle.popitem(last=False)
+                self._n_idle -= len(closing)
+        for each in closing:
+            each.close()
 
-    def close_idle(self, key: Hashable | None = None) -> None:
-        """Close idle connections: those of one file, or all."""
+    def close_idle(self, key: Hashable) -> None:
+        """Close the idle connections to one file."""
         with self._lock:
-            keys = list(self._idle) if key is None else [key]
-            closing = [connection for each in keys for connection in self._idle.pop(each, [])]
-            self._open -= len(closing)
-            self._changed.notify_all()
-        for connection in closing:
-            connection.close()
+            closing = self._idle.pop(key, [])
+            self._n_idle -= len(closing)
+        for each in closing:
+            each.close()
 
-    def _take_idle(self, key: Hashable) -> GuardedConnection | None:
-        """An idle connection; or None, with the right to open one more."""
+
+POOL = ConnectionPool()
+"""The pool of this process."""
+
+
+class ResultCache:
+    """Results by SQL text, the least recently used dropped first; safe for threads.
+
+    The child of a fork begins with an empty one.
+    """
+
+    def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:
+        self._most_entries, self._most_bytes = most_entries, most_bytes
+        self.renew()
+        renew_in_child(self)
+
+    def renew(self) -> None:
+        """Begin empty."""
+        self._entries: OrderedDict[str, tuple[QueryResult | ToolError, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def get(self, sql: str) -> QueryResult | ToolError | None:
+        """The last outcome of the statement, or None."""
         with self._lock:
-            while True:
-                if key in self._idle:
-                    return self._pop(key)
-                if self._open < self._most:
-                    self._open += 1
-                    return None
-                if self._idle:
-                    self._pop(next(iter(self._idle))).close()
-                    return None
-                self._waiting += 1
-                try:
-                    self._changed.wait()
-                finally:
-                    self._waiting -= 1
+            entry = self._entries.get(sql)
+            if entry is None:
+                return None
+            self._entries.move_to_end(sql)
+            return entry[0]
 
-    def _pop(self, key: Hashable) -> GuardedConnection:
-        connections = self._idle[key]
-        connection = connections.pop()
-        if not connections:
-            del self._idle[key]
-        return connection
-
-
-_pool = ConnectionPool()
-
-
-def process_pool() -> ConnectionPool:
-    """The pool of this process."""
-    return _pool
+    def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
+        """Keep an outcome, unless it alone takes a quarter of the memory."""
+        size = sys.getsizeof(sql) + 1_000
+        if isinstance(outcome, QueryResult):  # with its text, which is kept with it
+            size += 5_000 + outcome.size + 56 * len(outcome.rows)
+        if size > self._most_bytes // 4:
+            return
+        with self._lock:
+            self._bytes += size - self._entries.pop(sql, (None, 0))[1]
+            self._entries[sql] = outcome, size
+            while len(self._entries) > self._most_entries or self._bytes > self._most_bytes:
+                self._bytes -= self._entries.popitem(last=False)[1][1]
 
 
 class Database:
-    """One SQLite file, readable by SQL and by nothing else.
+    """One SQLite file, which can only be read, and only by SQL.
 
     Args:
-        backwards: SQLite reads rows from the other end wherever no order is asked for.
-        cache_bytes: Memory that results which are kept may take.
+        backwards: SQLite reads rows in reverse where no order is asked for.
+        cache_bytes: Memory of the results that are kept.
+
+    Attributes:
+        described: Descriptions of its tables, by schema and name.
 
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
 
-    A `Database` may be used by many threads at once, and in the child of a fork. Its `deadlines`
-    counts the statements that the clock has ended.
+    A `Database` may be used by many threads at once, and in the child of a fork.
     """
 
     def __init__(
@@ -166,15 +175,14 @@ class Database:
     ) -> None:
         self.path = Path(path)
         self.limits = limits
+        self.described: dict[tuple[Schema, str], str] = {}
         self._name = str(self.path.absolute())
         self._stamp = _stamp(self._name)
-        self._key = _key(self._name, self._stamp, limits) + " backwards" * backwards
+        self._key = repr((self._name, self._stamp, limits, backwards))
         self._connect = partial(GuardedConnection, self.path, limits, backwards)
-        self._cache_bytes = cache_bytes
         self._cache = ResultCache(most_bytes=cache_bytes)
-        self.deadlines = 0
-        pool = process_pool()  # a broken file is told now, not at the first query
-        pool.give_back(self._key, pool.take(self._key, self._connect))
+        self._cache_bytes = cache_bytes
+        POOL.give_back(self._key, POOL.take(self._key, self._connect))  # fails for a broken file
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_database, (self.path, self.limits)
@@ -186,32 +194,37 @@ class Database:
 
     @lazy
     def backwards(self) -> Database:
-        """The same file, read from the other end: a query that asks for one result gives it too."""
+        """The same file read in reverse; a query with one possible result has it here too."""
         return Database(self.path, self.limits, True, self._cache_bytes)
 
     def query(self, sql: str) -> QueryResult:
         """Run one SELECT statement.
 
         Raises:
-            ToolError: `sql_error`, `unknown_column`, `unknown_table`, `ambiguous_column`,
-                `not_allowed`, `nondeterministic`, `empty_sql`, `several_statements`,
-                `too_many_steps`, `too_large`; or `deadline` and `too_much_memory`, which depend on
-                the machine and are not cached.
-            EnvironmentFault: The file cannot be read any more.
+            ToolError: A key of `sqlgym.database.diagnosis.SQL_ERRORS`; all but `too_much_memory`
+                are cached.
+            EnvironmentFault: The file cannot be read any more, the process has no memory left, or
+                the statement took more time than the limits allow for its steps.
         """
         outcome = self._cache.get(sql)
         if outcome is None:
-            outcome = self._run(sql)
-            if isinstance(outcome, ToolError):
-                self.deadlines += outcome.code == "deadline"
-                if outcome.code not in diagnosis.TRANSIENT:
-                    self._cache.put(sql, outcome)
+            try:
+                outcome = self._run(sql)
+            except ToolError as error:
+                outcome = ToolError(*error.args)  # without the traceback, which keeps objects alive
+            if not self.is_current():
+                raise EnvironmentFault(
+                    f"The database file {self.path} was changed or removed while it was in use.",
+                    "Leave the files alone while they are used; the next reset opens the new one.",
+                )
+            if isinstance(outcome, QueryResult) or outcome.code not in diagnosis.TRANSIENT:
+                self._cache.put(sql, outcome)
         if isinstance(outcome, ToolError):
-            raise ToolError(*outcome.args)  # a fresh one: raising adds a traceback to it
+            raise ToolError(*outcome.args)
         return outcome
 
     def is_current(self) -> bool:
-        """Whether the file on disk is still the one that was opened: of its size and time."""
+        """Whether the file on disk still has the size and time of the one that was opened."""
         try:
             status = os.stat(self._name)
         except OSError:
@@ -227,73 +240,101 @@ class Database:
         return int(result.rows[0][0])
 
     def close_idle(self) -> None:
-        """Close its idle connections, for a file that nobody will ask again."""
-        process_pool().close_idle(self._key)
-        if "backwards" in self.__dict__:
-            self.backwards.close_idle()
+        """Close its idle connections, for a file that will not be used again."""
+        POOL.close_idle(self._key)
 
-    def _run(self, sql: str) -> QueryResult | ToolError:
-        """Run a statement in its turn, unless another thread has just asked the same."""
+    def _run(self, sql: str) -> QueryResult:
+        """Check the text of a statement, run it, and turn SQLite's errors into ours."""
+        statement = sql.strip().rstrip("; \t\r\n")
+        lowered = statement.lower()
+        # EXPLAIN can only be at the start, and the authorizer does not see it.
+        if "explain" in lowered and _EXPLAIN.match(statement):
+            what = "EXPLAIN, whose result depends on SQLite's version"
+            raise diagnosis.explain_refusal("not_allowed", what)
+        if "\0" in statement:
+            raise ToolError("sql_error", "The SQL contains a NUL character.", "Leave it out.")
         try:
-            statement = diagnosis.check_text(sql, self.limits)
-        except ToolError as error:
-            return error
-        entered = TURNSTILE.enter()
+            size = len(statement.encode())
+        except UnicodeEncodeError:
+            raise ToolError(
+                "sql_error", "The SQL contains half a Unicode character.", "Leave it out."
+            ) from None
+        if size > SQL_BYTES:
+            message = f"The SQL is {size:,} bytes long; at most {SQL_BYTES:,} are read."
+            raise ToolError("too_large", message, "Write a shorter query.")
+        connection = POOL.take(self._key, self._connect)
         try:
-            cached = self._cache.get(sql) if entered else None  # another thread may have asked it
-            outcome = cached or self._attempt(statement)
-            if isinstance(outcome, QueryResult) and cached is None:
-                self._check_current()
-                self._cache.put(sql, outcome)
-        finally:
-            if entered:
-                TURNSTILE.leave()
-        if not isinstance(outcome, diagnosis.Failure):
-            return outcome
-        self._check_current()
-        return diagnosis.explain(outcome, statement, self.schema, self.limits)
-
-    def _check_current(self) -> None:
-        """Refuse what was read from a file that changed meanwhile: nothing about it is certain."""
-        if not self.is_current():
-            process_pool().close_idle(self._key)
-            raise EnvironmentFault(
-                f"The database file {self.path} was changed or removed while it was in use.",
-                "Leave the files alone while they are used; the next reset opens the new one.",
-            )
-
-    def _attempt(self, sql: str) -> QueryResult | ToolError | diagnosis.Failure:
-        """Run a statement on a connection, borrowed in one's turn: few are open then."""
-        pool = process_pool()
-        connection = pool.take(self._key, self._connect)
-        try:
-            return self._fetched(connection, sql)
-        finally:
-            pool.give_back(self._key, connection)
-
-    def _fetched(
-        self, connection: GuardedConnection, sql: str, lenient: bool = False
-    ) -> QueryResult | ToolError | diagnosis.Failure:
-        try:
-            columns, rows, truncated, size = connection.fetch(sql, lenient)
+            try:
+                result = connection.run(statement)
+            except sqlite3.OperationalError as error:
+                # Python's module cannot decode a text; an error of SQLite itself has a code.
+                if hasattr(error, "sqlite_errorcode"):
+                    raise
+                result = connection.run(statement, lenient=True)
         except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeDecodeError) as error:
-            stopped = connection.meter.stopped
-            if not lenient and _is_undecodable(error):
-                return self._fetched(connection, sql, lenient=True)
-            if isinstance(
-                error, UnicodeDecodeError
-            ):  # a message that quotes bytes of the statement
-                error = sqlite3.OperationalError(error.object.decode("utf-8", "replace"))
-            fault = machine_fault(error, self.path, stopped is not None)
-            if fault is not None:
-                raise fault from error
-            return diagnosis.Failure(error, connection.denial, stopped)
-        if not columns:
-            return diagnosis.no_result(sql)
-        if size > self.limits.result_bytes and len(rows) == 1:
-            return diagnosis.row_too_large(self.limits)
-        ticks, columns_read = connection.meter.ticks, connection.columns_read()
-        return QueryResult(columns, tuple(rows), truncated, columns_read, ticks, size)
+            raise self._explained(error, connection, statement) from error
+        finally:
+            POOL.give_back(self._key, connection)
+        if not result.columns:
+            if _COMMENT.sub("", statement).strip():
+                what = "a statement that gives no result"
+                raise diagnosis.explain_refusal("not_allowed", what)
+            raise ToolError("empty_sql", "There is no SQL to run.", "Write one SELECT statement.")
+        if len(result.rows) == 1 and result.size > self.limits.result_bytes:
+            message = f"One row of the result is larger than {self.limits.result_bytes:,} bytes."
+            hint = "Select fewer columns, or their length()."
+            raise ToolError("too_large", message, hint)
+        # SQLite does not report the columns of USING.
+        for names in _USING.findall(lowered) if "using" in lowered else ():
+            for table in map(self.schema.get, result.tables_read):
+                columns = [table.column(bare_name(n)) for n in names.split(",")] if table else []
+                added = {(table.name.lower(), c.name.lower()) for c in columns if table and c}
+                result.columns_read |= added
+        return result
+
+    def _explained(
+        self, error: Exception, connection: GuardedConnection, sql: str
+    ) -> ToolError | EnvironmentFault:
+        """The error for a statement that failed."""
+        stopped, denial, limits = connection.stopped, connection.denial, self.limits
+        if stopped == "deadline":
+            return EnvironmentFault(
+                f"A statement on {self.path} took more than {limits.deadline:g} seconds of"
+                f" processor time before its {limits.steps:,} steps were used up.",
+                'Allow more time, as in limits={"seconds": 60}.',
+            )
+        fault = machine_fault(error, self.path, stopped is not None)
+        if fault is not None:
+            return fault
+        if stopped == "too_many_steps":
+            message = f"The query was stopped after {limits.steps:,} steps of work."
+            hint = "Join on keys, add a WHERE or a LIMIT, and give a recursion an end."
+            return ToolError(stopped, message, hint)
+        if stopped or isinstance(error, MemoryError):
+            message = "The query needs more memory than a query may use."
+            return ToolError("too_much_memory", message, "Sort, group or join fewer rows.")
+        if denial is not None:
+            return diagnosis.explain_refusal(*denial)
+        if result_code(error) == sqlite3.SQLITE_TOOBIG:
+            message = f"A value in the query is longer than {limits.value_bytes:,} bytes."
+            hint = "Leave that column out, or ask for its length()."
+            return ToolError("too_large", message, hint)
+        if isinstance(error, UnicodeDecodeError):  # a message that quotes bytes of the statement
+            message = error.object.decode("utf-8", "replace")
+        else:
+            message = str(error)
+        return diagnosis.explain_message(message, sql, self.schema, self._compiles)
+
+    def _compiles(self, sql: str) -> bool:
+        """Whether SQLite and the guard accept a statement; it is not run."""
+        connection = POOL.take(self._key, self._connect)
+        try:
+            connection.run(f"EXPLAIN {sql}")
+        except (sqlite3.Error, sqlite3.Warning, MemoryError, UnicodeDecodeError):
+            return False
+        finally:
+            POOL.give_back(self._key, connection)
+        return True
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)
@@ -302,42 +343,23 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
     """
-    name = os.fspath(path)
-    latest = _latest.get(name)  # the way of nearly every call
-    if latest is not None and latest.limits is limits and latest.is_current():
-        return latest
-    absolute = str(Path(path).absolute())
-    key = _key(absolute, _stamp(absolute), limits)
-    with _opening.lock:
-        database = _registry.get(key)
-        if database is None:
-            database = _registry[key] = Database(path, limits)
-        if database not in _recent:
+    key = os.path.abspath(path), limits
+    database = _opened.get(key)
+    if database is None or not database.is_current():
+        with POOL.opening:
+            database = _opened.get(key)
+            if database is None or not database.is_current():
+                database = _opened[key] = Database(path, limits)
             _recent.append(database)
-        if os.path.isabs(name):
-            _latest[name] = database
     return database
 
 
-class _Opening:
-    """One thread at a time opens a database; in the child of a fork, none does."""
-
-    def __init__(self) -> None:
-        self.renew()
-        renew_in_child(self)
-
-    def renew(self) -> None:
-        self.lock = threading.Lock()
-
-
-_registry: WeakValueDictionary[str, Database] = WeakValueDictionary()
-_latest: WeakValueDictionary[str, Database] = WeakValueDictionary()
-_recent: deque[Database] = deque(maxlen=32)  # outlives its environments for a while, with its cache
-_opening = _Opening()
+_opened: WeakValueDictionary[tuple[str, Limits], Database] = WeakValueDictionary()
+_recent: deque[Database] = deque(maxlen=32)  # keeps databases, and their caches, for a while
 
 
 def _stamp(name: str) -> tuple[int, int]:
-    """What tells that a file has changed: its modification time in nanoseconds, and its size."""
+    """Modification time of a file in nanoseconds, and its size: they identify its content."""
     try:
         status = os.stat(name)
     except OSError as error:
@@ -346,13 +368,3 @@ def _stamp(name: str) -> tuple[int, int]:
             "Check the path and its rights.",
         ) from error
     return status.st_mtime_ns, status.st_size
-
-
-def _key(name: str, stamp: tuple[int, int], limits: Limits) -> str:
-    """Names a file in one state under some limits; a text, since its hash is worked out once."""
-    return repr((name, stamp, limits))
-
-
-def _is_undecodable(error: Exception) -> bool:
-    """Python's module could not decode a text; an error of SQLite itself always has a code."""
-    return isinstance(error, sqlite3.OperationalError) and not hasattr(error, "sqlite_errorcode")

@@ -17,9 +17,8 @@ references and nothing else, so that a prompt holds much. The line of a view tel
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database
 from sqlgym.database.render import MAX_CHARS
@@ -42,11 +41,6 @@ _REFERRING = 6
 _REMINDED = 5
 _NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
 
-_described: WeakKeyDictionary[Database, dict[tuple[int, str], tuple[Schema, str]]]
-_described = WeakKeyDictionary()
-"""The texts of each database's tables, by schema and name; the schema is kept with its text, so
-that its id stays its own."""
-
 
 def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
     """The columns of one table with their types, keys, references both ways, and examples.
@@ -56,44 +50,32 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
         database: Asked for rows and examples; the text is made once for it. Without it there are
             neither.
     """
-    if database is None:
-        return _description(table, schema, None)
-    texts = _described.setdefault(database, {})
-    key = id(schema), table.name
-    entry = texts.get(key)
-    if entry is None:
-        entry = texts[key] = schema, _description(table, schema, database)
-    return entry[1]
-
-
-def _description(table: Table, schema: Schema, database: Database | None) -> str:
+    key = schema, table.name
+    if database is not None and key in database.described:
+        return database.described[key]
     rows = database.count(table.name) if database else None
-    head = f"{table.name}{' view' if table.is_view else ''}{_row_count(rows)}"
-    plain = [_column(table, column, schema) for column in table.columns]
-    if rows is not None and rows > READ_AT_A_GLANCE and not table.is_view and database:
-        examples = dict(_examples(table, database, rows))
-        rich = [
-            f"{line} {examples[column.name]}" if column.name in examples else line
-            for column, line in zip(table.columns, plain, strict=True)
-        ]
-        if sum(len(line) + 1 for line in (head, *rich)) <= MAX_CHARS:
-            return "\n".join([head, *rich])
-    return "\n".join(_fitting([head, *plain], "columns", "sqlite_master has their names"))
+    lines = [f"{table.name}{' view' if table.is_view else ''}{_row_count(rows)}"]
+    lines += [_column(table, column, schema) for column in table.columns]
+    if database and rows is not None and rows > READ_AT_A_GLANCE and not table.is_view:
+        examples = _examples(table, database, rows)
+        rich = [*lines[:1], *map(str.__add__, lines[1:], examples)]
+        lines = rich if len("\n".join(rich)) < MAX_CHARS else lines
+    text = "\n".join(_fitting(lines, "columns"))
+    if database is not None:
+        database.described[key] = text
+    return text
 
 
 def list_tables(schema: Schema, database: Database) -> str:
     """The tables of a database with their numbers of rows; of very many, the names only."""
     if not schema.tables:
         return "The database has no tables."
-    if len(schema.tables) >= MANY_TABLES:
-        return _names_only(schema.names)
+    many = len(schema.tables) >= MANY_TABLES
     lines = [
-        f"{table.name} view"
-        if table.is_view
-        else f"{table.name}{_row_count(database.count(table.name))}"
-        for table in schema.tables
+        table.name + (" view" if table.is_view else _row_count(database.count(table.name)))
+        for table in schema.tables[: 0 if many else None]
     ]
-    return "\n".join(_fitting(lines, "tables", "sqlite_master has their names"))
+    return "\n".join(_fitting(lines or list(schema.names), "tables"))
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
@@ -112,19 +94,7 @@ def remind(text: str, schema: Schema, database: Database | None = None) -> str:
         lines.append(f"The tables of the database: {', '.join(schema.names[:MANY_TABLES])}")
     else:
         lines += map(_create_sql, schema.tables)
-    return "\n".join(_fitting(lines, "lines", "sqlite_master has the names"))
-
-
-def _names_only(names: tuple[str, ...]) -> str:
-    text, shown = "", 0
-    for name in names:
-        if len(text) + len(name) + 2 > MAX_CHARS - 100:
-            break
-        text += f"{', ' if text else ''}{name}"
-        shown += 1
-    left = len(names) - shown
-    note = f"\n... ({left:,} more tables; sqlite_master has their names)" if left else ""
-    return f"{len(names):,} tables: {text}{note}"
+    return "\n".join(_fitting(lines, "lines"))
 
 
 def _row_count(rows: int | None) -> str:
@@ -147,23 +117,22 @@ def _column(table: Table, column: Column, schema: Schema) -> str:
     return " ".join(mark for mark in marks if mark)
 
 
-def _examples(table: Table, database: Database, rows: int) -> Iterator[tuple[str, str]]:
-    """For each column of few different values: its name, and the values as text."""
+def _examples(table: Table, database: Database, rows: int) -> list[str]:
+    """For each column the text of its values where they are few, behind a blank, or ""."""
     referring = {key.column.lower() for key in table.foreign_keys}
-    for column in table.columns[:COLUMNS_LOOKED_AT]:
-        if column.primary_key or column.name.lower() in referring:
-            continue
+    texts: list[str] = []
+    for column in table.columns:
         name, source = quoted(column.name), quoted(table.name)
         if rows > LOOKED_AT:
             source = f"(SELECT {name} FROM {source} LIMIT {LOOKED_AT})"
         sql = f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL LIMIT {FEW_TEXTS + 1}"
-        try:
-            values = [row[0] for row in database.query(sql).rows]
-        except ToolError:  # a value too long, a module that is not here: no examples, no harm
-            continue
-        text = _literals(values)
-        if text:
-            yield column.name, f"such as {text}" if rows > LOOKED_AT else f"in ({text})"
+        is_key = column.primary_key or column.name.lower() in referring
+        text = ""
+        if not is_key and len(texts) < COLUMNS_LOOKED_AT:
+            with suppress(ToolError):  # a value too long, a module that is not here
+                text = _literals([row[0] for row in database.query(sql).rows])
+        texts.append(text and (f" such as {text}" if rows > LOOKED_AT else f" in ({text})"))
+    return texts
 
 
 def _literals(values: list[Any]) -> str:
@@ -179,18 +148,19 @@ def _literals(values: list[Any]) -> str:
     return listed if len(listed) <= LONGEST_EXAMPLES else ""
 
 
-def _fitting(lines: list[str], things: str, cure: str) -> list[str]:
+def _fitting(lines: list[str], things: str) -> list[str]:
     """As many lines as fit into an observation, and a note on the others."""
     if sum(len(line) + 1 for line in lines) <= MAX_CHARS + 1:
         return lines
+    note = "... ({:,} more " + things + "; sqlite_master has their names)"
     shown: list[str] = []
-    room = MAX_CHARS - len(f"... ({len(lines):,} more {things}; {cure})") - 1
+    room = MAX_CHARS - len(note.format(len(lines))) - 1
     for line in lines:
         room -= len(line) + 1
         if room < 0 and shown:
             break
         shown.append(line[: MAX_CHARS // 2])
-    return [*shown, f"... ({len(lines) - len(shown):,} more {things}; {cure})"]
+    return [*shown, note.format(len(lines) - len(shown))]
 
 
 _WORDS = """

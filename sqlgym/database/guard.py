@@ -1,105 +1,158 @@
 """A connection that reads one SQLite file and can do nothing else.
 
-Refused, by SQLite's own authorizer while a statement is compiled (an allow-list; no word of the SQL
-is looked at): writes, DDL, temp tables, ATTACH, PRAGMA, VACUUM, transactions, extension loading,
-virtual tables other than the file's own and `json_each`/`json_tree`, and every function that is not
-known to give the same value for the same arguments at any moment. Date functions are wrapped: with
-the clock (`'now'`, or no time at all) or with this machine's time zone they are refused too.
+SQLite's authorizer decides by an allow-list while a statement is compiled. Refused are writes, DDL,
+temp tables, ATTACH, PRAGMA, VACUUM, transactions, extension loading, virtual tables other than the
+file's own and `json_each`/`json_tree`, and every function whose value may differ for the same
+arguments. Date functions are replaced by ones that cannot see the clock.
 
-Bounded: the length of a value, of the SQL, of an expression (`setlimit`); what a statement names,
-once its views and table expressions are written out, since neither compiling it nor a line of
-function calls can be interrupted; virtual-machine steps, counted in ticks of 1,000 from the
-statement's start, so that a budget ends at the same place on every machine with the same SQLite;
-time behind it; the memory that it takes.
+A statement is bounded in its size (`sqlgym.database.statement_size` and the authorizer, since
+compiling cannot be interrupted), in steps of the virtual machine, in time, and in memory (the
+progress handler). The steps are counted from its start, so that a budget ends at the same place on
+every machine with the same SQLite.
 """
 
 from __future__ import annotations
 
 import functools
+import re
+import reprlib
 import sqlite3
-from dataclasses import dataclass
+import sys
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlgym.database.functions import DATE_FUNCTIONS, bound_texts, functions_of_sqlite, steady_date
-from sqlgym.database.limits import PARTS, STEPS_PER_TICK, Limits, Meter
-from sqlgym.database.query_result import Fetched, fetch
+from sqlgym.database.limits import STEPS_PER_TICK, Limits
+from sqlgym.database.memory import HEAVY, SHARE, memory_used
 from sqlgym.database.sqlite_file import broken_file, connect_readonly, lenient_text, quoted
-from sqlgym.database.statement_size import WRITTEN_OUT, StatementSize
+from sqlgym.database.statement_size import StatementSize, makes_text
 
 _STEADY = """
     abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling char coalesce concat concat_ws cos
     cosh count cume_dist degrees dense_rank exp first_value floor format glob group_concat hex if
     ifnull iif instr json json_array json_array_length json_error_position json_extract
-    json_group_array json_group_object json_object json_pretty json_quote json_type json_valid ->
-    ->> lag last_value lead length like likelihood likely ln log log10 log2 lower ltrim match max
-    median min mod nth_value ntile nullif octet_length percent_rank percentile percentile_cont
-    percentile_disc pi pow power printf quote radians rank replace round row_number rtrim sign sin
-    sinh soundex sqrt string_agg substr substring sum tan tanh total trim trunc typeof unhex unicode
-    unistr unistr_quote unlikely upper
+    json_group_array json_group_object json_object json_quote json_type json_valid -> ->> lag
+    last_value lead length like likelihood likely ln log log10 log2 lower ltrim match max median min
+    mod nth_value ntile nullif octet_length percent_rank percentile percentile_cont percentile_disc
+    pi pow power printf quote radians rank replace round row_number rtrim sign sin sinh soundex sqrt
+    string_agg substr substring sum tan tanh total trim trunc typeof unicode unistr unistr_quote
+    unlikely upper
 """
 FUNCTIONS = frozenset(_STEADY.split())
-"""Built-in functions whose value depends on their arguments only, and that take no time.
-
-Those that change a JSON text are left out: a question needs none, and `json_patch` is quadratic."""
-
+"""Built-in functions whose value depends on their arguments only, and that take little time."""
 UNSTEADY = frozenset(
-    {"random", "randomblob", "current_date", "current_time", "current_timestamp"}
-    | {"changes", "total_changes", "last_insert_rowid"}
+    [
+        "random",
+        "randomblob",
+        "current_date",
+        "current_time",
+        "current_timestamp",
+        "changes",
+        "total_changes",
+        "last_insert_rowid",
+    ]
 )
-"""Functions refused because their value depends on the moment, not because they do harm."""
+"""Functions that are refused because their value depends on chance or on the moment."""
 
+SQL_BYTES = 100_000
+"""Length of a statement, in bytes."""
+MOST_NAMES, MOST_CALLS = 20_000, 200
+"""Names and function calls of a statement that SQLite asks the authorizer about."""
+_PATTERN_BYTES, _ALL_PATTERNS = 256, 2_400
+_COLUMNS, _MOST_COLUMNS = 250, 2_000
+_BATCH, _BATCH_BYTES = 256, 8_000_000
 _READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
-_MOST_COLUMNS = 2_000  # SQLite's own limit, unless it was built with another
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
 _LATE_MODULES = frozenset({"jsonb_each", "jsonb_tree"})  # SQLite knows them once they are used
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
-_NAMED_ACTIONS = frozenset(
-    {"INSERT", "UPDATE", "DELETE", "PRAGMA", "ATTACH", "DETACH", "TRANSACTION", "SAVEPOINT"}
-    | {"ANALYZE", "REINDEX"}
-)
 _ACTIONS = {
     code: name.removeprefix("SQLITE_").replace("_", " ")
     for name, code in sorted(vars(sqlite3).items())
-    if name.startswith(("SQLITE_CREATE", "SQLITE_DROP", "SQLITE_ALTER"))
-    or name.removeprefix("SQLITE_") in _NAMED_ACTIONS
+    if re.fullmatch(
+        r"SQLITE_(?:(?:CREATE|DROP|ALTER).*|INSERT|UPDATE|DELETE|PRAGMA|ATTACH|DETACH|TRANSACTION"
+        r"|SAVEPOINT|ANALYZE|REINDEX)",
+        name,
+    )
 }
 
+Memoized = TypeVar("Memoized")
 
-@dataclass(frozen=True)
-class Denial:
-    """A refusal of the guard: the error code, and the refused thing in words."""
 
-    code: str
-    what: str
+@dataclass(eq=False, repr=False)
+class QueryResult:
+    """The result of a statement; never changed.
+
+    Attributes:
+        columns: Their names, as SQLite gives them.
+        rows: Tuples of None, int, float, str and bytes.
+        truncated: Rows are missing at the end: there were more than the limits allow.
+        columns_read: Lower-case names of the tables and views that it read, each with a column that
+            it used there, or with "" where it used none.
+        ticks: Thousands of virtual-machine steps that it took.
+        size: Memory of the values, in bytes.
+        memo: Values that were computed from it, such as its text; see `memoize`.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    truncated: bool
+    columns_read: frozenset[tuple[str, str]]
+    ticks: int
+    size: int = 0
+    memo: dict[Hashable, Any] = field(default_factory=dict, init=False)
+
+    @property
+    def tables_read(self) -> frozenset[str]:
+        """Lower-case names of the tables and views that it read."""
+        return frozenset(table for table, _ in self.columns_read)
+
+    def __repr__(self) -> str:
+        more = ", truncated" if self.truncated else ""
+        return f"<QueryResult: {len(self.rows)} rows of {reprlib.repr(self.columns)}{more}>"
+
+    def memoize(self, key: Hashable, value: Memoized) -> Memoized:
+        """Keep a value in `memo` for all callers that share this result, and return it."""
+        if len(self.memo) >= 8:
+            self.memo.clear()
+        self.memo[key] = value
+        return value
 
 
 class GuardedConnection:
     """One open file under the guard; used by one thread at a time.
 
     Args:
-        backwards: Rows are read from the other end wherever no order is asked for.
+        backwards: Rows are read in reverse where no order is asked for.
+
+    Attributes:
+        denial: Code and description of what the guard refused in the last statement, or None.
+        stopped: `too_many_steps`, `deadline` or `too_much_memory` if that ended the last statement.
 
     Raises:
         EnvironmentFault: The file is missing, empty, not SQLite, or has an unmerged log.
     """
 
     def __init__(self, path: Path, limits: Limits, backwards: bool = False) -> None:
-        self.meter = Meter(limits)
-        self._backwards = backwards
-        self.denial: Denial | None = None
+        self.denial: tuple[str, str] | None = None
+        self.stopped: str | None = None
         self._limits = limits
-        self._has_modules = False
-        self._modules = frozenset[str]()
+        self._most_ticks, self._seconds = limits.steps // STEPS_PER_TICK, limits.deadline
+        self._ticks = self._most_memory = 0
+        self._end = self._look = 0.0
         self._direct: set[str] = set()
         self._used: set[tuple[str, str]] = set()
         self._unplaced: set[str] = set()
         self._contexts: set[str] = set()
         self._named = self._calls = 0
+        self._patterns = _PATTERN_BYTES
         self._db = connect_readonly(path)
         try:
             self._db.text_factory = bytes  # a name need not be UTF-8
-            self._tables = self._prepare_file()
+            self._prepare_file(backwards)
             self._install()
         except sqlite3.Error as error:
             self._db.close()
@@ -109,51 +162,77 @@ class GuardedConnection:
         """Close the file."""
         self._db.close()
 
-    def fetch(self, sql: str, lenient: bool = False) -> Fetched:
-        """Run one statement.
+    def run(self, sql: str, lenient: bool = False) -> QueryResult:
+        """Run one statement, and fetch its result within the limits.
+
+        A result without columns means that there was no statement. A first row that is larger than
+        a result may be is the only row of a result with this `size`.
 
         Args:
-            sql: One statement, not longer than the limit.
-            lenient: Show bytes that are no UTF-8 as U+FFFD, instead of raising `OperationalError`.
+            sql: One statement of at most `SQL_BYTES`.
+            lenient: Show bytes that are not UTF-8 as U+FFFD, instead of raising `OperationalError`.
 
         Raises:
-            sqlite3.Error, sqlite3.Warning, MemoryError: As SQLite and its module give them.
+            sqlite3.Error, sqlite3.Warning, MemoryError: As SQLite and its module raise them.
         """
-        self.denial = None
+        self.denial = self.stopped = None
         for names in (self._direct, self._used, self._unplaced, self._contexts):
             names.clear()
-        self._named = self._calls = 0
-        self.meter.start()  # before anything is refused: it forgets why the last statement ended
-        self._look_at(sql)
+        self._named = self._calls = self._ticks = 0
+        self._check_size(sql)
+        self._most_memory = memory_used() + min(SHARE, self._limits.memory_bytes)
         self._db.text_factory = lenient_text if lenient else str
+        cursor = self._db.cursor()
         try:
-            cursor = self._db.execute(sql)
-            try:
-                self._refuse_unknown_tables()
-                return fetch(cursor, self._limits, self.meter.grown, lenient)
-            finally:
-                cursor.close()
+            cursor.execute(sql)
+            self._refuse_unknown_tables()
+            return self._fetched(cursor)
         finally:
-            self.meter.finish()
+            cursor.close()
+            if HEAVY.owner is self:
+                HEAVY.release()
 
-    def columns_read(self) -> frozenset[tuple[str, str]]:
+    def _fetched(self, cursor: sqlite3.Cursor) -> QueryResult:
+        limits = self._limits
+        columns = tuple([column[0] for column in cursor.description or ()])
+        rows: list[tuple[Any, ...]] = []
+        size, truncated = 0, True
+        batch = _BATCH_BYTES // (limits.value_bytes * max(len(columns), 1))
+        batch = max(1, min(batch, _BATCH))
+        while len(rows) <= limits.rows and size <= limits.result_bytes:
+            asked = min(batch, limits.rows + 1 - len(rows))
+            found = cursor.fetchmany(asked)
+            rows += found
+            size += sum(map(sys.getsizeof, chain.from_iterable(found)))
+            if len(found) < asked:
+                truncated = len(rows) > limits.rows or size > limits.result_bytes
+                break
+        if truncated:
+            del rows[limits.rows :]
+            size, kept = 0, 0
+            while kept < len(rows) and size <= limits.result_bytes:
+                size += sum(map(sys.getsizeof, rows[kept]))
+                kept += 1
+            del rows[kept:]
+        read = self._columns_read()
+        return QueryResult(columns, tuple(rows), truncated, read, self._ticks, size)
+
+    def _columns_read(self) -> frozenset[tuple[str, str]]:
         """Lower-case names of table and column that the last statement reads.
 
-        A table or view of which it uses no column (`count(*)`) has one without a name. It is
-        reported without its database, as a common table expression of that name would be; those
-        also open a context of their name.
+        A table or view of which it uses no column (`count(*)`) has "" for a column. SQLite reports
+        it without its database, like a common table expression of that name; but those also open a
+        context of their name.
         """
         used = frozenset(map(_lower, self._used))
-        if not self._unplaced:
-            return used
         counted = (self._unplaced - self._contexts) & self._tables - self._direct
         return used.union((table, "") for table in counted) if counted else used
 
     def _refuse_unknown_tables(self) -> None:
-        """Refuse what was counted and is neither in the file nor an expression of the statement.
+        """Refuse a table of which only rows are counted and that is not part of the file.
 
         Newer versions of SQLite set their own tables up without asking the authorizer, and where no
-        column is used, nothing but the name tells them from a common table expression.
+        column is used, only the name distinguishes them from a common table expression.
         """
         if not self._unplaced:
             return
@@ -162,28 +241,30 @@ class GuardedConnection:
             self._deny("not_allowed", f"reading {name}")
             raise sqlite3.DatabaseError("not authorized")
 
-    def _look_at(self, sql: str) -> None:
-        """Refuse what nothing could stop, and look often at what may have slow single calls."""
+    def _check_size(self, sql: str) -> None:
+        """Refuse a statement that nothing could stop, and set the length of LIKE patterns."""
         lowered = sql.lower()
-        if lowered.count("select") > 1 or self._size.always or "values" in lowered:
-            refused = self._size.refusal(sql, lowered)
+        if self._looks_always or lowered.count("select") > 1 or "values" in lowered:
+            refused = self._size.refusal(lowered)
             if refused:
                 self._deny("too_large", refused)
                 raise sqlite3.DataError(refused)
-        if "like" in lowered or "glob" in lowered or self._is_slow:
-            pattern_bytes = self._size.pattern_bytes(sql, lowered)
-            if pattern_bytes is not None or self._is_slow:
-                most = pattern_bytes or self._limits.like_pattern_bytes
-                self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
-                self._set_handler(pattern_bytes is not None)
+        most = _PATTERN_BYTES
+        if ("like" in lowered or "glob" in lowered) and makes_text(lowered):
+            # A pattern takes long on a long text only, and such a text must be made.
+            patterns = lowered.count("like") + lowered.count("glob")
+            most = min(_PATTERN_BYTES // 4, _ALL_PATTERNS // patterns)
+        if most != self._patterns:
+            self._db.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, most)
+            self._patterns = most
 
-    def _prepare_file(self) -> frozenset[str]:
+    def _prepare_file(self, backwards: bool) -> None:
         """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
         for pragma in (
             "query_only=1",
             "temp_store=MEMORY",
-            *([f"hard_heap_limit={self._limits.heap_bytes}"] if self._limits.heap_bytes else []),
-            f"reverse_unordered_selects={int(self._backwards)}",
+            f"hard_heap_limit={self._limits.heap_bytes}",
+            f"reverse_unordered_selects={int(backwards)}",
         ):
             self._db.execute(f"PRAGMA {pragma}").fetchall()
         rows = self._db.execute(
@@ -191,33 +272,35 @@ class GuardedConnection:
             "length(sql) - length(replace(sql, ',', '')) + 1 FROM sqlite_master "
             "WHERE type IN ('table', 'view')"
         ).fetchall()
-        virtual = [_text(name) for name, is_virtual, *_ in rows if is_virtual]
-        views = {_text(name).lower(): _text(sql) for name, _, is_view, sql, _ in rows if is_view}
-        self._size = StatementSize(self._limits, views, [name.lower() for name in virtual])
+        virtual = [lenient_text(name) for name, is_virtual, *_ in rows if is_virtual]
+        views = {
+            lenient_text(name).lower(): lenient_text(sql).lower()
+            for name, _, is_view, sql, _ in rows
+            if is_view
+        }
+        self._size = StatementSize(views, [name.lower() for name in virtual])
+        self._looks_always = bool(views or virtual)
         widest = sorted(width for *_, width in rows if width)[-2:]
-        self._columns = min(max(self._limits.columns, sum(widest)), _MOST_COLUMNS)
+        self._columns = min(max(_COLUMNS, sum(widest)), _MOST_COLUMNS)
         self._has_modules = bool(virtual)
         for source in ["json_each('[]')", "json_tree('[]')", *map(quoted, virtual)]:
             try:
                 self._db.execute(f"SELECT 1 FROM {source} LIMIT 0").fetchall()
-            except (
-                sqlite3.OperationalError
-            ):  # a module that this SQLite lacks: unreadable either way
+            except sqlite3.OperationalError:  # a module that this SQLite lacks
                 continue
-        names = frozenset(_text(name).lower() for name, *_ in rows)
+        self._tables = frozenset(lenient_text(name).lower() for name, *_ in rows)
         modules = self._db.execute("PRAGMA module_list").fetchall()
-        found = frozenset(_text(name).lower() for (name,) in modules) | _LATE_MODULES
-        self._modules = found - names - _TABLE_FUNCTIONS
-        return names
+        found = frozenset(lenient_text(name).lower() for (name,) in modules) | _LATE_MODULES
+        self._modules = found - self._tables - _TABLE_FUNCTIONS
 
     def _install(self) -> None:
         limits = self._limits
         for category, value in (
             (sqlite3.SQLITE_LIMIT_LENGTH, limits.value_bytes),
-            (sqlite3.SQLITE_LIMIT_SQL_LENGTH, limits.sql_bytes),
-            (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, limits.expression_depth),
-            (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, limits.compound_terms),
-            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, limits.like_pattern_bytes),
+            (sqlite3.SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES),
+            (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
+            (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 100),
+            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, self._patterns),
             (sqlite3.SQLITE_LIMIT_COLUMN, self._columns),
             (sqlite3.SQLITE_LIMIT_FUNCTION_ARG, 100),
             (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
@@ -225,19 +308,36 @@ class GuardedConnection:
             (sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0),
         ):
             self._db.setlimit(category, value)
-        available = functions_of_sqlite()
-        for name in sorted(available & DATE_FUNCTIONS.keys()):
+        for name in sorted(functions_of_sqlite() & DATE_FUNCTIONS.keys()):
             arity = 2 if name == "timediff" else -1
             function = steady_date(name, lambda what: self._deny("nondeterministic", what))
             self._db.create_function(name, arity, function, deterministic=True)
         bound_texts(self._db, limits.value_bytes)
-        self._set_handler(is_slow=False)
+        self._db.set_progress_handler(self._tick, STEPS_PER_TICK)
         self._db.set_authorizer(self._authorize)
 
-    def _set_handler(self, is_slow: bool) -> None:
-        self._is_slow = is_slow
-        handler = self.meter.part if is_slow else self.meter
-        self._db.set_progress_handler(handler, STEPS_PER_TICK // (PARTS if is_slow else 1))
+    def _tick(self) -> bool:
+        """SQLite's progress handler, called every thousand steps; True ends the statement."""
+        self._ticks += 1
+        if self._ticks == 1:
+            self._end, self._look = 0.0, time.monotonic() + min(0.05, self._seconds)
+        if self._ticks > self._most_ticks:
+            self.stopped = "too_many_steps"
+        elif time.monotonic() > self._look:  # processor time is slow to read, and never more
+            now = time.thread_time()
+            self._end = self._end or now + self._seconds
+            self._look = time.monotonic() + self._end - now
+            self.stopped = "deadline" if now > self._end else None
+        elif memory_used() > self._most_memory:
+            if HEAVY.owner is self:
+                self.stopped = "too_much_memory"
+            else:
+                HEAVY.acquire(self)
+                more = self._limits.memory_bytes - SHARE
+                self._most_memory = memory_used() + max(more, 0)
+        elif HEAVY.owner not in (None, self):
+            HEAVY.wait()
+        return self.stopped is not None
 
     def _authorize(
         self,
@@ -248,23 +348,23 @@ class GuardedConnection:
         context: str | None,
     ) -> int:
         self._named += 1
-        if self._named > self._limits.names:
-            return self._deny("too_large", f"more than {self._limits.names:,} names{WRITTEN_OUT}")
+        if self._named > MOST_NAMES:
+            return self._deny("too_large", f"more than {MOST_NAMES:,} names when written out")
         if action == _READ and source == "main" and first in self._direct:
             self._used.add((first, second or ""))
-            return _OK  # another column of a table: most of what is asked
+            return _OK  # another column of a table: the most frequent case
         if action == _READ:
             return self._authorize_read(first or "", second or "", source)
         if action == sqlite3.SQLITE_SELECT:
             if context:
                 self._contexts.add(context.lower())
-            return sqlite3.SQLITE_OK
+            return _OK
         if action == sqlite3.SQLITE_RECURSIVE:
-            return sqlite3.SQLITE_OK
+            return _OK
         if action == sqlite3.SQLITE_FUNCTION:
             return self._authorize_function((second or "").lower())
         if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self._has_modules:
-            return sqlite3.SQLITE_OK  # full-text search asks this of the file behind each query
+            return _OK  # full-text search asks this of the file behind each query
         if first in _SCHEMA_TABLES:  # how SQLite sets up a new table, or one of its own modules
             return self._deny("not_allowed", "a change of the schema, or a system table of SQLite")
         return self._deny("not_allowed", _ACTIONS.get(action, "this kind of statement"))
@@ -272,38 +372,33 @@ class GuardedConnection:
     def _authorize_read(self, name: str, column: str, source: str | None) -> int:
         table = name.lower()
         if source is None:  # a table without a used column, or a common table expression
-            if table in self._modules or (
-                table.startswith("pragma_") and table not in self._tables
-            ):
+            is_pragma = table.startswith("pragma_") and table not in self._tables
+            if table in self._modules or is_pragma:
                 return self._deny("not_allowed", f"reading {table}")
             self._unplaced.add(table)
-            return sqlite3.SQLITE_OK
+            return _OK
         if source == "main" and table in self._tables:
             self._direct.add(table)
             self._used.add((name, column))
-            return sqlite3.SQLITE_OK
-        if source == "main" and (table in _SCHEMA_TABLES or table in _TABLE_FUNCTIONS):
-            return sqlite3.SQLITE_OK
+            return _OK
+        if source == "main" and table in _SCHEMA_TABLES | _TABLE_FUNCTIONS:
+            return _OK
         return self._deny("not_allowed", f"reading {table}")
 
     def _authorize_function(self, name: str) -> int:
         self._calls += 1
-        if self._calls > self._limits.calls:
-            what = f"more than {self._limits.calls:,} function calls{WRITTEN_OUT}"
+        if self._calls > MOST_CALLS:
+            what = f"more than {MOST_CALLS:,} function calls when written out"
             return self._deny("too_large", what)
         if name in FUNCTIONS or name in DATE_FUNCTIONS:
-            return sqlite3.SQLITE_OK
+            return _OK
         return self._deny("nondeterministic" if name in UNSTEADY else "not_allowed", f"{name}()")
 
     def _deny(self, code: str, what: str) -> int:
-        self.denial = self.denial or Denial(code, what)
+        self.denial = self.denial or (code, what)
         return sqlite3.SQLITE_DENY
 
 
 @functools.lru_cache(maxsize=4_096)
 def _lower(names: tuple[str, str]) -> tuple[str, str]:
     return names[0].lower(), names[1].lower()
-
-
-def _text(name: Any) -> str:
-    return lenient_text(name) if isinstance(name, bytes) else str(name)

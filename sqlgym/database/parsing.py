@@ -1,23 +1,22 @@
 """SQL as sqlglot's tree, in a number of steps that is bounded by its length.
 
-sqlglot tries several readings of one place and goes back to it after each. Where readings nest
-(`JOIN a JOIN a JOIN a`) the tries multiply, and a line of a hundred words would take longer than
-anybody waits. So the steps of the parser over its tokens are counted. Queries that people write
-take fewer than two for a token; one that takes more than `STEPS` for each is not read, in the same
-way on every machine. Neither is one that is nested so deeply that Python's stack ends.
+sqlglot tries several readings of one place and backtracks after each. Where readings nest
+(`JOIN a JOIN a JOIN a`) the tries multiply, and a line of a hundred words would take hours. So the
+steps of the parser over its tokens are counted. Queries that people write take fewer than two for
+a token; one that takes more than `STEPS` for each is refused, in the same way on every machine. So
+is one that is nested so deeply that Python's stack ends.
 
-A tree is as deep as its query, and what walks or prints it can run out of stack as well: whoever
-does that goes through `careful`.
+A tree is as deep as its query, and code that walks or prints it can run out of stack as well: it
+goes through `careful`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
-from sqlglot import Token, exp
-from sqlglot.dialects.sqlite import SQLite
+from sqlglot import Dialect, Token, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 STEPS: Final = 10
@@ -32,27 +31,32 @@ class TooMuch(SqlglotError):
     """A text takes too many steps or is too deep; no `ParseError`, which sqlglot itself catches."""
 
 
-class _CountingParser(SQLite.Parser):  # type: ignore[misc, valid-type]  # a variable, to mypy
-    """sqlglot's parser for SQLite, which ends when its steps are spent."""
+@cache
+def _counting_parser(dialect: str) -> type[Any]:
+    """sqlglot's parser for a dialect, which ends when its steps are spent."""
+    base: Any = Dialect.get_or_raise(dialect).parser_class
 
-    steps_left = LEAST
+    class CountingParser(base):
+        steps_left = LEAST
 
-    def _advance(self, times: int = 1) -> None:
-        self.steps_left -= 1
-        if self.steps_left < 0:
-            raise TooMuch("the text takes too many steps to parse")
-        super()._advance(times)
+        def _advance(self, times: int = 1) -> None:
+            self.steps_left -= 1
+            if self.steps_left < 0:
+                raise TooMuch("the text takes too many steps to parse")
+            super()._advance(times)
+
+    return CountingParser
 
 
-def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
+def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
     """The tree of the first statement of a text.
 
     Raises:
         SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much stack.
     """
-    dialect = SQLite()
-    tokens = dialect.tokenize(sql)
-    parser = _CountingParser(dialect=dialect, error_level=error_level)
+    reading = Dialect.get_or_raise(dialect)
+    tokens = reading.tokenize(sql)
+    parser = _counting_parser(dialect)(dialect=reading, error_level=error_level)
     parser.steps_left = LEAST + STEPS * len(tokens)
     trees: list[Any] = careful(lambda: parser.parse(tokens, sql))
     if not trees or trees[0] is None:
@@ -64,7 +68,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None) -> exp.Expr:
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """The tree of a text that several readers look at one after the other, and none changes.
+    """The tree of a text, shared by several readers that do not change it.
 
     Raises:
         SqlglotError: As `parse`.
@@ -75,7 +79,7 @@ def shared_tree(sql: str) -> exp.Expr:
 def tokens_of(sql: str) -> list[Token]:
     """The tokens of a text; none where it cannot be read."""
     try:
-        return list(SQLite().tokenize(sql))
+        return list(Dialect.get_or_raise("sqlite").tokenize(sql))
     except SqlglotError:
         return []
 

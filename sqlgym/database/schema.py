@@ -29,13 +29,11 @@ NEAR = 60.0
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `type` is as declared and may be empty, `default` is SQL text or None."""
+    """One column; `type` is as declared and may be empty."""
 
     name: str
     type: str
-    not_null: bool = False
     primary_key: bool = False
-    default: str | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Table:
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Schema:
     """The tables and views of one file, in the order of their creation."""
 
@@ -109,16 +107,10 @@ class Schema:
         return table
 
     def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
-        """The references to a column, from whichever table."""
-        return self._referring.get((table_name.lower(), column_name.lower()), ())
-
-    @lazy
-    def _referring(self) -> dict[tuple[str, str], tuple[ForeignKey, ...]]:
-        references: dict[tuple[str, str], tuple[ForeignKey, ...]] = {}
-        for key in (key for table in self.tables for key in table.foreign_keys):
-            target = key.to_table.lower(), key.to_column.lower()
-            references[target] = (*references.get(target, ()), key)
-        return references
+        """The references to a column, from all tables."""
+        target = table_name.lower(), column_name.lower()
+        keys = (key for table in self.tables for key in table.foreign_keys)
+        return tuple(k for k in keys if (k.to_table.lower(), k.to_column.lower()) == target)
 
     def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
         """The column whose name is most like `name`; among equals, one of `tables` wins.
@@ -127,56 +119,42 @@ class Schema:
             name: As the agent wrote it; a qualifier and quotes are dropped.
             tables: Names of the tables that the agent most likely meant, in any case.
         """
-        plain = bare_name(name).lower()
+        plain = bare_name(name).lower()[:LONGEST_COMPARED]
         preferred = {table.lower() for table in tables}
-        best: tuple[float, Table, Column] | None = None
-        for table in sorted(self.tables, key=lambda t: t.name.lower() not in preferred):
-            for column in table.columns:
-                score = 101.0 if column.name.lower() == plain else _likeness(plain, column.name)
-                score += 10.0 if table.name.lower() in preferred else 0.0
-                if score >= NEAR and (best is None or score > best[0]):
-                    best = (score, table, column)
-        return best and (best[1], best[2])
+        scored = [
+            (
+                fuzz.ratio(plain, column.name.lower()[:LONGEST_COMPARED])
+                + 10.0 * (table.name.lower() in preferred),
+                (table, column),
+            )
+            for table in self.tables
+            for column in table.columns
+        ]
+        score, best = max(scored, key=lambda each: each[0], default=(0.0, None))
+        return best if score >= NEAR else None
 
     def with_references(self, extra: Iterable[ForeignKey]) -> Schema:
         """This schema with further references; those with unknown names are dropped. Made once."""
         keys = tuple(extra)
         if not keys:
             return self
-        schema = self._complemented.get(keys)
-        if schema is None:
-            schema = self._complemented[keys] = self._with(keys)
-        return schema
+        if keys not in self._complemented:
+            tables = {table.name: table for table in self.tables}
+            for key in keys:
+                table, target = self.get(key.table), self.get(key.to_table)
+                column = table and table.column(key.column)
+                to_column = target and target.column(key.to_column)
+                if table and column and target and to_column:
+                    own = tables[table.name].foreign_keys
+                    new = ForeignKey(table.name, column.name, target.name, to_column.name)
+                    if str(new).lower() not in [str(each).lower() for each in own]:
+                        tables[table.name] = replace(tables[table.name], foreign_keys=(*own, new))
+            self._complemented[keys] = Schema(tuple(tables.values()))
+        return self._complemented[keys]
 
     @lazy
     def _complemented(self) -> dict[tuple[ForeignKey, ...], Schema]:
         return {}
-
-    def _with(self, extra: tuple[ForeignKey, ...]) -> Schema:
-        added: dict[str, list[ForeignKey]] = {}
-        for key in extra:
-            added.setdefault(key.table.lower(), []).append(key)
-        tables = tuple(
-            replace(table, foreign_keys=self._merged(table, added.get(table.name.lower(), ())))
-            for table in self.tables
-        )
-        return Schema(tables)
-
-    def _merged(self, table: Table, extra: Iterable[ForeignKey]) -> tuple[ForeignKey, ...]:
-        keys = {
-            (k.column.lower(), k.to_table.lower(), k.to_column.lower()): k
-            for k in table.foreign_keys
-        }
-        for key in extra:
-            target = self.get(key.to_table)
-            column = table.column(key.column)
-            to_column = target.column(key.to_column) if target else None
-            if target and column and to_column:
-                names = (column.name.lower(), target.name.lower(), to_column.name.lower())
-                keys.setdefault(
-                    names, ForeignKey(table.name, column.name, target.name, to_column.name)
-                )
-        return tuple(keys.values())
 
 
 def unknown_table(name: str, names: Sequence[str]) -> ToolError:
@@ -190,12 +168,12 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
     return ToolError("unknown_table", f"There is no table {shorten(name)!r}.", hint, example)
 
 
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The name most like `name`, if any is like it at all; the first among equals."""
+def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
+    """The name most like `name` with a similarity of at least `least`; the first among equals."""
     if len(name) > LONGEST_COMPARED:
         return None
     lowered = [n.lower()[:LONGEST_COMPARED] for n in names]
-    match = process.extractOne(name.lower(), lowered, scorer=fuzz.ratio, score_cutoff=NEAR)
+    match = process.extractOne(name.lower(), lowered, scorer=fuzz.ratio, score_cutoff=least)
     return names[match[2]] if match else None
 
 
@@ -218,16 +196,8 @@ def shorten(text: str, most: int = 80) -> str:
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
-def _likeness(plain: str, name: str) -> float:
-    is_long = max(len(plain), len(name)) > LONGEST_COMPARED
-    return 0.0 if is_long else float(fuzz.ratio(plain, name.lower()))
-
-
 def _read_tables(connection: sqlite3.Connection) -> tuple[Table, ...]:
-    has_table_list = sqlite3.sqlite_version_info >= (
-        3,
-        37,
-    )  # the version that brought pragma_table_list
+    has_table_list = sqlite3.sqlite_version_info >= (3, 37)
     shadows = {row[0] for row in connection.execute(SHADOW_QUERY)} if has_table_list else set()
     rows = connection.execute(
         "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
@@ -247,8 +217,8 @@ def _read_columns(connection: sqlite3.Connection, table: str) -> tuple[Column, .
     except sqlite3.OperationalError:  # a view of a table that is gone, a module that is not here
         return ()
     return tuple(
-        Column(name, kind or "", bool(not_null), bool(key), default)
-        for _, name, kind, not_null, default, key, hidden in rows
+        Column(name, kind or "", bool(key))
+        for _, name, kind, _, _, key, hidden in rows
         if hidden != 1  # 1 is the hidden column of a virtual table; generated columns are 2 and 3
     )
 

@@ -1,139 +1,244 @@
-"""Bounds on a statement that are checked before SQLite gets it: nothing can stop it later.
+"""Bounds on the work that SQLite does for a statement without a chance to stop it.
 
-Compiling cannot be interrupted, nor can a line of function calls or a search of a full-text table.
-Most statements pay for a few counts of words here; only one of several SELECTs or of views that
-could become large is looked at closely (`sqlgym.database.written_out`).
+SQLite copies a subquery, a view or a `WITH` table wherever it is named, and the expression of a
+column wherever that column is used: thirty lines that each say `x || x` of the line before become a
+billion words. Older versions of SQLite check no limit meanwhile. So the size of the statement with
+everything copied is bounded before SQLite gets it:
+
+    WITH a AS (SELECT id + 1 AS x FROM t), b AS (SELECT x + x AS x FROM a) SELECT x FROM b
+
+Column x of `a` has 3 words, x of `b` has 3 + 1 + 3. Most statements pass a bound that only counts
+keywords and characters. The others are parsed, and a statement that cannot be parsed is refused.
+
+A search of a full-text table is one step, however long it takes, so its text is bounded too.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from sqlgym.database.limits import Limits
-from sqlgym.database.written_out import CALL, CHEAP_CALL, SELECT, weight
+from sqlglot import expressions as exp
+from sqlglot.errors import ParseError, SqlglotError
 
-# Which searches of a full-text table are bounded.
-#
-# A search is one step of SQLite's machine, however long it takes, and with many terms it takes
-# long: `NEAR` of 4,000 terms over 300 short rows needs twenty seconds. What is searched for is a
-# value, and SQLite tells nobody about it. So it must stand in the statement as one short text, not
-# be put together or come from a column. Only files with virtual tables of their own are concerned.
+from sqlgym.database.parsing import careful, parse
 
-LONGEST = 1_000
-"""Bytes of what is searched for; a tenth of a second for the slowest that was found."""
-_NOT_RUN = ("insert", "replace", "create", "update", "delete")  # the authorizer refuses these
-_TEXT = r"'(?:[^']|'')*+'"
-_SEARCH = re.compile(rf"\bmatch\b(?!\s*{_TEXT}\s*+(?!\|\||->|collate))")
-_GIVEN = re.compile(rf"(?:\bmatch\b|=|\()\s*({_TEXT})")
-
-
-def is_plain(lowered: str, table: str) -> bool:
-    """Whether all that a statement searches this table for stands in it, and is short."""
-    if lowered.startswith(_NOT_RUN):
-        return True
-    if _SEARCH.search(lowered):
-        return False
-    name = rf"[\"`\[]?(?<!\w){re.escape(table)}(?!\w)[\"`\]]?"
-    one_text = rf"\s*{_TEXT}\s*+(?!\|\||->|collate)"
-    put_together = (
-        rf"{name}\s*(?:(?:==?|\()(?!{one_text})|in\b)|=\s*(?:\w+\s*\.\s*)?{name}\s*(?![\s.])"
-    )
-    if re.search(put_together, lowered):
-        return False
-    return all(len(text.encode()) <= LONGEST for text in _GIVEN.findall(lowered))
-
-
-WRITTEN_OUT = ", its views and WITH tables written out"
-_MAKES_TEXT = re.compile(
-    r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
-)
-_PATTERN_BYTES = 2_400
-"""Length of all LIKE and GLOB patterns of a statement that makes long texts by itself, in bytes:
-half a second for the slowest, if all stand in one line."""
-
-_may_make_text = re.compile(
-    r"printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr|trim|upper|lower|substr"
-    r"|instr|soundex|match|date|time|unicode"
-).search
+MOST_WORDS = 500_000
+"""Words of a statement with all copies; a select or a table counts 20, a function call 100, and a
+LIKE 2,000."""
+MOST_PLAIN_WORDS = 3_000
+"""Words of a statement with several selects, without lists and brackets. SQLite walks expressions
+by recursion, and their depth over all levels is at most this."""
+MOST_PARSED = 20_000
+"""Characters of a statement that is parsed."""
+MOST_SEARCH = 1_000
+"""Characters of a statement that reads a full-text table."""
+CALL, SELECT, PATTERN = 100, 20, 2_000
 _SELECT_LENGTH = 14  # "select" and "from", with blanks
-_OVERHEAD = 2  # characters that each mention of a name takes at least
-_NESTED_VIEWS, _MUCH = 5, 50_000
+_WORD = re.compile(
+    r"--[^\n]*|/\*.*?(?:\*/|\Z)|[ \t\n\f\r]+"
+    r"|([xX]'[0-9a-fA-F]*'|'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|`(?:[^`]|``)*`?|\[[^\]]*\]?"
+    r"|[A-Za-z_\u0080-\U0010ffff][\w$\u0080-\U0010ffff]*|[0-9.][\w.]*"
+    r"|->>|\|\||<<|>>|->|[<>=!]=|<>|.)",
+    re.DOTALL,
+)
+_NOT_CALLS = exp.Connector, exp.Case, exp.Cast, exp.Coalesce
+makes_text = re.compile(
+    r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
+).search
+"""Whether a statement in lower case may make a text that is much longer than itself."""
 
 
 class StatementSize:
-    """Looks at statements on one file.
+    """Checks statements on one file.
 
     Args:
-        views: The CREATE statements of the file's views, by their names in lower case.
+        views: The CREATE statements of the file's views, by name; all in lower case.
         searched: Names of the file's virtual tables in lower case.
-
-    Attributes:
-        always: Even a statement of one SELECT is to be looked at.
     """
 
-    def __init__(self, limits: Limits, views: Mapping[str, str], searched: Sequence[str]) -> None:
-        self._limits, self._views, self._searched = limits, views, searched
-        self.always = bool(views) or bool(searched)
-        self._with_views = with_views({name: text.lower() for name, text in views.items()})
+    def __init__(self, views: Mapping[str, str], searched: Iterable[str]) -> None:
+        self._searched = tuple(searched)
+        self._views = views
+        self._read_by = {name: self._closure(name) for name in views}
 
-    def refusal(self, sql: str, lowered: str) -> str:
-        """The part of a statement that is too large, in words; "" if none is."""
-        for name in self._searched:
-            if name in lowered and not is_plain(lowered, name):
-                return "a search that is long or put together"
-        written = lowered
-        for name, text in self._with_views.items():
-            if name in lowered:
-                written += text * lowered.count(name)
-        if not may_be_large(written, self._limits.written_out):
+    def _closure(self, name: str) -> str:
+        """The text of a view and of all views that it may read."""
+        found = [name]
+        for each in found:
+            found += [v for v in self._views if v not in found and v in self._views[each]]
+        return " ".join(self._views[each] for each in found)
+
+    def refusal(self, lowered: str) -> str:
+        """The reason why a statement in lower case is too large; "" if it is not."""
+        if any(name in lowered for name in self._searched) and (
+            len(lowered) > MOST_SEARCH or makes_text(lowered)
+        ):
+            return f"a full-text search with more than {MOST_SEARCH:,} characters or computed text"
+        text = " ".join([lowered, *(v for name, v in self._read_by.items() if name in lowered)])
+        selects = text.count("select") + text.count("values")
+        if selects < 2:
             return ""
-        words, deepest = weight(sql, self._views), 2 * self._limits.expression_depth
-        if words > self._limits.written_out:
-            return f"more than {self._limits.written_out:,} words{WRITTEN_OUT}"
-        if words > deepest and weight(sql, self._views, "depth") > deepest:
-            return f"an expression deeper than {deepest:,}{WRITTEN_OUT}"
-        return ""
-
-    def pattern_bytes(self, sql: str, lowered: str) -> int | None:
-        """The most bytes of each LIKE and GLOB pattern where calls can be slow; None where not.
-
-        A pattern takes long on a long text only, and such a text the statement must make itself.
-        """
-        if not ("like" in lowered or "glob" in lowered) or not _MAKES_TEXT.search(lowered):
-            return None
-        patterns = max(
-            weight(sql, self._views, "patterns"), lowered.count("like") + lowered.count("glob")
-        )
-        return min(self._limits.like_pattern_bytes, _PATTERN_BYTES // patterns)
-
-
-def may_be_large(lowered: str, most: int) -> bool:
-    """Whether a statement could weigh more than `most`: quick, and yes where it is unsure."""
-    selects = lowered.count("select") + lowered.count("values")
-    if selects < 2:
-        return False
-    left = max(0, len(lowered) - _SELECT_LENGTH * selects) / _OVERHEAD
-    calls = lowered.count("(") - lowered.count("(select")
-    inner = min(selects, 40) - 1
-    copies = (left / inner + 1) ** inner
-    if copies * max(left / selects, CALL * calls, SELECT) <= most:
-        return False
-    return copies * max(left / selects, CHEAP_CALL * calls, SELECT) > most or (
-        _may_make_text(lowered) is not None
-    )
+        patterns = text.count("like") + text.count("glob")
+        calls = text.count("(") - text.count("(select")
+        uses = max(0, len(text) - _SELECT_LENGTH * selects) / 2
+        inner = min(selects, 40) - 1
+        copies = (uses / inner + 1) ** inner
+        is_small = copies * max(uses / selects, CALL * calls, PATTERN * patterns) <= MOST_WORDS
+        if is_small and len(text) <= MOST_PLAIN_WORDS:
+            return ""
+        words = list(filter(None, _WORD.findall(text)))
+        if (
+            len(words) - 2 * words.count(",") - words.count("(") - words.count(")")
+            > MOST_PLAIN_WORDS
+        ):
+            return f"more than {MOST_PLAIN_WORDS:,} words in several SELECTs"
+        if is_small:
+            return ""
+        if len(lowered) > MOST_PARSED:
+            return f"several SELECTs with more than {MOST_PARSED:,} characters"
+        names: _Names = {}
+        try:
+            for name in [name for name in self._views if name in text]:
+                head, body = re.split(r"\bas\b", self._views[name], maxsplit=1)
+                names[name] = _Named(_tree(body), re.findall(r"\w+", head.partition("(")[2]), names)
+            weight = careful(lambda: _query(_tree(lowered), names, {}).weight)
+        except SqlglotError:
+            return "several SELECTs that cannot be measured"
+        return f"more than {MOST_WORDS:,} words when written out" if weight > MOST_WORDS else ""
 
 
-def with_views(views: Mapping[str, str]) -> dict[str, str]:
-    """Views with the text of those that they read: as much as is needed to tell that it is much.
+def _tree(text: str) -> exp.Expr:
+    """A statement as SQLite splits it into words, comments left out."""
+    return parse(" ".join(filter(None, _WORD.findall(text))))
+
+
+@dataclass
+class _Query:
+    """Size of a query: all words, the parts of its UNION, and the words of its columns.
+
+    The size of the largest column is in `columns` under "".
+    """
+
+    weight: float = 0
+    arms: float = 1
+    columns: dict[str, float] = field(default_factory=lambda: {"": 1})
+
+    def listed(self, names: Iterable[str]) -> _Query:
+        """The query with other names of columns, if there are any."""
+        columns = dict.fromkeys([*names, ""], self.columns[""])
+        return _Query(self.weight, self.arms, columns) if len(columns) > 1 else self
+
+
+@dataclass
+class _Named:
+    """A view or `WITH` table, with the names that it may refer to."""
+
+    body: exp.Expr
+    listed: list[str]
+    names: _Names
+    known: _Query | None = None
+
+    def query(self) -> _Query:
+        """Its size; within itself it counts as a plain table."""
+        if self.known is None:
+            self.known = _Query()
+            self.known = _query(self.body, self.names, {}).listed(self.listed)
+        return self.known
+
+
+_Names = dict[str, _Named]
+
+
+def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
+    """The size of a query.
 
     Args:
-        views: Their CREATE statements by name, both in lower case.
+        node: A SELECT, a compound, VALUES, or one of these in brackets.
+        names: The views and `WITH` tables that it may name.
+        outer: Sizes of the columns of the queries around it.
     """
-    texts = dict(views)
-    for _ in range(min(len(views), _NESTED_VIEWS)):
-        for name in texts:
-            more = [views[other] * views[name].count(other) for other in views if other != name]
-            texts[name] = " ".join([views[name], *filter(None, more)])[:_MUCH]
-        views, texts = texts, dict(texts)
-    return texts
+    if isinstance(node, exp.Query) and node.ctes:
+        names = dict(names)
+        for cte in node.ctes:
+            names[cte.alias] = _Named(cte.this, cte.alias_column_names, names)
+    if isinstance(node, exp.Subquery):
+        return _query(node.this, names, outer)
+    if isinstance(node, exp.SetOperation):
+        parts = [_query(part, names, outer) for part in (node.left, node.right)]
+        whole = _Query(sum(p.weight for p in parts), sum(p.arms for p in parts), parts[0].columns)
+        whole.columns[""] = max(part.columns[""] for part in parts)
+        return whole.listed(whole.columns)
+    if not isinstance(node, exp.Select):
+        weight = _words(node, names, outer)
+        return _Query(weight, 1, {"": weight}).listed(f"column{i}" for i in range(1, 9))
+    sources: list[_Query] = []
+    rest = [v for k, v in node.args.items() if k.strip("_") not in ("with", "from", "joins")]
+    rest.remove(node.expressions)
+    joins = node.args.get("joins") or []
+    rest += [join.args.get("on") for join in joins]
+    start = node.args.get("from_") or node.args.get("from")
+    for source in [*([start] if start else []), *joins]:
+        table = source.this
+        if isinstance(table, exp.Table) and not table.args.get("joins"):
+            rest.append(table.this)  # may be a call of a table function
+            if table.name in names:
+                sources.append(names[table.name].query())
+        elif isinstance(table, exp.Subquery | exp.Values) and not isinstance(table.this, exp.Table):
+            sources.append(_query(table, names, outer))
+        else:
+            raise ParseError("joins in brackets")
+    visible = dict(outer)
+    for query in sources:
+        _keep_largest(visible, query.columns)
+    weight = SELECT * (1.0 + len(sources))
+    columns: dict[str, float] = {"": 1}
+    for each in node.expressions:
+        size = _words(each, names, visible)
+        # Without an alias, `(x)`, `x COLLATE NOCASE` and `likely(x)` are named x.
+        aliases = [each.alias] if each.alias else [c.name for c in each.find_all(exp.Column)]
+        _keep_largest(columns, dict.fromkeys([*aliases, ""], size))
+        weight += size
+        for query in sources if each.is_star else ():
+            weight += sum(query.columns.values())
+            _keep_largest(columns, query.columns)
+    _keep_largest(visible, columns)
+    weight += sum(_words(each, names, visible) for each in rest)
+    arms = math.prod(query.arms for query in sources)
+    return _Query(weight * arms + sum(query.weight for query in sources), arms, columns)
+
+
+def _words(node: Any, names: _Names, visible: dict[str, float]) -> float:
+    """The size of an expression, or of a list of them."""
+    nodes = list(node) if isinstance(node, list) else [node]
+    total = 0.0
+    while nodes:
+        each = nodes.pop()
+        if not isinstance(each, exp.Expr):
+            continue
+        if isinstance(each, exp.Query):
+            total += _query(each, names, visible).weight
+            continue
+        if isinstance(each, exp.Column):
+            quoted = isinstance(each.this, exp.Identifier) and each.this.quoted
+            total += visible.get(each.name, visible.get("", 1) if quoted else 1)
+            continue
+        if isinstance(each, exp.Like | exp.ILike | exp.Glob):
+            total += PATTERN
+        elif isinstance(each, exp.Func) and not isinstance(each, _NOT_CALLS):
+            total += CALL
+        elif not isinstance(each, exp.Identifier | exp.Alias):
+            total += 1
+        listed = getattr(each.args.get("field"), "name", "")  # x IN table
+        if isinstance(each, exp.In) and listed in names:
+            total += names[listed].query().weight
+        nodes += each.iter_expressions()
+    return total
+
+
+def _keep_largest(sizes: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, size in more.items():
+        sizes[name] = max(size, sizes.get(name, 0))

@@ -33,7 +33,6 @@ from sqlgym.database.description import describe_table, list_tables, remind
 from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.database.schema import Schema, Table, bare_name
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.database.turnstile import TURNSTILE
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.load import load_tasks
 from sqlgym.envs import expert
@@ -43,7 +42,6 @@ from sqlgym.tasks.gold import Gold, gold_of
 from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
-from toolgym.episode import Info
 from toolgym.errors import ConfigurationError, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.sanitize import unescape_control_tokens
@@ -189,15 +187,6 @@ class ExploreEnv(ToolEnv[SqlTask]):
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         return f"Tables: {', '.join(names[:_NAMED_TABLES])}{more}"
-
-    def step(self, action: Any) -> tuple[str, float, bool, bool, Info]:  # type: ignore[override]
-        """As `ToolEnv.step`; threads take their steps in turn, see `sqlgym.database.turnstile`."""
-        entered = TURNSTILE.enter()
-        try:
-            return super().step(action)
-        finally:
-            if entered:
-                TURNSTILE.leave()
 
     def expert(self) -> Generator[Any, str, None]:
         """Look at the gold's tables, run the gold SQL, and read the answer off the observation."""

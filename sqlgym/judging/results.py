@@ -28,8 +28,8 @@ from typing import Any
 
 from sqlglot import TokenType
 
+from sqlgym.database.database import QueryResult
 from sqlgym.database.parsing import tokens_of
-from sqlgym.database.query_result import QueryResult
 from sqlgym.judging.nfc import nfc
 
 

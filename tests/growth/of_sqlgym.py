@@ -9,9 +9,11 @@ from typing import Any
 
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database import diagnosis, dialect, functions, render, statement_size, written_out
-from sqlgym.database.database import Database, Limits
+from sqlgym.database import diagnosis, functions, render
+from sqlgym.database.database import Database
 from sqlgym.database.description import describe_table
+from sqlgym.database.dialects import in_sqlite
+from sqlgym.database.guard import SQL_BYTES
 from sqlgym.database.parsing import parse
 from sqlgym.database.schema import Schema, Table, bare_name, nearest
 from sqlgym.database.statement_size import StatementSize
@@ -55,8 +57,8 @@ _connection.close()
 SINGERS = Database(_PATH)
 SCHEMA = SINGERS.schema
 NAMES = SINGERS.query("SELECT name FROM singer")
-SQL_BYTES = Limits().sql_bytes
-SIZE = StatementSize(Limits(), {"adult": "CREATE VIEW adult AS SELECT name FROM singer"}, ["docs"])
+SIZE = StatementSize({"adult": "create view adult as select name from singer"}, ["docs"])
+PRINTF = functions.bounded("printf", 100_000)
 
 ANSWER_MARKS = (
     "```", "```sql\n", "```\n", "Answer: ", "the final answer is ", "- ", "1. ", " | ", ", ",
@@ -134,11 +136,10 @@ def sql_reader(name: str, read: Any, *refuses: type[BaseException], **others: An
 
 
 def _explained(text: str) -> ToolError:
-    """What is said of a text that SQLite refuses, whatever the text is."""
-    text = encodable(text)  # what is not, `check_text` refuses before
-    error = sqlite3.OperationalError(f'near "{text[:200]}": syntax error')
-    failure = diagnosis.Failure(error, None, None)
-    return diagnosis.explain(failure, text, SCHEMA, Limits())
+    """The error for a text that SQLite refuses, whatever the text is."""
+    text = encodable(text)  # `Database.query` refuses what is not
+    message = f'near "{text[:200]}": syntax error'
+    return diagnosis.explain_message(message, text, SCHEMA, lambda _: False)
 
 
 READERS = [
@@ -244,57 +245,21 @@ READERS = [
         "sqlgym.database.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES
     ),
     sql_reader(
-        "sqlgym.database.written_out.weight",
-        lambda text: [written_out.weight(text, {}, of) for of in ("words", "patterns", "depth")],
-    ),
-    sql_reader(
         "sqlgym.database.statement_size.StatementSize.refusal",
-        lambda text: SIZE.refusal(text, text.lower()),
+        lambda text: SIZE.refusal(text.lower()),
         limit=SQL_BYTES,
     ),
     Reader(
-        "sqlgym.database.statement_size.is_plain",
-        lambda text: statement_size.is_plain(encodable(text).lower(), "docs"),
-        limit=SQL_BYTES,
-        marks=("match ", "match '", "docs ", "docs = ", "docs('", "''", "'a' ", "= docs", "in "),
-        before=("select * from docs where docs match '", "match", "docs"),
-        after=("'", " match 'a'"),
-    ),
-    Reader(
-        "sqlgym.database.functions.repetitions",
-        lambda text: functions.repetitions((text, text, text)),
-        limit=Limits().value_bytes,
+        "sqlgym.database.functions.bounded",
+        lambda text: PRINTF(text, text, text),
+        (OverflowError, UnicodeError),
+        limit=100_000,
         marks=("%c", "%.*c", "%9", "%", "%5.5c", "%-", "1", "l"),
         before=("%", "%1", "%1.", "1"),
         after=("c", "%c"),
     ),
-    sql_reader(
-        "sqlgym.database.diagnosis.explain",
-        _explained,
-        limit=SQL_BYTES,
-    ),
-    sql_reader("sqlgym.database.diagnosis.no_result", diagnosis.no_result),
-    sql_reader(
-        "sqlgym.database.dialect.construct_form",
-        dialect.construct_form,
-    ),
-    sql_reader("sqlgym.database.dialect.blank_quoted", dialect.blank_quoted),
-    Reader("sqlgym.database.dialect.function_form", dialect.function_form),
-    Reader(
-        "sqlgym.database.dialect.misread_name_form",
-        lambda text: dialect.misread_name_form(text[:200], f"SELECT POSITION({text}"),
-        marks=("POSITION(", " IN ", "INTERVAL "),
-    ),
-    sql_reader(
-        "sqlgym.database.dialect.place_of_error",
-        lambda text: dialect.place_of_error(encodable(text), f'near "{text[:1]}": syntax error'),
-    ),
-    sql_reader(
-        "sqlgym.database.dialect.misspelt_keyword",
-        lambda text: dialect.misspelt_keyword(text, len(text) // 2),
-    ),
-    sql_reader("sqlgym.database.dialect.expected_there", dialect.expected_there, limit=SQL_BYTES),
-    sql_reader("sqlgym.database.dialect.too_much", dialect.too_much, limit=SQL_BYTES),
+    sql_reader("sqlgym.database.diagnosis.explain_message", _explained, limit=SQL_BYTES),
+    sql_reader("sqlgym.database.dialects.in_sqlite", lambda text: list(in_sqlite(text))),
     sql_reader(
         "sqlgym.tasks.hardness.hardness",
         hardness.hardness,

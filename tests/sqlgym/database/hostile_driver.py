@@ -24,7 +24,7 @@ _STATM = Path("/proc/self/statm")
 
 
 def outcome(path: str, sql: str, told: int) -> None:
-    """In the child: ask, and tell the code and the two figures."""
+    """Run a statement in the child, and write its code and the two figures."""
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
     pages = int(_STATM.read_text().split()[0]) if _STATM.exists() else 0
     most = pages * resource.getpagesize() + MOST_BYTES
@@ -38,7 +38,7 @@ def outcome(path: str, sql: str, told: int) -> None:
     except ToolError as error:
         code = error.code
     except EnvironmentFault as fault:
-        code = f"fault: {fault}"
+        code = "deadline" if "processor time" in str(fault) else f"fault: {fault}"
     after = resource.getrusage(resource.RUSAGE_SELF)
     memory = (after.ru_maxrss - before.ru_maxrss) / 1024
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -31,7 +31,7 @@ WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 500)
 INSERT INTO wide (k, c1, c2, c3, c4) SELECT x, x % 7, x % 11, x % 13, x FROM n;
 CREATE TABLE body (k INTEGER PRIMARY KEY, t TEXT COLLATE NOCASE, b BLOB);
 WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMIT 40)
-INSERT INTO body SELECT x, replace(printf('%.*c', 2000, 'a'), 'a', 'the quick brown fox jumps over the lazy dog ') || x, zeroblob(90000) FROM n;
+INSERT INTO body SELECT x, replace(printf('%.2000c', 'a'), 'a', 'the quick brown fox jumps over the lazy dog ') || x, zeroblob(90000) FROM n;
 CREATE TABLE hard (j TEXT);
 CREATE VIEW twice AS SELECT a.name || b.name AS x FROM singer a, singer b;
 CREATE VIEW more AS SELECT x || x AS x FROM twice UNION ALL SELECT x FROM twice;
@@ -44,9 +44,9 @@ INSERT INTO docs SELECT 'a cat and a dog number ' || x || ' of many words' FROM 
 """Where this SQLite has the module."""
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
-LONG = "printf('%.*c', 99000, 'a')"
-HALF = "printf('%.*c', 49000, 'a')"
-EMOJI = "(printf('%.*c', 99000, 'a') || char(128512))"
+LONG = "printf('%.99000c', 'a')"
+HALF = "printf('%.49000c', 'a')"
+EMOJI = "(printf('%.99000c', 'a') || char(128512))"
 
 
 def _joined(part: str, n: int, by: str = ", ") -> str:
@@ -174,10 +174,8 @@ def functions() -> Iterator[tuple[str, str]]:
 
 def json() -> Iterator[tuple[str, str]]:
     """Large and deep JSON."""
-    deep = (
-        "replace(printf('%.*c', 900, 'a'), 'a', '[') || replace(printf('%.*c', 900, 'a'), 'a', ']')"
-    )
-    flat = "'[' || replace(printf('%.*c', 24000, 'a'), 'a', '1, ') || '1]'"
+    deep = "replace(printf('%.900c', 'a'), 'a', '[') || replace(printf('%.900c', 'a'), 'a', ']')"
+    flat = "'[' || replace(printf('%.24000c', 'a'), 'a', '1, ') || '1]'"
     yield "deep_tree", f"SELECT count(fullkey), max(path) FROM json_tree({deep})"
     yield "flat_each", f"SELECT count(*) FROM json_each({flat}) a, json_each({flat}) b"
     yield "joined_trees", "SELECT count(*) FROM " + _joined(f"json_tree({flat}) j{{}}", 20)
@@ -198,9 +196,9 @@ def json() -> Iterator[tuple[str, str]]:
     yield (
         "pretty_flat",
         (
-            "SELECT json_pretty(replace(printf('%.*c', 900, 'a'), 'a', '[') || "
-            "replace(printf('%.*c', 40000, 'a'), 'a', '1,') || '1' || "
-            "replace(printf('%.*c', 900, 'a'), 'a', ']'))"
+            "SELECT json_pretty(replace(printf('%.900c', 'a'), 'a', '[') || "
+            "replace(printf('%.40000c', 'a'), 'a', '1,') || '1' || "
+            "replace(printf('%.900c', 'a'), 'a', ']'))"
         ),
     )
     yield (
@@ -220,7 +218,7 @@ def memory() -> Iterator[tuple[str, str]]:
         "half": f"{HALF} || x",
         "small": "x",
         "text": "'some text of a row, number ' || x",
-        "kilobyte": "printf('%.*c', 1000, 'a') || x",
+        "kilobyte": "printf('%.1000c', 'a') || x",
     }.items():
         rows = ENDLESS.replace("FROM c)", "FROM c LIMIT 300000)")
         for start, kind in ((ENDLESS, ""), (rows, "_finite")):

@@ -16,7 +16,6 @@ from sqlgym.database.database import (
     Limits,
     ResultCache,
     open_database,
-    process_pool,
 )
 from sqlgym.database.guard import GuardedConnection
 from toolgym.errors import EnvironmentFault, ToolError
@@ -145,13 +144,6 @@ def test_the_same_budget_ends_the_same_statement_everywhere(path):
     assert error_of(short, sql).code == "too_many_steps"
 
 
-def test_the_deadline_is_marked_and_never_cached(path):
-    database = Database(path, Limits(seconds=-1.0))
-    sql = ENDLESS + "SELECT max(x) FROM (SELECT x FROM c LIMIT 5000)"
-    assert error_of(database, sql).code == "deadline"
-    assert database._cache.get(sql) is None
-
-
 def test_more_rows_or_bytes_than_allowed_are_truncated(path):
     rows = ENDLESS + "SELECT x FROM c LIMIT "
     assert not Database(path, Limits(rows=10)).query(rows + "10").truncated
@@ -214,7 +206,7 @@ def test_a_damaged_file_is_a_fault_and_not_the_agents_mistake(path):
 
 def test_a_database_deleted_under_way_is_a_fault_for_a_new_connection(path):
     database = Database(path)
-    process_pool().close_idle(database._key)
+    database.close_idle()
     path.unlink()
     with pytest.raises(EnvironmentFault, match="cannot be read"):
         database.query("SELECT 1")

@@ -5,18 +5,17 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from sqlgym.database import limits, memory
+from sqlgym.database import guard, memory
 from sqlgym.database.database import Database, Limits
-from sqlgym.database.memory import LANE, HeavyLane, memory_used
+from sqlgym.database.memory import HEAVY, memory_used
 from toolgym.errors import ToolError
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) "
-SORT = ENDLESS + "SELECT printf('%.*c', 50000, 'a') || x FROM c ORDER BY 1"
+SORT = ENDLESS + "SELECT printf('%.50000c', 'a') || x FROM c ORDER BY 1"
 MEASURED = pytest.mark.skipif(
     memory_used is memory._unknown, reason="SQLite's memory cannot be measured here"
 )
@@ -42,14 +41,14 @@ def wide_file(path, columns):
 
 
 @MEASURED
-def test_a_sort_without_end_is_ended_and_not_kept_and_leaves_the_lane(path):
+def test_a_sort_without_end_is_ended_and_not_kept_and_releases_the_lock(path):
     database = Database(path, Limits(memory_bytes=48 << 20))
     for _ in range(2):
         with pytest.raises(ToolError, match="needs more memory") as caught:
             database.query(SORT)
         assert caught.value.code == "too_much_memory"
         assert database._cache.get(SORT) is None
-        assert (LANE.holder, LANE._running) == (None, set())
+        assert HEAVY.owner is None
     assert database.query("SELECT count(*) FROM t").rows == ((3,),)
 
 
@@ -57,63 +56,30 @@ def test_a_sort_without_end_is_ended_and_not_kept_and_leaves_the_lane(path):
 def test_a_sort_that_stays_below_its_bound_is_not_ended(path):
     rows = ENDLESS.replace("FROM c)", "FROM c LIMIT 800)")
     sql = (
-        rows
-        + "SELECT length(v) FROM (SELECT printf('%.*c', 50000, 'a') || x AS v FROM c) ORDER BY v"
+        rows + "SELECT length(v) FROM (SELECT printf('%.50000c', 'a') || x AS v FROM c) ORDER BY v"
     )
     assert len(Database(path).query(sql).rows) == 800
-    assert LANE.holder is None
+    assert HEAVY.owner is None
 
 
 @pytest.mark.skipif(not memory._STATM.exists(), reason="this system has no /proc")
 def test_where_sqlite_tells_nothing_the_memory_of_the_process_ends_a_sort(path, monkeypatch):
-    monkeypatch.setattr(limits, "memory_used", memory._resident)
+    monkeypatch.setattr(guard, "memory_used", memory._resident)
     with pytest.raises(ToolError, match="needs more memory"):
         Database(path, Limits(memory_bytes=64 << 20)).query(SORT)
 
 
-def test_one_at_a_time_is_in_the_lane():
-    lane, inside, most = HeavyLane(), [], [0]
-
-    def pass_through(name):
-        lane.begin(name)
-        lane.enter(name)
-        inside.append(name)
-        most[0] = max(most[0], len(inside))
-        inside.remove(name)
-        lane.end(name)
-
-    threads = [threading.Thread(target=pass_through, args=(n,)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=300)
-    assert most == [1]
-    assert (lane.holder, lane._running, lane._waiting) == (None, set(), 0)
-
-
-def test_who_waits_goes_on_when_the_lane_is_left():
-    lane, gone = HeavyLane(), threading.Event()
-    lane.begin("heavy")
-    lane.enter("heavy")
-    waiting = threading.Thread(target=lambda: (lane.wait(), gone.set()))
-    waiting.start()
-    assert not gone.wait(0.05)
-    lane.end("heavy")
-    assert gone.wait(300)
-    waiting.join()
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_the_child_of_a_fork_finds_the_lane_free():
-    LANE.begin("other")
-    LANE.enter("other")
+def test_the_child_of_a_fork_finds_the_lock_free():
+    HEAVY.acquire("other")
     try:
         child = os.fork()
         if child == 0:
-            os._exit(0 if memory.LANE.holder is None else 1)
+            HEAVY.wait()
+            os._exit(0 if HEAVY.owner is None else 1)
         assert os.waitpid(child, 0)[1] == 0
     finally:
-        LANE.end("other")
+        HEAVY.release()
 
 
 BESIDE = """
@@ -171,7 +137,7 @@ try:
     while True: hog.execute("INSERT INTO t VALUES (zeroblob(1000000))")
 except MemoryError: pass
 ask = ("WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 60000) "
-       "SELECT count(DISTINCT printf('%.*c', 100, 'a') || x) FROM c")
+       "SELECT count(DISTINCT printf('%.100c', 'a') || x) FROM c")
 try: database.query(ask)
 except EnvironmentFault as fault: print(fault)
 hog.close()
@@ -215,8 +181,8 @@ def test_more_columns_than_any_table_has_are_refused(tmp_path):
     assert caught.value.code == "too_large"
 
 
-def test_a_row_of_long_emoji_texts_is_given_up_while_it_is_made(path):
-    emoji = "SELECT printf('%.*c', 99000, 'a') || char(128512) AS b FROM t LIMIT 3"
+def test_a_row_of_long_emoji_texts_is_refused(path):
+    emoji = "SELECT printf('%.99000c', 'a') || char(128512) AS b FROM t LIMIT 3"
     with pytest.raises(ToolError, match="One row of the result is larger") as caught:
         Database(path).query(f"SELECT {', '.join(['b'] * 200)} FROM ({emoji})")
     assert caught.value.code == "too_large"
@@ -225,6 +191,6 @@ def test_a_row_of_long_emoji_texts_is_given_up_while_it_is_made(path):
 
 
 def test_a_wide_row_with_bytes_that_are_no_text_is_shown_with_marks(path):
-    broken = "SELECT CAST(x'ff41' AS TEXT) AS b, printf('%.*c', 99000, 'a') AS a FROM t LIMIT 1"
+    broken = "SELECT CAST(x'ff41' AS TEXT) AS b, printf('%.99000c', 'a') AS a FROM t LIMIT 1"
     rows = Database(path).query(f"SELECT {', '.join(['b', 'a'] * 41)} FROM ({broken})").rows
     assert rows[0][0] == "\ufffdA"

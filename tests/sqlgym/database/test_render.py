@@ -94,7 +94,7 @@ def test_five_hundred_tables_are_listed_by_name_and_cut_with_a_note(play):
     script = "".join(f"CREATE TABLE some_table_{n} (x INT);" for n in range(500))
     env = play(script)
     text = env.describe("")
-    assert text.startswith("500 tables: some_table_0, some_table_1, ")
+    assert text.startswith("some_table_0\nsome_table_1\n")
     assert len(text) <= MAX_CHARS
     shown = text.count("some_table_")
     assert text.endswith(f"... ({500 - shown} more tables; sqlite_master has their names)")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database.database import MOST_OPEN, open_database, process_pool
+from sqlgym.database.database import MOST_IDLE, POOL, open_database
 from toolgym.errors import EnvironmentFault, ToolError
 
 THREADS = 64
@@ -110,22 +110,14 @@ class Crowd:
             done.wait(0.002)
 
 
-@pytest.fixture
-def empty_pool():
-    """Other tests of the process leave open files behind."""
-    process_pool().close_idle()
-    yield
-    process_pool().close_idle()
-
-
-def test_64_threads_over_many_databases_open_few_files(tmp_path, empty_pool):
+def test_64_threads_over_many_databases_open_few_files(tmp_path):
     before = len(os.listdir(DESCRIPTORS)) if DESCRIPTORS.exists() else 0
-    crowd = Crowd(make_databases(tmp_path, MOST_OPEN + 26))
+    crowd = Crowd(make_databases(tmp_path, MOST_IDLE + 26))
     crowd.run(640)
     assert (crowd.wrong, crowd.faults) == ([], {})
     assert crowd.asked == 640
-    assert crowd.most_descriptors < before + MOST_OPEN + 40
-    assert process_pool()._open <= MOST_OPEN
+    assert crowd.most_descriptors < before + MOST_IDLE + THREADS + 40
+    assert POOL._n_idle <= MOST_IDLE
 
 
 def harmed_run(folder, n_databases, n):
@@ -152,18 +144,18 @@ def assert_only_two_are_faulty(crowd, n):
     assert crowd.asked + len(told) == n // THREADS * THREADS
 
 
-def test_a_deleted_and_a_corrupted_file_are_faults_of_those_two_only(tmp_path, empty_pool):
+def test_a_deleted_and_a_corrupted_file_are_faults_of_those_two_only(tmp_path):
     assert_only_two_are_faulty(harmed_run(tmp_path, 12, 960), 960)
 
 
 @pytest.mark.nightly
-def test_20_000_mixed_queries_of_64_threads_and_two_broken_files(tmp_path, empty_pool):
+def test_20_000_mixed_queries_of_64_threads_and_two_broken_files(tmp_path):
     crowd = harmed_run(tmp_path, 200, 20_032)
     assert_only_two_are_faulty(crowd, 20_032)
     assert crowd.most_descriptors < 256
 
 
-def test_one_database_answers_many_threads_alike(tmp_path, empty_pool):
+def test_one_database_answers_many_threads_alike(tmp_path):
     (path,) = make_databases(tmp_path, 1)
     database = open_database(path)
     with ThreadPoolExecutor(32) as pool:
@@ -173,7 +165,7 @@ def test_one_database_answers_many_threads_alike(tmp_path, empty_pool):
     assert all(len(result.rows) == n % 5 for n, result in enumerate(results))
 
 
-def test_a_file_that_changes_while_it_is_read_gives_no_result(tmp_path, empty_pool):
+def test_a_file_that_changes_while_it_is_read_gives_no_result(tmp_path):
     (path,) = make_databases(tmp_path, 1)
     database = open_database(path)
     kept = database.query("SELECT count(*) FROM t")
@@ -185,7 +177,7 @@ def test_a_file_that_changes_while_it_is_read_gives_no_result(tmp_path, empty_po
     assert open_database(path).query("SELECT max(v) FROM t").rows == ((39,),)
 
 
-def test_a_log_that_appears_under_way_is_never_read_past(tmp_path, empty_pool):
+def test_a_log_that_appears_under_way_is_never_read_past(tmp_path):
     (path,) = make_databases(tmp_path, 1)
     writer = sqlite3.connect(path)
     writer.execute("PRAGMA journal_mode = WAL")

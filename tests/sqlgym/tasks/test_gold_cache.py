@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database.database import open_database
 from sqlgym.datasets import load as sql_tasks
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks import gold
@@ -82,7 +81,6 @@ def test_a_changed_database_is_judged_anew(folder, run_golds):
     fresh(folder).check()
     write(folder / "database" / "d.sqlite", "INSERT INTO t VALUES (10), (11)")
     os.utime(folder / "database" / "d.sqlite", (1, 1))
-    open_database.__globals__["_registry"].clear()
     assert list(fresh(folder).check()) == ["dev-00002"]
     assert run_golds == GOLDS * 2
 
@@ -134,11 +132,11 @@ def test_a_cache_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 
 def test_what_the_machine_stopped_is_not_kept(folder, monkeypatch):
-    def slow(task):
-        raise TaskRefused(task.id, "gold_deadline", "its gold SQL fails: too slow.")
+    def large(task):
+        raise TaskRefused(task.id, "gold_too_much_memory", "its gold SQL fails.")
 
     with monkeypatch.context() as patched:
-        patched.setattr(sql_tasks, "gold_of", slow)
+        patched.setattr(sql_tasks, "gold_of", large)
         assert len(fresh(folder).check()) == 3
     assert len(fresh(folder).check()) == 2
 
