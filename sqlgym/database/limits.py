@@ -12,13 +12,16 @@ import functools
 import sqlite3
 import statistics
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import repeat
+from typing import Any
 
 from sqlgym.database.memory import LANE, SHARE, memory_used
 from sqlgym.database.turnstile import LONG, TURNSTILE
+from toolgym.errors import ConfigurationError
 
 STEPS_PER_TICK = 1_000
 """Virtual-machine steps between two looks at the meter."""
@@ -72,6 +75,31 @@ class Limits:
     heap_bytes: int = 2 << 30
     """Memory of the SQLite library in this process, in bytes, the user's own connections included;
     it only ever gets lower. The belt over `memory_bytes`; 0 leaves it out."""
+
+
+def read_limits(
+    given: Limits | Mapping[str, Any] | None,
+    default: Limits = Limits(),
+) -> Limits:
+    """Read limits given as an object or as a mapping of field names to values.
+
+    Args:
+        given: If a mapping sets `steps` and not `seconds`, the seconds grow in proportion.
+        default: Values of the fields that are not given.
+
+    Raises:
+        ConfigurationError: A name is unknown, or a value is not a positive number.
+    """
+    if given is None or isinstance(given, Limits):
+        return given or default
+    known = {field.name for field in fields(Limits)}
+    for name, value in given.items():
+        if name not in known:
+            raise ConfigurationError(f"limits has no {name!r}; it has {', '.join(sorted(known))}.")
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            raise ConfigurationError(f"limits[{name!r}] must be a positive number, got {value!r}.")
+    more = max(1.0, given.get("steps", default.steps) / default.steps)
+    return replace(default, **{"seconds": default.seconds * more, **given})
 
 
 class Meter:

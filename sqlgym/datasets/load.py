@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, overload
 
-from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.schema import ForeignKey
 from sqlgym.datasets.bundled import DATASETS, dataset_folder, spider_layout, unknown_dataset
 from sqlgym.datasets.family import SqlTaskFamily
@@ -42,7 +41,7 @@ from sqlgym.datasets.synthesised import (
     read_options,
     stamps_of,
 )
-from sqlgym.tasks.gold import GoldVerdict, gold_of, keep_verdict, recall_verdict
+from sqlgym.tasks.gold import verify
 from sqlgym.tasks.task import SqlTask
 from toolgym import unseen
 from toolgym.errors import ConfigurationError, TaskRefused
@@ -219,7 +218,7 @@ def _load_bare(
 ) -> TaskSet[SqlTask]:
     """One shared set per split of files that have these stamps; the options are JSON."""
     tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
-    return TaskSet(tasks, name=f"{name} ({split}, synthesised)", verify=_verify, refused=refused)
+    return TaskSet(tasks, name=f"{name} ({split}, synthesised)", verify=verify, refused=refused)
 
 
 def _of_path(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
@@ -258,13 +257,13 @@ def _in_memory(dataset: Any, split: str, databases: Path | None, name: str) -> T
         )
     rows = rows_of(dataset, split)
     tasks = RowTasks(rows, split, databases, (name, "row", 0))
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+    return TaskSet(tasks, name=f"{name} ({split})", verify=verify)
 
 
 @functools.lru_cache(maxsize=32)
 def _load_lines(path: Path, split: str, name: str, databases: Path) -> TaskSet[SqlTask]:
     tasks = RowTasks(JsonLines(path), split, databases, (str(path), "line", 1))
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify)
+    return TaskSet(tasks, name=f"{name} ({split})", verify=verify)
 
 
 @functools.lru_cache(maxsize=32)
@@ -277,29 +276,4 @@ def _load(folder: Path, split: str, name: str, databases: Path | None) -> TaskSe
     }
     keys = loaded.foreign_keys
     tasks = [task_of(question, keys.get(question.db_id, ())) for question in loaded.questions]
-    return TaskSet(tasks, name=f"{name} ({split})", verify=_verify, refused=problems)
-
-
-def _verify(task: SqlTask) -> None:
-    """Raise `TaskRefused` if the task cannot be played, from the cache if it is known there."""
-    if task.problem is not None:
-        raise TaskRefused(task.id, *task.problem)
-    if not task.answerable:
-        return
-    verdict = recall_verdict(task.database, task.gold_sql)
-    if verdict is None:
-        verdict = _judge(task)
-    if verdict.code:
-        raise TaskRefused(task.id, verdict.code, verdict.reason)
-
-
-def _judge(task: SqlTask) -> GoldVerdict:
-    """Run the gold and keep the verdict, unless it depends on this machine's load."""
-    verdict = GoldVerdict()
-    try:
-        gold_of(task)
-    except TaskRefused as refusal:
-        verdict = GoldVerdict(refusal.code, refusal.reason)
-    if verdict.code.removeprefix("gold_") not in TRANSIENT:
-        keep_verdict(task.database, task.gold_sql, verdict)
-    return verdict
+    return TaskSet(tasks, name=f"{name} ({split})", verify=verify, refused=problems)

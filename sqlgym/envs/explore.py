@@ -30,6 +30,7 @@ from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.description import describe_table, list_tables, remind
+from sqlgym.database.limits import Limits, read_limits
 from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.database.schema import Schema, Table, bare_name
 from sqlgym.database.sqlite_file import quoted
@@ -38,8 +39,9 @@ from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.load import load_tasks
 from sqlgym.envs import expert
 from sqlgym.judging.answers import matches
+from sqlgym.judging.judge import Match
 from sqlgym.judging.results import overlap
-from sqlgym.tasks.gold import Gold, gold_of
+from sqlgym.tasks.gold import Gold, gold_of, verified_by
 from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
@@ -118,6 +120,8 @@ class ExploreEnv(ToolEnv[SqlTask]):
         databases: A folder with the databases, where they do not lie beside the questions.
         synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
             `tables`, `variants`, `wording`.
+        limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for golds
+            of BIRD's size; see `sqlgym.database.limits.Limits`.
         render: How results are shown, "table" or "json".
         render_mode: None or "ansi".
 
@@ -130,6 +134,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     """
 
     family = SqlTaskFamily()
+    match: Match = "sound"
 
     def __init__(
         self,
@@ -141,6 +146,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, Any] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
@@ -149,8 +155,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         tasks = dataset
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
+        self._limits = read_limits(limits)
         super().__init__(
-            tasks,
+            verified_by(tasks, self._limits, self.match),
             step_limit=step_limit,
             parsing=parsing,
             rewards=rewards,
@@ -166,7 +173,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
-        self._opened = open_database(task.database)
+        self._opened = open_database(task.database, self._limits)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._gold = None
         if self._may_refuse:
@@ -270,7 +277,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def _gold_answer(self) -> Gold:
         """The gold of the task, looked up once in an episode."""
         if self._gold is None:
-            self._gold = gold_of(self.task)
+            self._gold = gold_of(self.task, self._limits, self.match)
         return self._gold
 
     def _approach(self, result: QueryResult) -> None:

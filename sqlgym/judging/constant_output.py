@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database.parsing import careful, shared_tree
-from sqlgym.judging.bare_columns import is_aggregate
+from sqlgym.judging.several_results import is_aggregate
 
 
 @lru_cache(maxsize=4_096)
