@@ -16,7 +16,6 @@ import functools
 import hashlib
 import json
 import os
-import sqlite3
 import zlib
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -27,6 +26,7 @@ from sqlgym.database.database import QueryResult, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.judging.answers import GoldAnswer, refusal
 from sqlgym.judging.judge import Match, check_whole, fair_order, run_gold
+from sqlgym.judging.making import source_state as source_state
 from sqlgym.judging.spider_match import prepare
 from sqlgym.tasks.task import SqlTask
 from toolgym.cache import cache_folder
@@ -129,21 +129,6 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
         if task.problem is None and task.answerable:
             golds.setdefault(task.database, set()).add(task.gold_sql)
     return {database: frozenset(queries) for database, queries in golds.items()}
-
-
-@functools.cache
-def source_state(but: str = "") -> str:
-    """Return a hash of the version of SQLite and of the source files of this package.
-
-    Args:
-        but: A folder of the package to leave out.
-    """
-    digest = hashlib.sha256(sqlite3.sqlite_version.encode())
-    package = Path(__file__).parents[1]
-    for path in sorted(package.glob("**/*.py")):
-        if path.relative_to(package).parts[0] != but:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 class GoldVerdict(NamedTuple):

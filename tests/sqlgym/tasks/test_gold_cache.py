@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from sqlgym.database.database import open_database
+from sqlgym.database import database as databases
 from sqlgym.datasets import load as sql_tasks
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks import gold
 from sqlgym.tasks.gold import GoldVerdict
-from toolgym.errors import TaskRefused
+from toolgym.errors import EnvironmentFault, TaskRefused, ToolError
 
 GOLDS = ["SELECT count(*) FROM t", "SELECT x FROM t WHERE x > 9", "SELECT y FROM t"]
 
@@ -42,13 +43,13 @@ def write(path, script):
 def run_golds(monkeypatch):
     """The golds that were run, in order."""
     ran = []
-    real = sql_tasks.gold_of
+    real = gold.gold_of
 
-    def counted(task):
+    def counted(task, *options):
         ran.append(task.gold_sql)
-        return real(task)
+        return real(task, *options)
 
-    monkeypatch.setattr(sql_tasks, "gold_of", counted)
+    monkeypatch.setattr(gold, "gold_of", counted)
     return ran
 
 
@@ -134,12 +135,14 @@ def test_a_cache_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 
 def test_what_the_machine_stopped_is_not_kept(folder, monkeypatch):
-    def slow(task):
-        raise TaskRefused(task.id, "gold_deadline", "its gold SQL fails: too slow.")
+    def slow(*_):
+        raise ToolError("deadline", "It took too long on this machine.")
 
+    gold.gold_of.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(sql_tasks, "gold_of", slow)
-        assert len(fresh(folder).check()) == 3
+        patched.setattr(databases.Database, "query", slow)
+        with pytest.raises(EnvironmentFault, match="raise `seconds`"):
+            fresh(folder).check()
     assert len(fresh(folder).check()) == 2
 
 
