@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlgym.database.database import open_database
 from sqlgym.database import database as databases
+from sqlgym.database.database import open_database
 from sqlgym.datasets import load as sql_tasks
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks import gold
