@@ -14,10 +14,9 @@ import statistics
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import repeat
-from typing import Any
 
 from sqlgym.database.memory import LANE, SHARE, memory_used
 from sqlgym.database.turnstile import LONG, TURNSTILE
@@ -76,30 +75,23 @@ class Limits:
     """Memory of the SQLite library in this process, in bytes, the user's own connections included;
     it only ever gets lower. The belt over `memory_bytes`; 0 leaves it out."""
 
+    @classmethod
+    def of(cls, limits: Limits | Mapping[str, float] | None) -> Limits:
+        """Read limits from a mapping by their names; None stands for the defaults.
 
-def read_limits(
-    given: Limits | Mapping[str, Any] | None,
-    default: Limits = Limits(),
-) -> Limits:
-    """Read limits given as an object or as a mapping of field names to values.
-
-    Args:
-        given: If a mapping sets `steps` and not `seconds`, the seconds grow in proportion.
-        default: Values of the fields that are not given.
-
-    Raises:
-        ConfigurationError: A name is unknown, or a value is not a positive number.
-    """
-    if given is None or isinstance(given, Limits):
-        return given or default
-    known = {field.name for field in fields(Limits)}
-    for name, value in given.items():
-        if name not in known:
-            raise ConfigurationError(f"limits has no {name!r}; it has {', '.join(sorted(known))}.")
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            raise ConfigurationError(f"limits[{name!r}] must be a positive number, got {value!r}.")
-    more = max(1.0, given.get("steps", default.steps) / default.steps)
-    return replace(default, **{"seconds": default.seconds * more, **given})
+        Raises:
+            ConfigurationError: A name is unknown, or a limit is not a positive number.
+        """
+        if limits is None or isinstance(limits, Limits):
+            return limits or cls()
+        names = [field.name for field in fields(cls)]
+        for name, value in limits.items():
+            if name not in names:
+                raise ConfigurationError(f"Unknown limit {name!r}. They are {', '.join(names)}.")
+            if not isinstance(value, int | float) or value <= 0:
+                raise ConfigurationError(f"The limit {name!r} must be positive, got {value!r}.")
+        more = max(1.0, limits.get("steps", cls.steps) / cls.steps)
+        return cls(**{"seconds": cls.seconds * more, **limits})  # type: ignore[arg-type]
 
 
 class Meter:

@@ -30,7 +30,7 @@ from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.description import describe_table, list_tables, remind
-from sqlgym.database.limits import Limits, read_limits
+from sqlgym.database.limits import Limits
 from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.database.schema import Schema, Table, bare_name
 from sqlgym.database.sqlite_file import quoted
@@ -146,7 +146,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, float] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
@@ -155,7 +155,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         tasks = dataset
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
-        self._limits = read_limits(limits)
+        self._limits = Limits.of(limits)
         super().__init__(
             verified_by(tasks, self._limits, self.match),
             step_limit=step_limit,

@@ -80,7 +80,7 @@ class TextToSQLEnv(ExploreEnv):
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, float] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:

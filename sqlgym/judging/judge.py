@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sqlgym.database.database import Database, QueryResult, open_database
-from sqlgym.database.limits import Limits, read_limits
+from sqlgym.database.limits import Limits
 from sqlgym.judging import results, spider_match
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.constant_output import has_constant_output
@@ -27,7 +27,7 @@ from toolgym.errors import ConfigurationError, TaskRefused, ToolError
 __all__ = ["Match", "Verdict", "check_answer", "check_match", "compare", "sound"]
 
 Match = Literal["sound", "spider", "suite"]
-LIMITS = Limits(rows=100_000, result_bytes=64_000_000)
+LIMITS = {"rows": 100_000, "result_bytes": 64_000_000}
 """Default limits of `compare`, whose results need not fit into an observation."""
 _LONGEST_NAME = 60
 """Number of characters of a gold query in a refusal."""
@@ -40,7 +40,7 @@ def compare(
     match: Match = "sound",
     keep_distinct: bool = False,
     golds: Sequence[str] = (),
-    limits: Limits | Mapping[str, Any] | None = None,
+    limits: Limits | Mapping[str, float] | None = None,
 ) -> Verdict:
     """Whether a query gives the result of the gold query.
 
@@ -72,12 +72,11 @@ def compare(
     check_match(match)
     if not isinstance(predicted_sql, str):  # a parser may have found a number, or nothing
         predicted_sql = ""
-    if isinstance(database, Database):
-        opened = database
-        if limits is not None:
-            opened = open_database(database.path, read_limits(limits))
+    if not isinstance(database, Database):
+        given = limits if isinstance(limits, Limits) else Limits.of({**LIMITS, **(limits or {})})
+        opened = open_database(database, given)
     else:
-        opened = open_database(database, read_limits(limits, LIMITS))
+        opened = database if limits is None else open_database(database.path, Limits.of(limits))
     if match == "spider":
         gold_sql = spider_match.prepare(gold_sql, keep_distinct)
         predicted_sql = spider_match.prepare(predicted_sql, keep_distinct)

@@ -233,18 +233,18 @@ def test_the_evaluator_scores_golds_that_are_unfair_by_the_sound_rule(shop):
 def test_a_query_that_the_machine_ends_is_unscored_and_one_that_spends_its_steps_wrong(shop):
     endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
     gold = "SELECT count(*) FROM item"
-    with pytest.raises(EnvironmentFault, match=r"raise `seconds`"):
+    with pytest.raises(EnvironmentFault, match="seconds"):
         sqlgym.compare(shop, gold, endless, limits={"seconds": 0.05, "steps": 10**12})
     assert "too_many_steps" in sqlgym.compare(shop, gold, endless, limits={"steps": 100_000}).reason
     with pytest.raises(TaskRefused, match="gold_too_many_steps"):
         sqlgym.compare(shop, endless, gold, limits={"steps": 100_000})
-    with pytest.raises(EnvironmentFault, match=r"raise `seconds`"):
+    with pytest.raises(EnvironmentFault, match="seconds"):
         sqlgym.compare(shop, endless, gold, limits={"seconds": 0.05, "steps": 10**12})
 
 
 @pytest.mark.parametrize("limits", [{"step": 5}, {"steps": 0}, {"seconds": "much"}])
 def test_a_limit_out_of_range_is_an_error(shop, limits):
-    with pytest.raises(ConfigurationError, match="limits"):
+    with pytest.raises(ConfigurationError, match="limit"):
         sqlgym.compare(shop, "SELECT 1", "SELECT 1", limits=limits)
 
 
