@@ -199,7 +199,20 @@ class TaskSet(Sequence[T], Generic[T]):
         if not len(self):
             raise ConfigurationError(f"{self.name} has no tasks.")
         digest = hashlib.sha256(f"toolgym-task-{seed}".encode()).digest()
-        start = int.from_bytes(digest[:8], "big") % len(self)
+        return self._playable_from(int.from_bytes(digest[:8], "big") % len(self))
+
+    def playable_from(self, task_id: str) -> T:
+        """Return the task with this id, or the next playable one if it is refused.
+
+        Raises:
+            ConfigurationError: There is no such task in this view, or none is playable.
+        """
+        task = self.get(task_id)
+        if self.refusal_of(task) is None:
+            return task
+        return self._playable_from(self.ids.index(task_id))
+
+    def _playable_from(self, start: int) -> T:
         for offset in range(len(self)):
             task = self[(start + offset) % len(self)]
             if self.refusal_of(task) is None:

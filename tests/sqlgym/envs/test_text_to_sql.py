@@ -191,7 +191,7 @@ def test_an_answer_that_the_clock_ends_is_unscored(unfair):
     with pytest.raises(EnvironmentFault, match="limits="):
         env.step(call("answer", sql=endless))
 
-    env = make(dataset=unfair, split="dev", match="sound", limits={"steps": 100_000})
+    env = make(dataset=unfair, split="dev", match="sound", limits={"steps": 10**6})
     env.reset(seed=0)
     *_, info = env.step(call("answer", sql=endless))
     assert info["correct"] is False
