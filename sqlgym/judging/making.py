@@ -46,9 +46,9 @@ def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
         EnvironmentFault: The disk is full.
         OSError: The database cannot be read.
     """
-    folder, chosen = _place(database, golds)
+    folder, seed, chosen = _place(database, golds)
     if not folder.exists():
-        _make(database, chosen, folder)
+        _make(database, seed, chosen, folder)
     return tuple(sorted(folder.glob("*.sqlite")))
 
 
@@ -65,9 +65,9 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     missing = []
     for path, queries in golds.items():
         with contextlib.suppress(OSError):
-            folder, chosen = _place(path, queries)
+            folder, seed, chosen = _place(path, queries)
             if not folder.exists():
-                missing.append((str(path.absolute()), chosen, str(folder)))
+                missing.append((str(path.absolute()), seed, chosen, str(folder)))
     count = min(len(missing), usable_cores())
     if count < 2 or parent_process() is not None or not sys.executable:
         return
@@ -97,8 +97,8 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     long_work.report_progress(what, len(missing), len(missing))
 
 
-def _place(database: Path, golds: Iterable[str]) -> tuple[Path, list[str]]:
-    """Return the folder for the instances of a database, and the golds that they are made for."""
+def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
+    """Return the folder for the instances of a database, their seed, and the golds to plant."""
     chosen = sorted(set(golds), key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
     status = database.stat()
     content = _hash_of(database.absolute(), status.st_size, status.st_mtime_ns)
@@ -109,7 +109,7 @@ def _place(database: Path, golds: Iterable[str]) -> tuple[Path, list[str]]:
         root.mkdir(parents=True, exist_ok=True)
     if not os.access(root, os.W_OK):
         root = Path(_temporary_folder().name)
-    return root / name, sorted(chosen)
+    return root / name, content, sorted(chosen)
 
 
 @functools.cache
@@ -144,13 +144,13 @@ def source_state(but: str = "") -> str:
     return digest.hexdigest()
 
 
-def _make(database: Path, golds: Iterable[str], folder: Path) -> None:
+def _make(database: Path, seed: str, golds: Iterable[str], folder: Path) -> None:
     """Make the instances, and put their folder in its place by one rename."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as fresh:
         made = Path(fresh) / "made"
         made.mkdir()
         with contextlib.suppress(NoInstance):
-            _write(read_source(database), golds, folder.name, made)
+            _write(read_source(database), golds, seed, made)
         with contextlib.suppress(OSError):  # another process was faster
             made.rename(folder)
 
@@ -167,8 +167,8 @@ def _write(source: Source, golds: Iterable[str], seed: str, folder: Path) -> Non
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished folder
-    for each, its_golds, place in json.load(sys.stdin):
+    for each, its_seed, its_golds, place in json.load(sys.stdin):
         with contextlib.suppress(Exception):  # `instance_files` raises it where it is needed
-            _make(Path(each), its_golds, Path(place))
+            _make(Path(each), its_seed, its_golds, Path(place))
         sys.stdout.write("\n")
         sys.stdout.flush()
