@@ -53,36 +53,33 @@ from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
 NEGLIGIBLE = 0.02
-"""A result whose size alone keeps its closeness below this is not compared with the gold."""
+"""A result whose size keeps its closeness below this value is not compared with the gold."""
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """The progress of a query toward the gold, 0 to 1; computed once for a group."""
+    """Return the progress of a query toward the gold, from 0 to 1; computed once for a group."""
     known: float | None = result.memo.get(gold)
     if known is not None:
         return known
     wanted, read = gold.result.columns_read, result.columns_read
     agreement = 1.0 if wanted == read else len(wanted & read) / len(wanted | read)
+    closeness = 0.0
     if gold.result.rows == result.rows:
         closeness = 1.0
-    elif agreement and _at_most(gold, result):
-        closeness = overlap(gold.result.rows, result.rows)
-    else:
-        closeness = 0.0
+    elif agreement:
+        # The sizes of the results bound their closeness from above.
+        bound = 1.0
+        for sizes in zip(
+            *((len(r.rows), len(r.columns)) for r in (gold.result, result)), strict=True
+        ):
+            bound *= 2 * min(sizes) / sum(sizes)
+        if bound >= NEGLIGIBLE:
+            closeness = overlap(gold.result.rows, result.rows)
     return result.memoize(gold, agreement * closeness)
 
 
-def _at_most(gold: Gold, result: QueryResult) -> float:
-    """An upper bound of the closeness by the sizes of the two results; 0 if it is negligible."""
-    rows, columns = len(result.rows), len(result.columns)
-    gold_rows, gold_columns = len(gold.result.rows), len(gold.result.columns)
-    bound = min(rows, gold_rows) / (rows + gold_rows) * min(columns, gold_columns)
-    bound *= 4 / (columns + gold_columns)
-    return bound if bound >= NEGLIGIBLE else 0.0
-
-
 _SAMPLED_ROWS = 3
-_SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
+_SAMPLED_FROM = 10_000  # a row costs as many steps as there are rows before it
 _NAMED_TABLES = 80
 _LOOKED_AT = 500  # tasks of a large set that are checked for unanswerable ones
 _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()

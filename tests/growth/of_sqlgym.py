@@ -13,13 +13,11 @@ from sqlglot.errors import SqlglotError
 from sqlgym.database import diagnosis, dialect, functions, render, statement_size, written_out
 from sqlgym.database.database import Database, Limits
 from sqlgym.database.description import describe_table
-from sqlgym.database.parsing import parse
 from sqlgym.database.schema import Schema, bare_name, nearest
 from sqlgym.database.statement_size import StatementSize
 from sqlgym.datasets import text_source
 from sqlgym.envs import expert
 from sqlgym.judging import (
-    bare_columns,
     cells,
     recheck,
     several_results,
@@ -314,10 +312,6 @@ READERS = [
         SqlglotError,
     ),
     sql_reader(
-        "sqlgym.judging.bare_columns.open_group",
-        lambda text: bare_columns.open_group(SINGERS, text),
-    ),
-    sql_reader(
         "sqlgym.judging.ties.tied_limit",
         lambda text: ties.tied_limit(SINGERS, text, NAMES),
     ),
@@ -325,11 +319,6 @@ READERS = [
     sql_reader(
         "sqlgym.judging.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
-    ),
-    sql_reader(
-        "sqlgym.judging.several_results.other_result",
-        lambda text: several_results.other_result(SINGERS, text, NAMES, parse(text)),
-        SqlglotError,
     ),
     sql_reader(
         "sqlgym.judging.judge.compare",
