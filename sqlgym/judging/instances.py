@@ -43,12 +43,10 @@ class GoldValues:
 
     Attributes:
         values: By lower-case name of the column.
-        counts: Numbers that golds compare counts of rows with.
         pairs: Lower-case names of two columns that are compared with each other.
     """
 
     values: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    counts: set[int] = field(default_factory=set)
     pairs: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -68,8 +66,6 @@ def _extract(tree: exp.Expr, found: GoldValues) -> None:
         nodes = list(condition.walk(prune=lambda node: isinstance(node, exp.Query)))
         columns = [node.name.lower() for node in nodes if isinstance(node, exp.Column)]
         values = [_value(node) for node in nodes if isinstance(node, exp.Literal)]
-        if any(isinstance(node, exp.Count) for node in nodes):
-            found.counts |= {v for v in values if isinstance(v, int) and 0 <= v < 60}
         for name in columns:
             known = found.values[name]
             known += [value for value in values if value not in (None, "", *known)]
@@ -335,7 +331,7 @@ class _Maker:
         rows[:] = left
 
     def _regroup(self, table: SourceTable, reference: Reference, rows: list[list[Any]]) -> None:
-        """Give some parents many rows, some none, and some as many as a gold counts."""
+        """Give some parents many rows, and some none."""
         draw, columns, parents = self._draw, reference.columns, self._parents(reference)
         if any(table.columns[place].is_fresh for place in columns) or len(parents) < 2 or not rows:
             return
@@ -350,15 +346,6 @@ class _Maker:
                 _set(row, columns, draw.choice(others))
             elif is_nullable and draw.random() < self._nulls:
                 _set(row, columns, (None,) * len(columns))
-        for size in sorted(self._planted.counts) if draw.random() < 0.6 else ():
-            parent = draw.choice(parents)
-            wanted = max(0, size + draw.choice((-1, 0, 0, 1)))
-            own = [row for row in rows if _get(row, columns) == parent]
-            for row in own[wanted:]:
-                _set(row, columns, draw.choice(parents))
-            for _ in range(min(wanted - len(own), 30)):
-                rows.append(self._copy(table, draw.choice(own or rows)))
-                _set(rows[-1], columns, parent)
 
 
 def _get(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
@@ -389,16 +376,10 @@ def _unused(column: SourceColumn) -> Any:
 
 
 def _further(text: str) -> Iterator[str]:
-    """Yield endless texts like one: later days, greater numbers, or the text with a number."""
-    day = day_of(text)
+    """Yield endless texts like one: greater numbers, or the text with a number."""
     for number in count(2):
-        later = None if day is None else _shifted(day, number)
-        if later is not None:
-            yield f"{later.isoformat()}{text[10:]}"
-        elif text.isdecimal() and len(text) < 16:
-            yield str(int(text) + number).zfill(len(text))
-        else:
-            yield f"{text} {number}"
+        is_number = text.isdecimal() and len(text) < 16
+        yield str(int(text) + number).zfill(len(text)) if is_number else f"{text} {number}"
 
 
 def _is_possible(column: SourceColumn, number: float) -> bool:

@@ -19,6 +19,7 @@ without grouping by it runs with the least and the greatest value of the column,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
@@ -81,24 +82,26 @@ def several_results(database: Database, sql: str, result: QueryResult) -> tuple[
     return None
 
 
-def _extremes(sql: str) -> Iterator[str]:
-    """Yield a query twice, with `min` and `max` of what it selects without grouping by it."""
-    for kind in (exp.Min, exp.Max):
-        try:
-            yield from careful(lambda kind=kind: _with_extreme(parse(sql), kind))  # type: ignore[misc]
-        except SqlglotError:
-            return
+@lru_cache(maxsize=4_096)
+def _extremes(sql: str) -> tuple[str, ...]:
+    """Return a query twice, with `min` and `max` of what it selects without grouping by it."""
+    try:
+        return careful(
+            lambda: tuple(_with_extreme(parse(sql), kind) for kind in (exp.Min, exp.Max))
+        )
+    except (SqlglotError, ValueError):
+        return ()
 
 
-def _with_extreme(tree: exp.Expr, kind: type[exp.AggFunc]) -> list[str]:
+def _with_extreme(tree: exp.Expr, kind: type[exp.AggFunc]) -> str:
     if not isinstance(tree, exp.Select) or not _has_bare_columns(tree):
-        return []
+        raise ValueError("it selects nothing that it does not group by")
     if tree.find(exp.Min, exp.Max) or any(map(tree.args.get, ("distinct", "limit"))):
-        return []  # SQLite takes the columns from the row with the only `min` or `max`
+        raise ValueError("SQLite takes the columns from the row with the only `min` or `max`")
     for part in tree.expressions:
         if not any(is_aggregate(node) or isinstance(node, _NOT_OF_ROW) for node in part.walk()):
             part.unalias().replace(kind(this=part.unalias().copy()))
-    return [tree.sql(dialect="sqlite")]
+    return str(tree.sql(dialect="sqlite"))
 
 
 def is_aggregate(node: Any) -> bool:
