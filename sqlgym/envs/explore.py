@@ -152,9 +152,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         tasks = dataset
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
-        self._limits = Limits.of(limits)
+        self.limits = Limits.of(limits)
         super().__init__(
-            verified_by(tasks, self._limits, self.match),
+            verified_by(tasks, self.limits, self.match),
             step_limit=step_limit,
             parsing=parsing,
             rewards=rewards,
@@ -170,7 +170,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
-        self._opened = open_database(task.database, self._limits)
+        self._opened = open_database(task.database, self.limits)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._gold = None
         if self._may_refuse:
@@ -274,7 +274,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def _gold_answer(self) -> Gold:
         """The gold of the task, looked up once in an episode."""
         if self._gold is None:
-            self._gold = gold_of(self.task, self._limits, self.match)
+            self._gold = gold_of(self.task, self.limits, self.match)
         return self._gold
 
     def _approach(self, result: QueryResult) -> None:

@@ -1,9 +1,9 @@
 """A second, independent judge of recorded answers, for `toolgym audit`.
 
-The gold SQL runs on a plain read-only connection of `sqlite3`, and a recorded answer is flattened
-into cells in a few ways and compared by separate rules. Both judges accept the same answers (see
-docs/sql-answers.md); only the composition of Unicode and the reading of units are shared. This
-judge may call an oddly written right answer wrong: `toolgym audit` prints the differences.
+The gold SQL runs again, and a recorded answer is flattened into cells in a few ways and compared
+by separate rules. Both judges accept the same answers (see docs/sql-answers.md); only the database,
+the composition of Unicode and the reading of units are shared. This judge may call an oddly written
+right answer wrong: `toolgym audit` prints the differences.
 
 The order of rows is judged only if it is that of the gold: an answer with the rows of an ordered
 gold in another order is undecided, since rows that tie may change places.
@@ -11,24 +11,23 @@ gold in another order is undecided, since rows that tie may change places.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
-import sqlite3
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from sqlgym.database.functions import bound_texts
+from sqlgym.database.database import open_database
+from sqlgym.database.limits import Limits
 from sqlgym.judging.nfc import nfc
 from sqlgym.judging.units import ANY, Units, units_of
 from toolgym.calls.mend import members_of
+from toolgym.errors import ToolError
 from toolgym.sanitize import change_texts, unescape_control_tokens
 
 _SEPARATORS: Final = (" | ", "|", ";", ", ", ",", "\t")
@@ -45,27 +44,8 @@ _LARGEST: Final = 400
 """Powers of ten that are compared; SQLite's numbers end at 308."""
 _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 _ORDERS: Final = re.compile(r"\border\s+by\b", re.I)
-_TICKS: Final = 60
-"""Millions of virtual-machine steps of a query, more than the guard allows."""
-_MOST_ROWS: Final = 100_000
-_MOST_BYTES: Final = 64_000_000
-_LONGEST: Final = 100_000
-"""Bytes of a text. One call of a text function cannot be stopped by the steps."""
-_LIMITS: Final = (
-    (sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST),
-    (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 256),
-    (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 500),
-    (sqlite3.SQLITE_LIMIT_VDBE_OP, 250_000),
-)
 _PAIRED: Final = 500
 """Number of rows that are paired one by one; more are sorted."""
-_ALLOWED: Final = (
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-)
-
 Row = tuple[Any, ...]
 
 
@@ -91,7 +71,7 @@ def recheck(
         instances: Other instances of the database, on which a query runs as well.
 
     Returns:
-        None if the gold cannot be run plainly, the order of rows is undecided, a query that is
+        None if the gold cannot be run, the order of rows is undecided, a query that is
         right on the database differs on an instance, or another evaluator judges
         (`match="spider"`).
     """
@@ -109,25 +89,25 @@ def recheck(
         return None
     arguments = change_texts(chosen[0]["arguments"], unescape_control_tokens)
     name, answer = next(iter(arguments.items()), ("", None))
+    gold_sql, limits = task.gold_sql, getattr(env, "limits", Limits())
     try:
-        gold = gold_of(task.database, task.gold_sql)
-    except sqlite3.Error:
+        result = open_database(task.database, limits).query(gold_sql)
+    except ToolError:
         return None
+    gold = Gold(list(result.columns), list(result.rows), _ORDERS.search(gold_sql) is not None)
     if name != "sql":
         return same_answer(gold, answer, task.question)
     sql = str(answer)
     try:
-        rows = _run(task.database, sql)[1]
-    except (sqlite3.Error, sqlite3.Warning, ValueError):
+        rows = open_database(task.database, limits).query(sql).rows
+    except ToolError:
         return False
-    verdict = _verdict(gold, rows, _same_values)
-    for instance in instances if verdict else ():
-        try:
-            rows, gold_rows = (_run(instance, each)[1] for each in (sql, task.gold_sql))
-        except (sqlite3.Error, sqlite3.Warning, ValueError):
-            continue
-        if not _same_rows(gold_rows, rows, _same_values):
-            return None
+    verdict = _verdict(gold, list(rows), _same_values)
+    for instance in (open_database(path, limits) for path in (instances if verdict else ())):
+        with contextlib.suppress(ToolError):
+            rows, gold_rows = (instance.query(each).rows for each in (sql, gold_sql))
+            if not _same_rows(list(gold_rows), list(rows), _same_values):
+                return None
     return verdict
 
 
@@ -148,15 +128,6 @@ def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
         if len(cells) == rows * columns
     ]
     return True if True in verdicts else None if None in verdicts else False
-
-
-def gold_of(database: Path, sql: str) -> Gold:
-    """Return the result of a gold query.
-
-    Raises:
-        sqlite3.Error: The query cannot be run plainly.
-    """
-    return Gold(*_run(database, sql), is_ordered=_ORDERS.search(sql) is not None)
 
 
 def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
@@ -294,34 +265,6 @@ def _day(text: Any) -> datetime | None:
         except ValueError:
             continue
     return None
-
-
-def _run(database: Path, sql: str) -> tuple[list[str], list[Row]]:
-    """Run a query on a connection that can only read.
-
-    Raises:
-        sqlite3.Error: It fails, does more than reading, takes too long, or has a result larger
-            than any of an episode.
-    """
-    source = f"{Path(database).absolute().as_uri()}?mode=ro&immutable=1"
-    with closing(sqlite3.connect(source, uri=True)) as connection:
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        for category, most in _LIMITS:
-            connection.setlimit(category, most)
-        bound_texts(connection, _LONGEST)
-        connection.set_authorizer(
-            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
-        )
-        ticks = iter(range(_TICKS))
-        connection.set_progress_handler(lambda: next(ticks, None) is None, 1_000_000)
-        cursor = connection.execute(sql)
-        size, rows = 0, list[Row]()
-        for row in islice(cursor, _MOST_ROWS):
-            size += sum(map(sys.getsizeof, row))
-            if size > _MOST_BYTES:
-                raise sqlite3.DataError("the result is too large")
-            rows.append(row)
-        return [str(each[0]) for each in cursor.description or ()], rows
 
 
 def _same_rows(gold: list[Row], rows: list[Row], same: Callable[[Row, Row], bool]) -> bool:

@@ -237,15 +237,6 @@ READERS = [
         marks=ANSWER_MARKS[18:],
         before=("-", "1", "1."),
     ),
-    Reader(
-        "sqlgym.judging.recheck.gold_of",
-        lambda text: recheck.gold_of(_PATH, text),
-        (sqlite3.Error, sqlite3.Warning, ValueError, UnicodeError),
-        limit=SQL_BYTES,
-        marks=SQL_MARKS,
-        before=SQL_STARTS,
-        after=SQL_ENDS,
-    ),
     sql_reader(
         "sqlgym.database.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES
     ),
