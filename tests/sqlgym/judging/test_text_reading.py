@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot.errors import SqlglotError
 
-from sqlgym.database import dialect, parsing
+from sqlgym.database import parsing
 from sqlgym.database.schema import LONGEST_COMPARED, nearest
 from sqlgym.judging import judge, recheck, results, spider_match
 from sqlgym.judging.nfc import SHORT, nfc
@@ -40,8 +40,6 @@ def test_a_query_whose_readings_multiply_is_not_parsed() -> None:
     with pytest.raises(parsing.TooMuch, match="too many steps"):
         parsing.parse(nested)
 
-    assert dialect.expected_there(nested) == ""
-    assert dialect.too_much(nested) == ""
     with pytest.raises(ValueError, match="not one query that can be parsed"):
         hardness(nested)
 
@@ -54,14 +52,6 @@ def test_a_query_that_is_nested_too_deeply_is_an_error_of_the_parser(opening: st
 
 def test_a_chain_of_conditions_has_a_hardness_however_long_it_is() -> None:
     assert hardness("SELECT a FROM t WHERE " + " OR ".join(["a = 1"] * 1_500)) == "extra"
-
-
-def test_the_place_of_an_error_is_found_without_writing_table_expressions_out() -> None:
-    doubling = [f"t{i} AS (SELECT a.x FROM t{i - 1} a, t{i - 1} b)" for i in range(1, 40)]
-    sql = f"WITH t0 AS (SELECT 1 x), {', '.join(doubling)} SELECT 1 FROM t39 y WHERE 1 y y"
-
-    place = dialect.place_of_error(sql, 'near "y": syntax error')
-    assert place == sql.rindex("y y")
 
 
 def test_no_name_is_offered_for_one_that_is_longer_than_any() -> None:
