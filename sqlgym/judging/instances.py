@@ -116,7 +116,6 @@ class _Maker:
         self._shuffled = draw.choice((0.0, 0.0, 0.3, 0.8))
         self._skew = draw.choice((0.0, 0.2, 0.6))
         self._lonely = draw.choice((0.0, 0.1, 0.3))
-        self._renamed = draw.choice((False, True))
 
     def make(self, table: SourceTable) -> list[list[Any]]:
         """Make the rows of a table whose parents are made."""
@@ -139,9 +138,6 @@ class _Maker:
         for place in free:
             if not table.columns[place].is_fresh:
                 self._spread(table.columns[place], place, rows)
-        names = [p for p in self._fresh if table.columns[p].kind == "text"]
-        if self._renamed and any(table.columns[key[0]].kind == "integer" for key in table.keys[:1]):
-            self._shuffle(rows, names)  # so that keys belong to other names
         for reference in table.references:
             self._regroup(table, reference, rows)
         keys = {place for key in table.keys for place in key}
@@ -229,9 +225,11 @@ class _Maker:
     def _spread(self, column: SourceColumn, place: int, rows: list[list[Any]]) -> None:
         """Shuffle a column, make its values tie, empty some of its cells, and add an extreme."""
         draw = self._draw
-        if draw.random() < self._shuffled:
-            self._shuffle(rows, [place])
         values = [row[place] for row in rows]
+        if draw.random() < self._shuffled:
+            draw.shuffle(values)
+            for row, value in zip(rows, values, strict=True):
+                row[place] = value
         if draw.random() < 0.3:  # one value becomes the most frequent one
             named = [near for each in self._named(column) for near in _near(column, each)[:1]]
             values = [draw.choice([*named, draw.choice(values)])]
@@ -247,13 +245,6 @@ class _Maker:
             new = max(numbers) + step if draw.random() < 0.6 else min(numbers) - step
             if _is_possible(column, new):
                 draw.choice(rows)[place] = new
-
-    def _shuffle(self, rows: list[list[Any]], places: Sequence[int]) -> None:
-        """Shuffle the values of some columns together."""
-        values = [[row[place] for place in places] for row in rows]
-        self._draw.shuffle(values)
-        for row, new in zip(rows, values, strict=True):
-            _set(row, places, new)
 
     def _other(self, column: SourceColumn, value: Any) -> Any:
         """Draw another value of a column."""

@@ -31,7 +31,7 @@ from toolgym import long_work
 from toolgym.cache import cache_folder
 from toolgym.workers import usable_cores
 
-INSTANCES: Final = 16
+INSTANCES: Final = 20
 """Number of instances that are made of a database."""
 GOLDS: Final = 400
 """Number of golds whose values are planted into the instances; of more, the first by their hash."""
