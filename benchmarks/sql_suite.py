@@ -28,8 +28,7 @@ from sqlglot import TokenType, exp
 from sqlgym.database.database import Database, open_database
 from sqlgym.database.parsing import parse, tokens_of
 from sqlgym.datasets.load import load_tasks
-from sqlgym.judging.gold_values import gold_values
-from sqlgym.judging.instances import instance_rows
+from sqlgym.judging.instances import gold_values, instance_rows
 from sqlgym.judging.results import sound
 from sqlgym.judging.source_rows import NoInstance, Source, read_source, write_instance
 from sqlgym.judging.suite import GoldRun, Suite, gold_run, judge_on, suite_of
@@ -331,7 +330,7 @@ class Proofs:
 
     def __init__(self, source: Source, folder: Path, golds: Sequence[str], count: int) -> None:
         self.databases: list[Database] = []
-        planted = gold_values(golds, source)
+        planted = gold_values(golds)
         for number in range(count):
             rows = instance_rows(source, planted, f"proof-{number}", PROOF_ROWS)
             file = folder / f"{number}.sqlite"
@@ -370,7 +369,7 @@ def declared_only(source: Source) -> Source:
             )
             for place, column in enumerate(table.columns)
         )
-        tables.append(dataclasses.replace(table, columns=columns, uniques=()))
+        tables.append(dataclasses.replace(table, columns=columns))
     return dataclasses.replace(source, tables=tuple(tables))
 
 

@@ -220,7 +220,7 @@ def test_every_row_on_answers_is_so(gold, answer, verdict, rule):
     ordered, written = gold.strip("`").startswith("ordered "), gold.strip("`")
     value = ast.literal_eval(written.removeprefix("ordered "))
     rows = value if isinstance(value, list) else [[value]]
-    right = GoldAnswer.of(["name", "age"][: len(rows[0])], rows, ordered)
+    right = GoldAnswer(("name", "age")[: len(rows[0])], tuple(rows), (1,) * len(rows) * ordered)
 
     assert verdict in ("accepted", "rejected")
     assert matches(right, ast.literal_eval(answer.strip("`"))).equal == (verdict == "accepted")

@@ -95,7 +95,8 @@ class TaskSet(Sequence[T], Generic[T]):
         self._by_id: dict[str, int] = {}
         self._verify = verify
         self._verified: set[str] = set()
-        self._refused: dict[str, TaskRefused] = dict(refused or {})
+        self._unloaded = dict(refused or {})
+        self._refused = dict(self._unloaded)
         self.name = name
 
     def __len__(self) -> int:
@@ -117,7 +118,13 @@ class TaskSet(Sequence[T], Generic[T]):
         view = TaskSet(self._tasks, name=self.name, verify=self._verify)
         view._order = order
         view._by_id, view._verified = self._by_id, self._verified  # shared, like the refusals
-        view._refused = self._refused
+        view._unloaded, view._refused = self._unloaded, self._refused
+        return view
+
+    def verified_by(self, verify: Callable[[T], None]) -> TaskSet[T]:
+        """Return the tasks with another `verify` and an own record of refused tasks."""
+        view = TaskSet(self._tasks, name=self.name, verify=verify, refused=self._unloaded)
+        view._order, view._by_id = self._order, self._by_id
         return view
 
     def filter(self, keep: Callable[[T], bool]) -> TaskSet[T]:
@@ -192,7 +199,20 @@ class TaskSet(Sequence[T], Generic[T]):
         if not len(self):
             raise ConfigurationError(f"{self.name} has no tasks.")
         digest = hashlib.sha256(f"toolgym-task-{seed}".encode()).digest()
-        start = int.from_bytes(digest[:8], "big") % len(self)
+        return self._playable_from(int.from_bytes(digest[:8], "big") % len(self))
+
+    def playable_from(self, task_id: str) -> T:
+        """Return the task with this id, or the next playable one if it is refused.
+
+        Raises:
+            ConfigurationError: There is no such task in this view, or none is playable.
+        """
+        task = self.get(task_id)
+        if self.refusal_of(task) is None:
+            return task
+        return self._playable_from(self.ids.index(task_id))
+
+    def _playable_from(self, start: int) -> T:
         for offset in range(len(self)):
             task = self[(start + offset) % len(self)]
             if self.refusal_of(task) is None:

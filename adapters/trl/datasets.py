@@ -43,7 +43,8 @@ def training_dataset(
 
     Args:
         env_id: A registered `ToolEnv`.
-        n: How many tasks; None takes all, and verifies every one of them first.
+        n: Number of tasks; None takes all. A task is verified when it is played; for a refused
+            one, the next playable task of the data set is played.
         seed: Their order, and which `n` are taken.
         environment: The name of the environment in `GRPOTrainer(environment_factory={...})`, for a
             column `environment`. `datasets.concatenate_datasets` joins the data sets of several.
@@ -51,7 +52,7 @@ def training_dataset(
 
     Returns:
         Columns `prompt` (a system message and a user message without content), `task_id`, and
-        `environment` if it is given. Tasks that cannot be played fairly are left out.
+        `environment` if it is given.
 
     Raises:
         ConfigurationError: `n` is below 1, or no task is playable.
@@ -59,7 +60,8 @@ def training_dataset(
     from datasets import Dataset, Features, List, Value
 
     env = registration.make(env_id, **env_kwargs)
-    tasks = playable_tasks(env.tasks, n, seed)
+    playable_tasks(env.tasks, 1 if n is None else min(n, 1), seed)  # raises if there is none
+    tasks = env.tasks.shuffle(seed)[:n]
     message = {"role": Value("string"), "content": Value("string")}
     features = Features({"prompt": List(message), "task_id": Value("string")})
     columns = {"prompt": [open_prompt(env)] * len(tasks), "task_id": tasks.ids}

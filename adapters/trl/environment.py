@@ -225,7 +225,8 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     def _begin(self, row: Mapping[str, Any]) -> str:
         task_id, seed = row.get("task_id"), row.get("seed")
         if task_id is not None:
-            chance = seed_of(str(task_id)) if seed is None else int(seed)
+            task_id = self._playing.tasks.playable_from(str(task_id)).id
+            chance = seed_of(task_id) if seed is None else int(seed)
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))

@@ -108,8 +108,11 @@ class Rollouts:
 
         Args:
             n: Number of rows. If there are fewer tasks, they are repeated in other orders. None:
-                each playable task once.
+                each task once.
             seed: Seed of the order.
+
+        A task is verified when it is played; for a refused one, the next playable task of the data
+        set is played.
 
         Raises:
             ConfigurationError: No task is playable, or `n` is below 1.
@@ -117,15 +120,11 @@ class Rollouts:
         from datasets import Dataset
 
         tasks = self._tasks
-        if n is None or n < 1:
-            ids = playable_tasks(tasks, n, seed).ids
+        playable_tasks(tasks, 1 if n is None else min(n, 1), seed)  # raises if there is none
+        if n is None:
+            ids = tasks.shuffle(seed).ids
         else:
-            stream = TaskStream(
-                len(tasks),
-                seed=seed,
-                is_playable=lambda place: tasks.refusal_of(tasks[place]) is None,
-            )
-            ids = [tasks[place].id for place in stream.take(n)]
+            ids = [tasks[place].id for place in TaskStream(len(tasks), seed=seed).take(n)]
         return Dataset.from_dict({"prompt": ids})
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
@@ -173,7 +172,8 @@ class Rollouts:
             for task in tasks:
                 group = accelerator.num_processes * next(numbers) + accelerator.process_index
                 name = f"{mode}-{args.seed}-{step}-{group}"
-                rollouts += [Rollout(task, group, f"{name}-{member}") for member in range(size)]
+                playable = self._tasks.playable_from(task).id
+                rollouts += [Rollout(playable, group, f"{name}-{m}") for m in range(size)]
             with _autocast(trainer):
                 player.play(
                     rollouts, max_tokens=args.max_completion_length, temperature=args.temperature

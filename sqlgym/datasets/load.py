@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.datasets.bundled import locate
 from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.rows import JsonLines, from_hub, rows_of
@@ -39,7 +38,7 @@ from sqlgym.datasets.synthesized import (
     load_bare,
     read_options,
 )
-from sqlgym.tasks.gold import GoldVerdict, gold_of, keep_verdict, recall_verdict
+from sqlgym.tasks.gold import verify
 from sqlgym.tasks.task import SqlTask
 from toolgym import unseen
 from toolgym.errors import ConfigurationError, TaskRefused
@@ -217,32 +216,3 @@ def _load(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[
         return TaskSet(rows, name=title, verify=verify)
     tasks, refused = read_split(files, split, place)
     return TaskSet(tasks, name=title, verify=verify, refused=refused)
-
-
-def verify(task: SqlTask) -> None:
-    """Check that a task can be played; verdicts are kept in the cache folder.
-
-    Raises:
-        TaskRefused: The task cannot be played.
-    """
-    if task.problem is not None:
-        raise TaskRefused(task.id, *task.problem)
-    if not task.answerable:
-        return
-    verdict = recall_verdict(task.database, task.gold_sql)
-    if verdict is None:
-        verdict = _judge(task)
-    if verdict.code:
-        raise TaskRefused(task.id, verdict.code, verdict.reason)
-
-
-def _judge(task: SqlTask) -> GoldVerdict:
-    """Run the gold SQL, and keep the verdict unless it depends on the load of the machine."""
-    verdict = GoldVerdict()
-    try:
-        gold_of(task)
-    except TaskRefused as refusal:
-        verdict = GoldVerdict(refusal.code, refusal.reason)
-    if verdict.code.removeprefix("gold_") not in TRANSIENT:
-        keep_verdict(task.database, task.gold_sql, verdict)
-    return verdict

@@ -1,4 +1,4 @@
-"""The environments: a database that is explored by tools, or one query that is written at once.
+"""The environments: explore a database and answer with a value, or answer with a query.
 
-Read `explore` first, then `text_to_sql`; `expert` plays both.
+Read `explore` first, then `text_to_sql`; `expert` plays both with the gold SQL.
 """

@@ -30,6 +30,7 @@ from weakref import WeakKeyDictionary
 
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.description import describe_table, list_tables, remind
+from sqlgym.database.limits import Limits
 from sqlgym.database.render import FORMS, MAX_CHARS, Form, show
 from sqlgym.database.schema import Schema, Table, bare_name
 from sqlgym.database.sqlite_file import quoted
@@ -37,8 +38,9 @@ from sqlgym.datasets.family import SqlTaskFamily
 from sqlgym.datasets.load import load_tasks
 from sqlgym.envs import expert
 from sqlgym.judging.answers import matches
+from sqlgym.judging.judge import Match
 from sqlgym.judging.results import overlap
-from sqlgym.tasks.gold import Gold, gold_of
+from sqlgym.tasks.gold import Gold, gold_of, verified_by
 from sqlgym.tasks.task import SqlTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
@@ -49,36 +51,33 @@ from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
 NEGLIGIBLE = 0.02
-"""A result whose size alone keeps its closeness below this is not compared with the gold."""
+"""A result whose size keeps its closeness below this value is not compared with the gold."""
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """The progress of a query toward the gold, 0 to 1; computed once for a group."""
+    """Return the progress of a query toward the gold, from 0 to 1; computed once for a group."""
     known: float | None = result.memo.get(gold)
     if known is not None:
         return known
     wanted, read = gold.result.columns_read, result.columns_read
     agreement = 1.0 if wanted == read else len(wanted & read) / len(wanted | read)
+    closeness = 0.0
     if gold.result.rows == result.rows:
         closeness = 1.0
-    elif agreement and _at_most(gold, result):
-        closeness = overlap(gold.result.rows, result.rows)
-    else:
-        closeness = 0.0
+    elif agreement:
+        # The sizes of the results bound their closeness from above.
+        bound = 1.0
+        for sizes in zip(
+            *((len(r.rows), len(r.columns)) for r in (gold.result, result)), strict=True
+        ):
+            bound *= 2 * min(sizes) / sum(sizes)
+        if bound >= NEGLIGIBLE:
+            closeness = overlap(gold.result.rows, result.rows)
     return result.memoize(gold, agreement * closeness)
 
 
-def _at_most(gold: Gold, result: QueryResult) -> float:
-    """An upper bound of the closeness by the sizes of the two results; 0 if it is negligible."""
-    rows, columns = len(result.rows), len(result.columns)
-    gold_rows, gold_columns = len(gold.result.rows), len(gold.result.columns)
-    bound = min(rows, gold_rows) / (rows + gold_rows) * min(columns, gold_columns)
-    bound *= 4 / (columns + gold_columns)
-    return bound if bound >= NEGLIGIBLE else 0.0
-
-
 _SAMPLED_ROWS = 3
-_SAMPLED_FROM = 10_000  # a row far behind costs as many steps as there are rows before it
+_SAMPLED_FROM = 10_000  # a row costs as many steps as there are rows before it
 _NAMED_TABLES = 80
 _LOOKED_AT = 500  # tasks of a large set that are checked for unanswerable ones
 _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
@@ -116,6 +115,8 @@ class ExploreEnv(ToolEnv[SqlTask]):
         databases: A folder with the databases, where they do not lie beside the questions.
         synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
             `tables`, `variants`, `wording`.
+        limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for golds
+            of BIRD's size; see `sqlgym.database.limits.Limits`.
         render: How results are shown, "table" or "json".
         render_mode: None or "ansi".
 
@@ -128,6 +129,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     """
 
     family = SqlTaskFamily()
+    match: Match = "sound"
 
     def __init__(
         self,
@@ -139,6 +141,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, float] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
@@ -147,8 +150,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         tasks = dataset
         if not isinstance(tasks, TaskSet):
             tasks = load_tasks(tasks, split, databases=databases, synthesis=synthesis)
+        self.limits = Limits.of(limits)
         super().__init__(
-            tasks,
+            verified_by(tasks, self.limits, self.match),
             step_limit=step_limit,
             parsing=parsing,
             rewards=rewards,
@@ -164,7 +168,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
 
     def begin(self, task: SqlTask) -> str:
         """The question, what BIRD adds to it, and the names of the tables."""
-        self._opened = open_database(task.database)
+        self._opened = open_database(task.database, self.limits)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._gold = None
         if self._may_refuse:
@@ -259,7 +263,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
     def _gold_answer(self) -> Gold:
         """The gold of the task, looked up once in an episode."""
         if self._gold is None:
-            self._gold = gold_of(self.task)
+            self._gold = gold_of(self.task, self.limits, self.match)
         return self._gold
 
     def _approach(self, result: QueryResult) -> None:

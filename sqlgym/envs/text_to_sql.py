@@ -17,13 +17,14 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from sqlgym.database.database import QueryResult
 from sqlgym.database.description import create_statements
+from sqlgym.database.limits import Limits
 from sqlgym.database.render import Form
 from sqlgym.datasets.family import QueryTaskFamily
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
-from sqlgym.judging.judge import Match, Verdict, check_match, compare, sound_query
+from sqlgym.judging.judge import Match, check_match, compare, sound_query
+from sqlgym.judging.results import Verdict, run
 from sqlgym.judging.suite import Judged, Suite
 from sqlgym.tasks.suites import suite_for
 from sqlgym.tasks.task import SqlTask
@@ -79,10 +80,12 @@ class TextToSQLEnv(ExploreEnv):
         rewards: RewardConfig | dict[str, Any] | None = None,
         databases: str | Path | None = None,
         synthesis: Mapping[str, Any] | None = None,
+        limits: Limits | Mapping[str, float] | None = None,
         render: Form = "table",
         render_mode: str | None = None,
     ) -> None:
         check_match(match)
+        self.match = match
         offered = None if tools is None else self._offered(tools)
         super().__init__(
             dataset,
@@ -92,10 +95,10 @@ class TextToSQLEnv(ExploreEnv):
             rewards=rewards,
             databases=databases,
             synthesis=synthesis,
+            limits=limits,
             render=render,
             render_mode=render_mode,
         )
-        self.match = match
         self.schema_first = schema_first
         self.judged: Judged | None = None
         if offered is not None:
@@ -145,31 +148,28 @@ class TextToSQLEnv(ExploreEnv):
         Args:
             sql: One SELECT statement (SQLite).
         """
+        is_answerable = self.task.answerable
         try:
-            result = self._opened.query(sql)
+            result = run(self._opened, sql)
         except ToolError as error:
             self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0)
             message = f"The query fails: {error.message} That was the answer: the episode is over."
-            return self.submit(
-                False, message, "" if self.task.answerable else "answered_unanswerable"
-            )
-        self._approach(result)
-        if not self.task.answerable:
+            return self.submit(False, message, "" if is_answerable else "answered_unanswerable")
+        if not is_answerable:
             return self.submit(False, mistake="answered_unanswerable")
-        self.judged = self._judge(sql, result)
-        return self.submit(self.judged.verdict.equal)
-
-    def _judge(self, sql: str, result: QueryResult) -> Judged:
-        gold = self._gold_answer()
+        self._approach(result)
+        gold, gold_sql = self._gold_answer(), self.task.gold_sql
         if self.match == "spider":
-            return Judged(compare(self._opened, self.task.gold_sql, sql, "spider"), 0)
-        gold_sql = self.task.gold_sql
-        verdict = sound_query(gold.result, gold_sql, result, sql, gold.answer.runs)
-        if self.match == "sound" or not verdict.equal:
-            return Judged(verdict, 0)
-        judged = self._suite().judge(gold_sql, sql)
-        self.episode.ledger.unjudged = judged.verdict.equal and not judged.instances
-        return judged
+            self.judged = Judged(compare(self._opened, gold_sql, sql, "spider"), 0)
+        else:
+            verdict = sound_query(gold.result, gold_sql, result, sql, gold.answer.runs)
+            self.judged = Judged(verdict, 0)
+            if self.match == "suite" and verdict.equal:
+                self.judged = self._suite().judge(gold_sql, sql)
+                self.episode.ledger.unjudged = (
+                    self.judged.verdict.equal and not self.judged.instances
+                )
+        return self.submit(self.judged.verdict.equal)
 
     def _suite(self) -> Suite:
         return suite_for(self.tasks, self.task, self._opened.limits)

@@ -17,6 +17,7 @@ from typing import Any
 
 from sqlgym.database.render import parse_row
 from sqlgym.judging.cells import normal_text
+from toolgym.calls.mend import members_of
 
 LONGEST = 50_000
 """Characters of a text that is read at all; a readable gold is far shorter."""
@@ -165,22 +166,10 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
     if text[:1] not in {"[", "{"}:
         return
     try:
-        value = json.loads(text, object_pairs_hook=_without_doubles)
+        value = json.loads(text, object_pairs_hook=members_of)
     except (ValueError, RecursionError):  # ValueError: not JSON, or an integer of too many digits
         return
     yield from _of_data(value, columns)
-
-
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of its keys and values.
-
-    Raises:
-        ValueError: One key has two values.
-    """
-    members = dict(pairs)
-    if any(members[key] != value for key, value in pairs):
-        raise ValueError("a key has two values")
-    return members
 
 
 def _lines(text: str) -> Iterator[list[str]]:

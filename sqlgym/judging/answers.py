@@ -12,57 +12,38 @@ A gold that cannot be a fair answer is refused: see `refusal`.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final
 
 from sqlgym.database.database import QueryResult
 from sqlgym.database.render import MAX_CHARS, MAX_ROWS, is_readable
-from sqlgym.judging.answer_parsing import Grid, readings
-from sqlgym.judging.cells import Cell, is_date, read_number, same_cell
-from sqlgym.judging.results import MATCHED_EXACTLY, Verdict, pair_up, spans
+from sqlgym.judging.answer_parsing import readings
+from sqlgym.judging.cells import Cell, same_cell
+from sqlgym.judging.results import Verdict, spans
 from sqlgym.judging.units import Units, units_of
 
 Cells = list[list[Cell]]
-Kind = Literal["number", "text", "date", "list", "row", "table"]
+MATCHED_EXACTLY: Final = 100
+"""Number of rows up to which rows in any order are paired exactly; an observation shows no more."""
 
 
 @dataclass(frozen=True)
 class GoldAnswer:
-    """The right answer to a question, as the gold query gave it.
+    """The right answer to a question: the result of the gold query.
 
     Attributes:
-        columns: The names of its columns; an answer may repeat them.
-        rows: Its rows; at least one.
-        ordered: The order of the rows counts.
-        runs: With `ordered`, the sizes of the runs of rows that tie and may change places.
+        columns: The names of its columns, which an answer may repeat; empty if unknown.
+        rows: Its rows, at least one.
+        runs: If the order of rows counts, the sizes of the runs of rows that may change places
+            (`sqlgym.judging.ties.free_runs`); empty if all rows may.
         question: The question in words; an answer may use the units that it names.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
-    ordered: bool
     runs: tuple[int, ...] = ()
     question: str = ""
-
-    @classmethod
-    def of(
-        cls,
-        columns: Sequence[str],
-        rows: Sequence[Sequence[Any]],
-        ordered: bool,
-        runs: Sequence[int] = (),
-        question: str = "",
-    ) -> GoldAnswer:
-        """The gold answer of a query result.
-
-        Raises:
-            ValueError: The result has no rows or no columns; such a task is to be refused.
-        """
-        if not rows or not rows[0]:
-            raise ValueError("an empty result is no answer; refuse the task")
-        return cls(tuple(columns), tuple(map(tuple, rows)), ordered, tuple(runs), question)
 
     @property
     def units(self) -> tuple[Units, ...]:
@@ -71,42 +52,28 @@ class GoldAnswer:
         numeric = tuple(any(isinstance(cell, int | float) for cell in each) for each in columns)
         return units_of(self.question, self.columns, numeric)
 
-    @property
-    def kind(self) -> Kind:
-        """What sort of thing the answer is."""
-        if len(self.rows) > 1:
-            return "list" if len(self.rows[0]) == 1 else "table"
-        if len(self.rows[0]) > 1:
-            return "row"
-        value = self.rows[0][0]
-        if isinstance(value, int | float):
-            return "number"
-        return "date" if isinstance(value, str) and is_date(value) else "text"
-
 
 def matches(gold: GoldAnswer, value: Any) -> Verdict:
     """Whether a value answers the question. Never raises.
 
-    >>> gold = GoldAnswer.of(["name"], [("Joe",), ("Ann",)], ordered=False)
+    >>> gold = GoldAnswer(("name",), (("Joe",), ("Ann",)))
     >>> matches(gold, "Ann, Joe").equal, matches(gold, ["Joe"]).equal, matches(gold, "Joe").reason
     (True, False, 'not 2 rows of 1 value')
     """
-    shape = len(gold.rows), len(gold.rows[0])
-    shaped = False
-    units = gold.units
-    gold_cells = [list(map(Cell, row, units)) for row in gold.rows]
+    rows, columns = len(gold.rows), len(gold.rows[0])
+    has_shape = False
+    gold_cells = [list(map(Cell, row, gold.units)) for row in gold.rows]
     for grid in readings(value, gold.columns):
-        if len(grid) == shape[0] and all(len(row) == shape[1] for row in grid):
-            shaped = True
-            if _same_grid(gold, gold_cells, grid):
+        if len(grid) == rows and all(len(row) == columns for row in grid):
+            has_shape = True
+            cells = [list(map(Cell, row)) for row in grid]
+            parts = spans(gold.runs, rows) if gold.runs else [(0, rows)]
+            if all(_same_rows(gold_cells[start:end], cells[start:end]) for start, end in parts):
                 return Verdict(True)
-    if shaped:
+    if has_shape:
         return Verdict(False, "value differs")
-    rows, cells = (
-        f"{n} {word}{'' if n == 1 else 's'}"
-        for n, word in zip(shape, ("row", "value"), strict=True)
-    )
-    return Verdict(False, f"not {rows} of {cells}")
+    shape = f"{rows} row{'s'[: rows > 1]} of {columns} value{'s'[: columns > 1]}"
+    return Verdict(False, f"not {shape}")
 
 
 def refusal(
@@ -127,51 +94,32 @@ def refusal(
     return None
 
 
-def _same_grid(gold: GoldAnswer, gold_cells: Cells, grid: Grid) -> bool:
-    """Are the values of a grid of the gold's shape right, in its order or, if free, in any?"""
-    cells = [list(map(Cell, row)) for row in grid]
-    if all(map(_same_row, gold_cells, cells)):
-        return True
-    if not gold.ordered:
-        return _same_rows(gold_cells, cells)
-    parts = spans(gold.runs, len(grid))
-    return all(_same_rows(gold_cells[start:end], cells[start:end]) for start, end in parts)
-
-
 def _same_rows(gold: Cells, rows: Cells) -> bool:
-    """Are the rows the same, in any order?
+    """Whether two lists of rows are the same in any order.
 
-    Rows are told apart by what can be looked up; those that look alike are paired, up to
-    `MATCHED_EXACTLY` of them exactly. More of them (an observation never shows so many) are right
-    if they are the same in the order of what they read as, and else wrong.
+    The rows are compared in their own order, then in a sorted one. Sorting does not find every
+    pairing, since the tolerance of a number depends on how it is written; so up to
+    `MATCHED_EXACTLY` rows are also paired by augmenting paths (Kuhn's algorithm).
     """
-    columns = zip(zip(*gold, strict=True), zip(*rows, strict=True), strict=True)
-    marks = [mark for column in columns for mark in [_marks(*column)] if mark is not None]
-    groups: dict[Any, tuple[Cells, Cells]] = defaultdict(lambda: ([], []))
-    for side, cells in enumerate((gold, rows)):
-        for place, row in enumerate(cells):
-            groups[tuple(mark[side][place] for mark in marks)][side].append(row)
-    sides = groups.values()
-    return all(len(g) == len(r) for g, r in sides) and all(_paired(g, r) for g, r in sides)
-
-
-def _paired(gold: Cells, rows: Cells) -> bool:
+    if all(map(_same_row, gold, rows)):
+        return True
+    if all(map(_same_row, sorted(gold, key=_sort_key), sorted(rows, key=_sort_key))):
+        return True
     if len(gold) > MATCHED_EXACTLY:
-        return all(map(_same_row, sorted(gold, key=_sort_key), sorted(rows, key=_sort_key)))
-    return pair_up(len(gold), lambda i, j: _same_row(gold[i], rows[j]))
+        return False
+    choices = [[j for j, row in enumerate(rows) if _same_row(each, row)] for each in gold]
+    owner: dict[int, int] = {}
 
+    def assign(i: int, tried: set[int]) -> bool:
+        for j in choices[i]:
+            if j not in tried:
+                tried.add(j)
+                if j not in owner or assign(owner[j], tried):
+                    owner[j] = i
+                    return True
+        return False
 
-def _marks(gold: Sequence[Cell], cells: Sequence[Cell]) -> tuple[list[Any], list[Any]] | None:
-    """What the right cells of a column have in common with the gold's; None if nothing simple."""
-    if all(isinstance(cell.value, str) and not cell.is_day for cell in gold):
-        if all(isinstance(cell.value, str) for cell in cells):
-            return [cell.text for cell in gold], [cell.text for cell in cells]
-    elif all(type(cell.value) is int for cell in gold):
-        read = [cell.number if isinstance(cell.value, str) else None for cell in cells]
-        numbers = [number.value for number in read if number is not None and not number.unit]
-        if len(numbers) == len(cells):
-            return [cell.value for cell in gold], numbers
-    return None
+    return all(choices[i] and assign(i, set()) for i in range(len(gold)))
 
 
 def _same_row(gold: Sequence[Cell], row: Sequence[Cell]) -> bool:
@@ -179,14 +127,4 @@ def _same_row(gold: Sequence[Cell], row: Sequence[Cell]) -> bool:
 
 
 def _sort_key(row: Sequence[Cell]) -> list[str]:
-    return [_cell_key(cell) for cell in row]
-
-
-def _cell_key(cell: Cell) -> str:
-    value = cell.value
-    if isinstance(value, str):
-        read = read_number(value)
-        return f"{float(read.value):.6g}" if read else cell.text
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300:
-        return f"{float(value):.6g}"
-    return ""
+    return [cell.sort_key for cell in row]

@@ -107,6 +107,15 @@ class Cell:
         """The day that it names."""
         return _read_date(self.value if self.is_day else self.text)
 
+    @lazy
+    def sort_key(self) -> str:
+        """A text that is the same for most values that are equal."""
+        value = self.value
+        if isinstance(value, str):
+            return f"{float(self.number.value):.6g}" if self.number else self.text
+        is_number = isinstance(value, int | float) and abs(value) < 1e300
+        return f"{float(value):.6g}" if is_number else ""
+
 
 def same_cell(gold: Any, value: Any) -> bool:
     """Whether a value is right for one cell of the gold result; False for anything but a scalar.

@@ -1,10 +1,10 @@
-"""Instances of a database: its rows changed at random, so that other queries give other results.
+"""Instances of a database: its rows, changed at random so that wrong queries give other results.
 
 An instance takes some rows of each table, parents first, and changes them where a wrong query may
 go unnoticed: boundary values of what the golds compare with (equal, one below, one above), near
 misses of texts, copies of rows with one value changed, ties and new extremes, shuffled columns,
-NULL where there is some, rows that many others refer to and rows that none does. The rules of the
-data (`sqlgym.judging.source_rows`) hold throughout. A seed determines all choices.
+NULL where the column has some, parents of many rows and of none. The rules of the data
+(`sqlgym.judging.source_rows`) hold throughout. A seed determines all choices.
 """
 
 from __future__ import annotations
@@ -12,487 +12,397 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from itertools import chain, count
 from typing import Any, Final
 
-from sqlgym.judging.gold_values import ColumnPair, GoldValues
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from sqlgym.database.parsing import careful, parse
 from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, SourceTable, day_of
 
 ROWS: Final = 300
-"""Rows of one table of an instance."""
+"""Number of rows of one table of an instance."""
 _KEPT: Final = 160
-"""Rows of the database that an instance begins with, by table."""
+"""Number of rows of a table of the database that an instance begins with."""
 _MOST_COPIES: Final = 120
-_LARGEST: Final = 2**62
-"""Numbers that are made stay below it, so that SQLite can hold them."""
 _PLANTED: Final = 160
-"""Values of golds that are planted into one table."""
+"""Number of rows of a table that are added for values of golds."""
+_LARGEST: Final = 2**62
+"""Bound of the numbers that are made, so that SQLite can hold them."""
+_COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+_CONDITIONS: Final = (*_COMPARED, exp.Like, exp.Between, exp.In, exp.Is, exp.Glob)
 
 
-@dataclass(frozen=True)
-class _Style:
-    """How often each kind of change is made in one instance, mostly as shares of rows."""
+@dataclass
+class GoldValues:
+    """The values that golds compare with.
 
-    kept: float
-    copies: float
-    planted: float
-    nulls: float
-    ties: float
-    shuffled: float
-    skew: float
-    lonely: float
-    renamed: bool
+    Attributes:
+        values: By lower-case name of the column.
+        pairs: Lower-case names of two columns that are compared with each other.
+    """
 
-    @classmethod
-    def draw(cls, draw: random.Random) -> _Style:
-        """A style; each of its parts is often none."""
-        return cls(
-            kept=draw.choice((1.0, 1.0, 0.9, 0.7, 0.4, 0.15)),
-            copies=draw.choice((0.0, 0.3, 0.7, 1.5)),
-            planted=draw.choice((0.0, 0.5, 1.0, 1.0)),
-            nulls=draw.choice((0.0, 0.05, 0.2)),
-            ties=draw.choice((0.0, 0.0, 0.1, 0.4)),
-            shuffled=draw.choice((0.0, 0.0, 0.3, 0.8)),
-            skew=draw.choice((0.0, 0.2, 0.6)),
-            lonely=draw.choice((0.0, 0.1, 0.3)),
-            renamed=draw.choice((False, True)),
-        )
+    values: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    pairs: set[tuple[str, str]] = field(default_factory=set)
+
+
+def gold_values(golds: Iterable[str]) -> GoldValues:
+    """Extract the values that golds compare with; a gold that cannot be parsed has none."""
+    found = GoldValues()
+    for sql in golds:
+        try:
+            careful(lambda sql=sql: _extract(parse(sql), found))  # type: ignore[misc]
+        except SqlglotError:
+            continue
+    return found
+
+
+def _extract(tree: exp.Expr, found: GoldValues) -> None:
+    for condition in tree.find_all(*_CONDITIONS):
+        nodes = list(condition.walk(prune=lambda node: isinstance(node, exp.Query)))
+        columns = [node.name.lower() for node in nodes if isinstance(node, exp.Column)]
+        values = [_value(node) for node in nodes if isinstance(node, exp.Literal)]
+        for name in columns:
+            known = found.values[name]
+            known += [value for value in values if value not in (None, "", *known)]
+        sides = condition.this, condition.args.get("expression")
+        if all(isinstance(side, exp.Column) for side in sides):
+            found.pairs |= {(columns[0], columns[1]), (columns[1], columns[0])}
+
+
+def _value(literal: exp.Literal) -> int | float | str | None:
+    if literal.is_string:
+        return literal.name
+    try:
+        number = int(literal.name) if literal.name.isdecimal() else float(literal.name)
+    except ValueError:
+        return None
+    if abs(number) >= _LARGEST:
+        return None
+    return -number if isinstance(literal.parent, exp.Neg) else number
 
 
 def instance_rows(
-    source: Source,
-    planted: GoldValues,
-    seed: str,
-    rows: int = ROWS,
+    source: Source, planted: GoldValues, seed: str, most: int = ROWS
 ) -> dict[str, list[Row]]:
     """Make the rows of an instance, by table.
 
     Args:
-        planted: The values and columns that golds compare.
-        seed: Determines what is changed.
-        rows: The maximum number of rows of one table.
+        planted: The values that golds compare with.
+        seed: Determines all choices.
+        most: The maximum number of rows of one table.
     """
-    draw = random.Random(f"toolgym-instance-{seed}")
-    return _Candidate(source, planted, draw, rows).build()
+    maker = _Maker(source, planted, random.Random(f"toolgym-instance-{seed}"), most)
+    for table in source.tables:
+        maker.made[table.name] = maker.make(table)
+    return {name: [tuple(row) for row in rows] for name, rows in maker.made.items()}
 
 
-class _Candidate:
-    """One instance while it is made."""
+class _Maker:
+    """Makes the rows of one instance; each kind of change is drawn to be frequent, rare or none."""
 
-    def __init__(
-        self,
-        source: Source,
-        planted: GoldValues,
-        draw: random.Random,
-        most: int,
-    ) -> None:
-        self._pairs = sorted(planted.pairs)
-        self._source, self._draw, self._most = source, draw, most
-        self._style = _Style.draw(draw)
-        self._planted: dict[tuple[str, str], list[Any]] = defaultdict(list)
-        self._counts = sorted(
-            {
-                int(each.value)
-                for each in planted.values
-                if not each.table and isinstance(each.value, int | float) and 0 <= each.value < 60
-            }
-        )
-        for each in planted.values:
-            self._planted[each.table.lower(), each.column.lower()].append(each.value)
-        self._made: dict[str, list[list[Any]]] = {}
-        self._parent_keys: dict[Reference, list[tuple[Any, ...]]] = {}
-        self._fresh: dict[tuple[str, int], _Fresh] = {}
+    def __init__(self, source: Source, planted: GoldValues, draw: random.Random, most: int) -> None:
+        self._source, self._planted, self._draw, self._most = source, planted, draw, most
+        self.made: dict[str, list[list[Any]]] = {}
+        self._kept = draw.choice((1.0, 1.0, 0.9, 0.7, 0.4, 0.15))
+        self._copies = draw.choice((0.0, 0.3, 0.7, 1.5))
+        self._planting = draw.choice((0.0, 0.5, 1.0, 1.0))
+        self._nulls = draw.choice((0.0, 0.05, 0.2))
+        self._ties = draw.choice((0.0, 0.0, 0.1, 0.4))
+        self._shuffled = draw.choice((0.0, 0.0, 0.3, 0.8))
+        self._skew = draw.choice((0.0, 0.2, 0.6))
+        self._lonely = draw.choice((0.0, 0.1, 0.3))
 
-    def build(self) -> dict[str, list[Row]]:
-        """Change every table, and then what the changes left without a parent."""
-        for table in self._source.tables:
-            self._made[table.name] = self._table(table)
-        self._parent_keys.clear()
-        for table in self._source.tables:
-            self._mend(table)
-        return {name: [tuple(row) for row in rows] for name, rows in self._made.items()}
-
-    def _table(self, table: SourceTable) -> list[list[Any]]:
-        style, draw = self._style, self._draw
-        for place, column in enumerate(table.columns):
-            if column.is_fresh:
-                self._fresh[table.name, place] = _Fresh(column, draw)
-        rows = self._kept(table)
-        for reference in table.references:
-            self._refer(table, reference, rows)
-        if table.rows and not rows:
-            rows.append(list(draw.choice(table.rows)))
-            for reference in table.references:
-                self._point(table, reference, rows[0])
-        if rows:
-            copies = min(_MOST_COPIES, round(style.copies * max(len(rows), 12)))
-            rows += [self._copy(table, rows) for _ in range(copies)]
-            rows += self._near_misses(table, rows)
-        for place, column in enumerate(table.columns):
-            if not column.is_fresh and not any(place in r.columns for r in table.references):
-                self._spread(table, column, place, rows)
-        if style.renamed:
-            self._rename(table, rows)
-        self._regroup(table, rows)
-        for pair in self._pairs:
-            if pair.table == table.name.lower():
-                self._level(table, pair, rows)
-        return rows[: self._most]
-
-    def _kept(self, table: SourceTable) -> list[list[Any]]:
-        """Some rows of the database, those with a value that a gold names among them."""
+    def make(self, table: SourceTable) -> list[list[Any]]:
+        """Make the rows of a table whose parents are made."""
         draw = self._draw
-        share = self._style.kept if len(table.rows) > 3 else 1.0
+        self._fresh = {
+            place: _unused(column)
+            for place, column in enumerate(table.columns)
+            if column.is_fresh and not any(place in r.columns for r in table.references)
+        }
+        bound = {place for reference in table.references for place in reference.columns}
+        free = [place for place in range(len(table.columns)) if place not in bound]
+        rows = self._start(table)
+        for reference in table.references:
+            self._adopt(table, reference, rows)
+        if not rows:
+            return rows
+        copies = min(_MOST_COPIES, round(self._copies * max(len(rows), 12)))
+        rows += [self._copy(table, draw.choice(rows)) for _ in range(copies)]
+        rows += self._near_misses(table, rows, free)
+        for place in free:
+            if not table.columns[place].is_fresh:
+                self._spread(table.columns[place], place, rows)
+        for reference in table.references:
+            self._regroup(table, reference, rows)
+        keys = {place for key in table.keys for place in key}
+        for pair in sorted(self._planted.pairs):
+            self._level(table, pair, [place for place in free if place not in keys], rows)
+        del rows[self._most :]
+        for place in self._fresh:
+            values = {row[place]: row for row in reversed(rows)}
+            rows = [row for row in rows if row[place] is None or values[row[place]] is row]
+        for reference in table.references:
+            if reference.to_table == table.name:
+                self._adopt(table, reference, rows, self._keys(reference, rows))
+        return rows
+
+    def _start(self, table: SourceTable) -> list[list[Any]]:
+        """Choose rows of the database, among them some with values that golds compare with."""
+        share = self._kept if len(table.rows) > 3 else 1.0
         wanted = min(math.ceil(share * len(table.rows)), _KEPT, self._most)
-        chosen = set(draw.sample(range(len(table.rows)), wanted))
+        chosen = set(self._draw.sample(range(len(table.rows)), wanted))
         if len(table.rows) > _KEPT:
-            named = [at for at, row in enumerate(table.rows) if self._is_named(table, row)]
-            chosen |= set(draw.sample(named, min(len(named), _KEPT // 2)))
+            named = [
+                at
+                for at, row in enumerate(table.rows)
+                if any(v in self._named(c) for v, c in zip(row, table.columns, strict=True))
+            ]
+            chosen |= set(self._draw.sample(named, min(len(named), _KEPT // 2)))
         return [list(table.rows[at]) for at in sorted(chosen)]
 
-    def _is_named(self, table: SourceTable, row: Row) -> bool:
-        for place, column in enumerate(table.columns):
-            if row[place] in self._named(table, column):
-                return True
-        return False
+    def _named(self, column: SourceColumn) -> list[Any]:
+        """The values that golds compare a column with."""
+        return self._planted.values.get(column.name.lower(), [])
 
-    def _named(self, table: SourceTable, column: SourceColumn) -> list[Any]:
-        return self._planted.get((table.name.lower(), column.name.lower()), [])
-
-    # Rows that are added ----------------------------------------------------------------------
-
-    def _copy(self, table: SourceTable, rows: list[list[Any]]) -> list[Any]:
-        """A row like another one, with another key and one or two other values."""
-        draw = self._draw
-        row = list(draw.choice(rows))
-        self._rekey(table, row)
-        free = self._free(table)
-        for place in draw.sample(free, min(len(free), draw.choice((0, 1, 1, 2)))):
-            row[place] = self._other(table, table.columns[place], row[place])
+    def _copy(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
+        """Copy a row with another key and up to two other values."""
+        row = self._rekeyed(table, like)
+        bound = {place for key in table.keys for place in key}
+        bound |= {place for reference in table.references for place in reference.columns}
+        free = [place for place in range(len(table.columns)) if place not in bound]
+        for place in self._draw.sample(free, min(len(free), self._draw.choice((0, 1, 1, 2)))):
+            row[place] = self._other(table.columns[place], row[place])
         for reference in table.references:
-            if draw.random() < 0.3:
-                self._point(table, reference, row)
+            if self._draw.random() < 0.3:
+                self._point(reference, row)
         return row
 
-    def _rekey(self, table: SourceTable, row: list[Any]) -> None:
-        for place, column in enumerate(table.columns):
-            if column.is_fresh and not any(place in r.columns for r in table.references):
-                row[place] = self._fresh[table.name, place].next(row[place])
+    def _rekeyed(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
+        row, draw = list(like), self._draw
+        for place, unused in self._fresh.items():
+            row[place] = unused(row[place])
         for key in table.keys:
             if any(table.columns[place].is_fresh for place in key):
                 continue
             references = [r for r in table.references if set(r.columns) & set(key)]
-            free = [place for place in key if not any(place in r.columns for r in references)]
-            if free and (not references or self._draw.random() < 0.5):
-                place = self._draw.choice(free)
-                row[place] = self._other(table, table.columns[place], row[place])
+            own = [place for place in key if not any(place in r.columns for r in references)]
+            if own and (not references or draw.random() < 0.5):
+                place = draw.choice(own)
+                row[place] = self._other(table.columns[place], row[place])
             elif references:
-                self._point(table, self._draw.choice(references), row)
+                self._point(draw.choice(references), row)
+        return row
 
-    def _near_misses(self, table: SourceTable, rows: list[list[Any]]) -> list[list[Any]]:
-        """Copies of rows whose one value is what a gold compares with, or nearly."""
+    def _near_misses(
+        self, table: SourceTable, rows: list[list[Any]], free: Sequence[int]
+    ) -> list[list[Any]]:
+        """Copy rows with one value that a gold compares with, or one next to it."""
         draw, found = self._draw, list[list[Any]]()
-        bound = {place for reference in table.references for place in reference.columns}
-        for place, column in enumerate(table.columns):
-            for value in dict.fromkeys(self._named(table, column)):
-                if draw.random() > self._style.planted or place in bound:
-                    continue
-                near = _near(column, value)
+        numbers = [p for p in free if table.columns[p].kind in ("integer", "real")]
+        for place in free:
+            for value in self._named(table.columns[place]):
+                near = _near(table.columns[place], value)
                 equal = [row for row in rows if row[place] == value] or rows
-                for new in draw.sample(near, min(len(near), 4)):
-                    row = list(draw.choice(equal))
-                    self._rekey(table, row)
-                    row[place] = new
-                    found.append(row)
+                if near and draw.random() <= self._planting:
+                    for new in draw.sample(near, min(len(near), 4)):
+                        found.append(self._rekeyed(table, draw.choice(equal)))
+                        if numbers and draw.random() < 0.2:  # a query for an extreme takes it
+                            at = draw.choice(numbers)
+                            values = table.columns[at].values
+                            extreme = draw.choice((values[-1] + 1, values[0] - 1))
+                            if _is_possible(table.columns[at], extreme):
+                                found[-1][at] = extreme
+                        found[-1][place] = new
         draw.shuffle(found)
         return found[:_PLANTED]
 
-    def _free(self, table: SourceTable) -> list[int]:
-        """The columns that are no key and refer to nothing; names count as free."""
-        bound = {place for key in table.keys for place in key}
-        bound |= {place for reference in table.references for place in reference.columns}
-        return [place for place in range(len(table.columns)) if place not in bound]
-
-    # Values that are changed ------------------------------------------------------------------
-
-    def _rename(self, table: SourceTable, rows: list[list[Any]]) -> None:
-        """Shuffle the names of rows whose key is a number, so that keys belong to other names."""
-        if not any(table.columns[key[0]].kind == "integer" for key in table.keys[:1]):
-            return
-        bound = {place for reference in table.references for place in reference.columns}
-        names = [
-            place
-            for place, column in enumerate(table.columns)
-            if column.is_fresh and column.kind == "text" and place not in bound
-        ]
-        values = [[row[place] for place in names] for row in rows]
-        self._draw.shuffle(values)
-        for row, named in zip(rows, values, strict=True):
-            for place, value in zip(names, named, strict=True):
-                row[place] = value
-
-    def _spread(
-        self, table: SourceTable, column: SourceColumn, place: int, rows: list[list[Any]]
-    ) -> None:
-        """Shuffle a column, make its values tie, and empty some of its cells."""
-        draw, style = self._draw, self._style
-        if len(rows) < 2:
-            return
-        if draw.random() < style.shuffled:
-            values = [row[place] for row in rows]
+    def _spread(self, column: SourceColumn, place: int, rows: list[list[Any]]) -> None:
+        """Shuffle a column, make its values tie, empty some of its cells, and add an extreme."""
+        draw = self._draw
+        values = [row[place] for row in rows]
+        if draw.random() < self._shuffled:
             draw.shuffle(values)
             for row, value in zip(rows, values, strict=True):
                 row[place] = value
-        # Another value comes to be the most frequent one, or none does.
-        values = [row[place] for row in rows]
-        if draw.random() < 0.3:
-            named = [
-                near for each in self._named(table, column) for near in _near(column, each)[:1]
-            ]
+        if draw.random() < 0.3:  # one value becomes the most frequent one
+            named = [near for each in self._named(column) for near in _near(column, each)[:1]]
             values = [draw.choice([*named, draw.choice(values)])]
         for row in rows:
             chance = draw.random()
-            if column.has_nulls and chance < style.nulls:
+            if column.has_nulls and chance < self._nulls:
                 row[place] = None
-            elif chance > 1 - style.ties:
+            elif chance > 1 - self._ties:
                 row[place] = draw.choice(values)
         numbers = [row[place] for row in rows if type(row[place]) in (int, float)]
         if numbers and column.kind in ("integer", "real") and draw.random() < 0.8:
             step = draw.choice((1, 2, 10))
             new = max(numbers) + step if draw.random() < 0.6 else min(numbers) - step
-            if (new >= 0 or column.has_signs) and abs(new) < _LARGEST:
+            if _is_possible(column, new):
                 draw.choice(rows)[place] = new
 
-    def _other(self, table: SourceTable, column: SourceColumn, value: Any) -> Any:
-        """Another value of the same kind."""
-        draw = self._draw
+    def _other(self, column: SourceColumn, value: Any) -> Any:
+        """Draw another value of a column."""
+        draw, named = self._draw, self._named(column)
         if column.has_nulls and draw.random() < 0.1:
             return None
-        named = self._named(table, column)
         chance = draw.random()
-        if named and chance < 0.5:
-            near = _near(column, draw.choice(named))
-            if near:
-                return draw.choice(near)
-        if column.is_fresh or (chance > 0.85 and value is not None):
-            near = _near(column, value)
-            return draw.choice(near) if near else value
-        return draw.choice(column.values) if column.values else value
+        near = _near(column, draw.choice(named)) if named and chance < 0.5 else []
+        if not near and (column.is_fresh or chance > 0.85):
+            near = _near(column, value) or [value]
+        return draw.choice(near or column.values or [value])
 
-    def _level(self, table: SourceTable, pair: ColumnPair, rows: list[list[Any]]) -> None:
-        """Bring a column to what its row, or the row's parent, has in the other, or beside it."""
-        place = table.place(pair.column)
-        bound = {at for key in table.keys for at in key}
-        bound |= {at for reference in table.references for at in reference.columns}
-        if place is None or place in bound or self._draw.random() < 0.3:
+    def _level(
+        self, table: SourceTable, pair: tuple[str, str], free: Sequence[int], rows: list[list[Any]]
+    ) -> None:
+        """Bring a column close to another one of its row, or of the row's parent."""
+        place, own = table.place(pair[0]), table.place(pair[1])
+        if place is None or place not in free or self._draw.random() < 0.3:
             return
-        column, found = table.columns[place], self._beside(table, pair)
+        column, others = table.columns[place], list[dict[Any, Any]]()
+        for reference in table.references:
+            target = self._source.table(reference.to_table)
+            at = target.place(pair[1]) if target is not None else None
+            parents = self.made.get(reference.to_table, [])
+            if at is not None:
+                keys = self._keys(reference, parents)
+                others.append(dict(zip(keys, (row[at] for row in parents), strict=True)))
         for row in rows:
             if self._draw.random() < 0.2:
-                near = _near(column, found(row))
+                value = row[own] if own is not None and own != place else None
+                for reference, known in zip(table.references, others, strict=False):
+                    value = known.get(_get(row, reference.columns), value)
+                near = _near(column, value)
                 if near:
                     row[place] = near[0] if self._draw.random() < 0.6 else self._draw.choice(near)
 
-    def _beside(self, table: SourceTable, pair: ColumnPair) -> Callable[[list[Any]], Any]:
-        """The value of the other column that belongs to a row; None where none does."""
-        if pair.other_table == table.name.lower():
-            own = table.place(pair.other_column)
-            return lambda row: None if own is None else row[own]
-        for reference in table.references:
-            target = self._source.table(reference.to_table)
-            made = self._made.get(reference.to_table)
-            at = target.place(pair.other_column) if target is not None else None
-            if (
-                made is not None
-                and at is not None
-                and reference.to_table.lower() == (pair.other_table)
-            ):
-                values = {tuple(row[p] for p in reference.to_columns): row[at] for row in made}
-                return lambda row: values.get(tuple(row[p] for p in reference.columns))
-        return lambda row: None
+    # References
 
-    # References -------------------------------------------------------------------------------
+    def _keys(self, reference: Reference, rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+        return [_get(row, reference.to_columns) for row in rows]
 
     def _parents(self, reference: Reference) -> list[tuple[Any, ...]]:
-        known_keys = self._parent_keys.get(reference)
-        if known_keys is not None:
-            return known_keys
-        target = self._made.get(reference.to_table)
-        if target is None:  # a circle, or the table itself: mended when all are there
-            known = self._source.table(reference.to_table)
-            target = [list(row) for row in known.rows] if known is not None else []
-        keys = [tuple(row[place] for place in reference.to_columns) for row in target]
-        self._parent_keys[reference] = [key for key in keys if None not in key]
-        return self._parent_keys[reference]
+        """The keys of the parents; those of the database while the parents are not made."""
+        rows: Iterable[Sequence[Any]] | None = self.made.get(reference.to_table)
+        if rows is None:
+            table = self._source.table(reference.to_table)
+            rows = table.rows if table is not None else ()
+        return [key for key in self._keys(reference, rows) if None not in key]
 
-    def _refer(self, table: SourceTable, reference: Reference, rows: list[list[Any]]) -> None:
-        """Let rows refer to parents that are there."""
-        parents = self._parents(reference)
-        known = set(parents)
-        left = []
-        for row in rows:
-            own = tuple(row[place] for place in reference.columns)
-            if own in known or None in own:
-                left.append(row)
-            elif parents and self._draw.random() < 0.5:
-                _set(row, reference, self._draw.choice(parents))
-                left.append(row)
-        rows[:] = left
+    def _point(self, reference: Reference, row: list[Any]) -> None:
+        if parents := self._parents(reference):
+            _set(row, reference.columns, self._draw.choice(parents))
 
-    def _point(self, table: SourceTable, reference: Reference, row: list[Any]) -> None:
-        parents = self._parents(reference)
-        if parents:
-            _set(row, reference, self._draw.choice(parents))
-
-    def _regroup(self, table: SourceTable, rows: list[list[Any]]) -> None:
-        """Give some parents many rows, some none, some as many as a gold counts."""
-        draw, style = self._draw, self._style
-        for reference in table.references:
-            if any(table.columns[place].is_fresh for place in reference.columns):
-                continue
-            parents = self._parents(reference)
-            if len(parents) < 2 or not rows:
-                continue
-            few = draw.sample(parents, max(1, len(parents) // 5))
-            lonely = set(draw.sample(parents, round(style.lonely * len(parents))))
-            others = [parent for parent in parents if parent not in lonely] or parents
-            can_be_null = all(table.columns[place].has_nulls for place in reference.columns)
-            for row in rows:
-                own = tuple(row[place] for place in reference.columns)
-                if draw.random() < style.skew * 0.4:
-                    _set(row, reference, draw.choice(few))
-                elif own in lonely:
-                    _set(row, reference, draw.choice(others))
-                elif can_be_null and draw.random() < style.nulls:
-                    _set(row, reference, (None,) * len(reference.columns))
-            self._count(table, reference, rows, parents)
-
-    def _count(
+    def _adopt(
         self,
         table: SourceTable,
         reference: Reference,
         rows: list[list[Any]],
-        parents: list[tuple[Any, ...]],
+        parents: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
-        """Bring parents to as many rows as golds compare counts with, or one more or less."""
-        draw = self._draw
-        for size in self._counts if draw.random() < 0.6 else ():
-            parent = draw.choice(parents)
-            wanted = max(0, size + draw.choice((-1, 0, 0, 1)))
-            own = [row for row in rows if tuple(row[p] for p in reference.columns) == parent]
-            for row in own[wanted:]:
-                _set(row, reference, draw.choice(parents))
-            for _ in range(min(wanted - len(own), 30)):
-                row = self._copy(table, own or rows)
-                _set(row, reference, parent)
-                rows.append(row)
+        """Let rows without a parent refer to another one or to none; drop some of them."""
+        parents = self._parents(reference) if parents is None else parents
+        known, left = set(parents), []
+        is_nullable = all(table.columns[place].has_nulls for place in reference.columns)
+        for row in rows:
+            own = _get(row, reference.columns)
+            if own in known or None in own:
+                left.append(row)
+            elif parents and self._draw.random() < 0.5:
+                _set(row, reference.columns, self._draw.choice(parents))
+                left.append(row)
+            elif is_nullable:
+                _set(row, reference.columns, (None,) * len(own))
+                left.append(row)
+        rows[:] = left
 
-    def _mend(self, table: SourceTable) -> None:
-        """Drop or bend what refers to a row that is not there."""
-        rows = self._made[table.name]
-        for reference in table.references:
-            parents = self._parents(reference)
-            known = set(parents)
-            can_be_null = all(table.columns[place].has_nulls for place in reference.columns)
-            for row in rows:
-                own = tuple(row[place] for place in reference.columns)
-                if own in known or None in own:
-                    continue
-                if can_be_null:
-                    _set(row, reference, (None,) * len(own))
-                elif parents:
-                    _set(row, reference, self._draw.choice(parents))
-
-
-class _Fresh:
-    """Values for a column of which no two rows may have one."""
-
-    def __init__(self, column: SourceColumn, draw: random.Random) -> None:
-        self._column, self._draw = column, draw
-        self._taken = set(column.values)
-        numbers = [v for v in column.values if isinstance(v, int) and v < _LARGEST - ROWS]
-        self._next = max(numbers, default=0)
-
-    def next(self, like: Any) -> Any:
-        """One that no row has yet, as similar as can be."""
-        if isinstance(like, str):
-            for text in chain(_near(self._column, like), _further(like)):
-                if text not in self._taken:
-                    self._taken.add(text)
-                    return text
-        if isinstance(like, int | float):
-            self._next += 1
-            return type(like)(self._next)
-        return like
+    def _regroup(self, table: SourceTable, reference: Reference, rows: list[list[Any]]) -> None:
+        """Give some parents many rows, and some none."""
+        draw, columns, parents = self._draw, reference.columns, self._parents(reference)
+        if any(table.columns[place].is_fresh for place in columns) or len(parents) < 2 or not rows:
+            return
+        few = draw.sample(parents, max(1, len(parents) // 5))
+        lonely = set(draw.sample(parents, round(self._lonely * len(parents))))
+        others = [parent for parent in parents if parent not in lonely] or parents
+        is_nullable = all(table.columns[place].has_nulls for place in columns)
+        for row in rows:
+            if draw.random() < self._skew * 0.4:
+                _set(row, columns, draw.choice(few))
+            elif _get(row, columns) in lonely:
+                _set(row, columns, draw.choice(others))
+            elif is_nullable and draw.random() < self._nulls:
+                _set(row, columns, (None,) * len(columns))
 
 
-def _further(text: str) -> Iterator[str]:
-    """Endless texts like one: later days, greater numbers, or the text with a number."""
-    day = day_of(text)
-    for number in count(2):
-        later = None if day is None else _shifted(day, number)
-        if later is not None:
-            yield f"{later.isoformat()}{text[10:]}"
-        elif text.isdecimal() and len(text) < 16:
-            yield str(int(text) + number).zfill(len(text))
-        else:
-            yield f"{text} {number}"
+def _get(row: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(row[place] for place in places)
 
 
-def _set(row: list[Any], reference: Reference, values: Sequence[Any]) -> None:
-    for place, value in zip(reference.columns, values, strict=True):
+def _set(row: list[Any], places: Sequence[int], values: Sequence[Any]) -> None:
+    for place, value in zip(places, values, strict=True):
         row[place] = value
 
 
+def _unused(column: SourceColumn) -> Any:
+    """Return a function that finds a value which no row has, similar to a given one."""
+    taken = set(column.values)
+    numbers = [v for v in column.values if isinstance(v, int) and v < _LARGEST - ROWS]
+    following = count(max(numbers, default=0) + 1)
+
+    def unused(like: Any) -> Any:
+        if isinstance(like, str):
+            new = next(
+                text for text in chain(_near(column, like), _further(like)) if text not in taken
+            )
+            taken.add(new)
+            return new
+        return type(like)(next(following)) if isinstance(like, int | float) else like
+
+    return unused
+
+
+def _further(text: str) -> Iterator[str]:
+    """Yield endless texts like one: greater numbers, or the text with a number."""
+    for number in count(2):
+        is_number = text.isdecimal() and len(text) < 16
+        yield str(int(text) + number).zfill(len(text)) if is_number else f"{text} {number}"
+
+
+def _is_possible(column: SourceColumn, number: float) -> bool:
+    """Whether a number is within bounds, and not the only negative one of its column."""
+    numbers = [value for value in column.values[:1] if not isinstance(value, str)]
+    return abs(number) < _LARGEST and (number >= 0 or any(value < 0 for value in numbers))
+
+
 def _near(column: SourceColumn, value: Any) -> list[Any]:
-    """A value and those beside it, of a column's kind; none where there are none."""
+    """Return a value and its neighbors, in the type of a column; may be empty."""
     if column.kind == "truth":
         return [0, 1]
-    if column.kind == "day":
-        return _near_days(column, value)
-    if type(value) in (int, float) and column.kind in ("integer", "real"):
+    if column.kind in ("integer", "real") and type(value) in (int, float):
         step = 1 if column.kind == "integer" else 0.5
         base = int(value) if column.kind == "integer" else float(value)
-        near = [base, base - step, base + step]
-        near = [number for number in near if abs(number) < _LARGEST]
-        return [number for number in near if column.has_signs or number >= 0]
-    if column.kind == "text" and isinstance(value, str | int | float):
-        return _near_texts(column, str(value).strip("%"))
-    return []
-
-
-def _near_texts(column: SourceColumn, text: str) -> list[Any]:
-    if text.isdecimal() and len(text) < 16:  # digits stay digits, as many
+        return [n for n in (base, base - step, base + step) if _is_possible(column, n)]
+    if column.kind not in ("day", "text") or not isinstance(value, str | int | float):
+        return []
+    text = str(value).strip("%")
+    if column.kind == "day":
+        pattern = column.values[len(column.values) // 2]
+        day = day_of(f"{text}-01-01"[: max(10, len(text))])  # also of a year, or a year and a month
+        if day is None and text.isdecimal() and len(text) < 3:
+            day = day_of(f"{pattern[:4]}-{text.zfill(2)}-15")
+        days = [_shifted(day, step) for step in (0, -1, 1, 31, -31, 365, -366)] if day else []
+        return [f"{each.isoformat()}{pattern[10:]}" for each in days if each is not None]
+    if text.isdecimal() and len(text) < 16:  # digits stay as many digits
         near = [str(int(text) + step).zfill(len(text)) for step in (0, 1, -1)]
         return [each for each in near if not each.startswith("-")]
-    if not text:
-        return []
-    head = [value for value in column.values if isinstance(value, str) and text in value][:2]
-    others = [text[:-1].rstrip(), f"{text}s", f"New {text}"]
-    return [*dict.fromkeys([text, *head, *(each for each in others if each)])]
-
-
-def _near_days(column: SourceColumn, value: Any) -> list[Any]:
-    """Days beside a day, a year or a month that a text or number begins with."""
-    samples = [each for each in column.values if isinstance(each, str)]
-    if not samples:
-        return []
-    pattern, text = samples[len(samples) // 2], str(value).strip("%")
-    day, tail = day_of(text), pattern[10:]
-    if day is None and len(text) >= 4 and text[:4].isdecimal():
-        parts = [*text.split("-"), "01", "01"]
-        month = parts[1] if parts[1].isdecimal() else "01"
-        day = day_of(f"{text[:4]}-{month.zfill(2)}-01")
-    if day is None and text.isdecimal() and 1 <= int(text) <= 12:
-        day = day_of(f"{pattern[:4]}-{text.zfill(2)}-15")
-    if day is None:
-        return []
-    steps = (0, -1, 1, 31, -31, 365, -366)
-    near = [_shifted(day, step) for step in steps]
-    return [f"{each.isoformat()}{tail}" for each in near if each is not None]
+    longer = [each for each in column.values if isinstance(each, str) and text in each][:2]
+    others = [text, *longer, text[:-1].rstrip(), f"{text}s", f"New {text}"]
+    return [each for each in dict.fromkeys(others) if each] if text else []
 
 
 def _shifted(day: date, days: int) -> date | None:

@@ -1,313 +1,224 @@
-"""Golds with several right results: a fair task has one.
+"""Detects gold queries with several right results; a fair task has one.
 
-SQL leaves its result to chance in several ways: by a LIMIT that cuts through rows that tie
-(`sqlgym.judging.ties`), by a column that is neither grouped by nor aggregated and differs among the
-rows that it may come from (`sqlgym.judging.bare_columns`), and by whatever follows the order of
-rows: the order inside `group_concat`; `row_number()` and other windows where rows tie; a subquery
-for one value that finds several rows; text that a collation takes for equal, of which DISTINCT,
-GROUP BY, `max` and compound queries keep one.
+SQL leaves its result open in several ways: a LIMIT cuts through rows that tie
+(`sqlgym.judging.ties`); a column is neither grouped by nor aggregated, and the rows of a group
+differ there; the result depends on the order of rows inside `group_concat`, or on rows that tie in
+a window; a subquery for one value finds several rows; a collation takes different texts for equal,
+and DISTINCT, GROUP BY, `max` or a compound query keeps one of them.
 
-The order of a table's rows is nobody's promise. So a query that leaves such a choice is run again
-with its tables replaced by table expressions of their names, which hold the same rows sorted:
+SQLite promises no order of a table's rows. So a query runs again with its rows in other orders, and
+another result proves the choice. Every query runs once with all tables read from their other end.
+A query that may leave a choice also runs with its tables replaced by sorted copies:
 
     WITH "singer" AS (SELECT * FROM main."singer" ORDER BY age, ... LIMIT -1) SELECT ...
 
-A difference proves that several results are right. Every query runs once more with all tables read
-from their other end.
+In a join, SQLite may sort the inner table by an index of its own. So a query that selects a column
+without grouping by it runs with the least and the greatest value of the column, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import islice
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 from sqlgym.database.database import Database, QueryResult
-from sqlgym.database.parsing import careful, shared_tree, tokens_of
-from sqlgym.database.schema import Schema
+from sqlgym.database.parsing import careful, parse, shared_tree, tokens_of
 from sqlgym.database.sqlite_file import quoted
-from sqlgym.judging.bare_columns import OpenGroup, is_aggregate, open_group_of, sources_of
 from sqlgym.judging.results import compare, is_ordered
 from sqlgym.judging.ties import free_runs, tied_limit
 from toolgym.errors import ToolError
 
+_BY_ORDER: Final = (
+    "it depends on the order in which rows are read, so that several results are right."
+)
 _ORDER_FUNCTIONS: Final = frozenset(
     {"groupconcat", "jsonarrayagg", "jsonobjectagg", "rownumber", "lag", "lead", "ntile"}
     | {"firstvalue", "lastvalue", "nthvalue"}
 )
-"""Functions, as the parser calls them, whose value depends on the order of rows that tie."""
-_ONE_OF_SEVERAL: Final = (exp.Distinct, exp.Group, exp.SetOperation, exp.Max, exp.Min)
-_HAS_ROWS: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.SetOperation, exp.CTE)
-_COLLATED = "SELECT count(*) FROM sqlite_master WHERE sql LIKE '%COLLATE%'"
-_NOT_OF_A_ROW: Final = (exp.Query, exp.Window, exp.AggFunc, exp.RowNumber)
-_LONGEST_KEY: Final = 200
-"""Parts of an expression that is still worth to order by."""
+"""Functions, by their class in sqlglot, whose value depends on the order of rows that tie."""
+_NAMELESS: Final = frozenset({"total", "percentile", "percentile_cont", "percentile_disc"})
+"""Aggregates for which sqlglot has no class."""
+_AGGREGATES: Final = (exp.AggFunc, exp.JSONArrayAgg, exp.JSONObjectAgg, exp.Filter)
+_KEEPS_ONE: Final = (exp.Distinct, exp.Group, exp.SetOperation, exp.Max, exp.Min)
+_HAS_ROWS: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.SetOperation, exp.CTE, exp.Subquery)
+_NOT_OF_ROW: Final = (exp.Query, exp.Window, exp.Star)
+_FACTORS: Final = (618_034, 414_214, 732_051)
+_MODULUS: Final = 1_000_003
+"""Row i of an order gets the place `i * factor % _MODULUS`, which scatters the rows evenly."""
+_MOST_KEYS: Final = 40
+"""Number of columns by which the rows of a table are sorted."""
 
 
-def leaves_choices(tree: exp.Expr, database: Database) -> bool:
-    """Whether a query may leave a choice that is none of a group's columns."""
-    if any(_is_by_order(node) for node in tree.find_all(exp.Func, exp.WindowSpec)):
-        return True
-    if any(
-        _takes_the_first(node) and not _has_one_row(node, tree, database)
-        for node in tree.find_all(exp.Subquery)
-    ):
-        return True
-    return tree.find(*_ONE_OF_SEVERAL) is not None and _is_collated(tree, database)
+def several_results(database: Database, sql: str, result: QueryResult) -> tuple[str, str] | None:
+    """Return why a gold query has several right results, as code and reason.
 
-
-def _is_by_order(node: exp.Expr) -> bool:
-    if isinstance(node, exp.WindowSpec):
-        return str(node.args.get("kind")).upper() == "ROWS"
-    name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
-    return name.lower().replace("_", "") in _ORDER_FUNCTIONS
-
-
-def _takes_the_first(subquery: exp.Subquery) -> bool:
-    """Whether a subquery stands for one value, and may find several rows to take it from."""
-    if isinstance(subquery.parent, (*_HAS_ROWS, exp.Subquery)):
-        return False
-    inner = subquery.unnest()
-    if not isinstance(inner, exp.Select):
-        return True
-    if inner.args.get("limit") is not None:  # which `sqlgym.judging.ties` looks at
-        return False
-    single = inner.args.get("group") is None and any(
-        is_aggregate(node) for part in inner.expressions for node in part.find_all(exp.Func)
-    )
-    return not single
-
-
-def _has_one_row(subquery: exp.Subquery, tree: exp.Expr, database: Database) -> bool:
-    """Whether a subquery finds a single row, as can be seen where it stands by itself."""
-    columns = subquery.find_all(exp.Column)
-    if tree.find(exp.CTE) is not None or any(c.this.quoted and not c.table for c in columns):
-        return False  # by itself, SQLite takes a quoted name that it does not know for a text
-    inner = subquery.unnest().sql(dialect="sqlite")
-    try:
-        return len(database.query(f"SELECT 1 FROM ({inner}) LIMIT 2").rows) < 2
-    except ToolError:  # it refers to the query around it
-        return False
-
-
-def _is_collated(tree: exp.Expr, database: Database) -> bool:
-    if tree.find(exp.Collate) is not None:
-        return True
-    try:
-        return bool(database.query(_COLLATED).rows[0][0])
-    except ToolError:
-        return False
-
-
-Keys = dict[str, list[str]]
-"""By table, expressions of its columns as SQL, the most telling ones first."""
-
-
-def keys_of(tree: exp.Expr, schema: Schema) -> Keys:
-    """The best keys to order the tables of a query by, so that its choices change.
-
-    For each table all that is selected of it, looked at in a HAVING, or ordered by: expressions of
-    its columns, as long as they can be, and then the columns. A table without any is there as well.
+    Returns:
+        `tied_limit` or `open_choice` with its reason; None if no other result was found.
     """
-    made_here = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    keys: Keys = {}
-    for select in tree.find_all(exp.Select):
-        sources = {}
-        for table in sources_of(select):
-            schema_table = schema.get(table.name)
-            if schema_table is not None and not table.db and table.name.lower() not in made_here:
-                sources[table.alias_or_name.lower()] = schema_table.name
-                keys.setdefault(schema_table.name, [])
-        parts = [*select.expressions, *(select.args.get(part) for part in ("having", "order"))]
-        for part in parts:
-            if part is not None:
-                _add(part, partial(_owner, sources, schema), keys)
-    return {table: list(dict.fromkeys(expressions)) for table, expressions in keys.items()}
-
-
-Owner = Callable[[exp.Column], str | None]
-
-
-def _owner(sources: dict[str, str], schema: Schema, column: exp.Column) -> str | None:
-    """The table of a column; None where it is of none that the SELECT reads itself."""
-    if column.table:
-        return sources.get(column.table.lower())
-    for name in sources.values():
-        table = schema.get(name)
-        if table is not None and table.column(column.name) is not None:
-            return name
+    tie = tied_limit(database, sql, result)
+    if tie is not None:
+        return "tied_limit", tie
+    ordered = is_ordered(sql)
+    runs = free_runs(database, sql, result) if ordered else ()
+    try:
+        least, greatest = (database.query(text).rows for text in _extremes(sql))
+        if not compare(least, greatest, ordered=False).equal:
+            return "open_choice", _BY_ORDER
+    except (ToolError, ValueError):  # it selects no such column, or cannot be written so
+        pass
+    for reader, text in _other_orders(database, sql):
+        try:
+            other = reader.query(text)
+        except ToolError:  # its budget is nearly spent, or it names rows by their numbers
+            return None
+        if other.truncated:
+            return None
+        if not compare(result.rows, other.rows, ordered, runs).equal:
+            return "open_choice", _BY_ORDER
     return None
 
 
-def _add(part: exp.Expr, owner_of: Owner, keys: Keys) -> None:
-    """Add the largest expressions of a part that one table's rows give by themselves."""
-    nodes: list[Any] = [part]
-    columns: list[exp.Column] = []
+@lru_cache(maxsize=4_096)
+def _extremes(sql: str) -> tuple[str, ...]:
+    """Return a query twice, with `min` and `max` of what it selects without grouping by it."""
+    try:
+        return careful(
+            lambda: tuple(_with_extreme(parse(sql), kind) for kind in (exp.Min, exp.Max))
+        )
+    except (SqlglotError, ValueError):
+        return ()
+
+
+def _with_extreme(tree: exp.Expr, kind: type[exp.AggFunc]) -> str:
+    if not isinstance(tree, exp.Select) or not _has_bare_columns(tree):
+        raise ValueError("it selects nothing that it does not group by")
+    if tree.find(exp.Min, exp.Max) or any(map(tree.args.get, ("distinct", "limit"))):
+        raise ValueError("SQLite takes the columns from the row with the only `min` or `max`")
+    for part in tree.expressions:
+        if not any(is_aggregate(node) or isinstance(node, _NOT_OF_ROW) for node in part.walk()):
+            part.unalias().replace(kind(this=part.unalias().copy()))
+    return str(tree.sql(dialect="sqlite"))
+
+
+def is_aggregate(node: Any) -> bool:
+    """Whether a node computes one value of many rows, and is no window function."""
+    is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _NAMELESS
+    above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
+    in_window = isinstance(above, exp.Window) and node.arg_key == "this"
+    return (is_named or isinstance(node, _AGGREGATES)) and not in_window
+
+
+def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]]:
+    """Yield queries, and databases to run them on, that read the same rows in other orders."""
+    yield database.backwards, sql
+    try:
+        tree = shared_tree(sql)
+        tables = careful(lambda: _sorted_by(tree, database) if _chooses(tree, database) else {})
+    except SqlglotError:
+        return
+    if not tables:
+        return
+    for way in ("ASC", "DESC"):  # the first and last of the rows that tie differ, if any do
+        orders = {
+            name: ", ".join(f"{key} COLLATE BINARY {way}" for key in keys)
+            for name, keys in tables.items()
+        }
+        text = _with_sorted(sql, orders)
+        yield database, text
+        yield database.backwards, text
+    for factor in _FACTORS:  # a choice inside an expression may show for a row in the middle only
+        yield (
+            database,
+            _with_sorted(
+                sql,
+                {
+                    name: f"row_number() OVER (ORDER BY {', '.join(keys)}) * {factor} % {_MODULUS}"
+                    for name, keys in tables.items()
+                },
+            ),
+        )
+
+
+def _chooses(tree: exp.Expr, database: Database) -> bool:
+    """Whether the syntax of a query allows a choice that depends on the order of rows."""
+    for node in tree.walk():
+        if isinstance(node, exp.Select) and _has_bare_columns(node):
+            return True
+        if isinstance(node, exp.Subquery) and _takes_first_row(node):
+            return True
+        if isinstance(node, exp.WindowSpec) and str(node.args.get("kind")).upper() == "ROWS":
+            return True
+        name = node.name if isinstance(node, exp.Anonymous) else type(node).__name__
+        if name.lower().replace("_", "") in _ORDER_FUNCTIONS:
+            return True
+    if tree.find(*_KEEPS_ONE) is None:
+        return False
+    collated = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%COLLATE%'"
+    return tree.find(exp.Collate) is not None or bool(database.query(collated).rows)
+
+
+def _has_bare_columns(select: exp.Select) -> bool:
+    """Whether a SELECT that makes groups uses columns outside of aggregates that are no keys."""
+    group = select.args.get("group")
+    keys = {key.sql().lower() for key in group.expressions} if group is not None else set()
+    clauses = (select.args.get(name) for name in ("having", "order"))
+    nodes = [*select.expressions, *filter(None, clauses)]
+    is_grouped, is_bare = group is not None, False
     while nodes:
         node = nodes.pop()
-        if isinstance(node, exp.Query):
-            continue
-        if isinstance(node, exp.Column):
-            columns.append(node)
-        elif isinstance(node, exp.Alias | exp.Ordered | exp.Having | exp.Order | exp.Paren):
-            nodes += reversed(list(node.iter_expressions()))
-        elif (plain := _plain(node, owner_of)) is not None:
-            keys[plain[0]].append(plain[1])
-            columns += node.find_all(exp.Column)
+        if is_aggregate(node):
+            is_grouped = True
+        elif isinstance(node, exp.Column | exp.Star | exp.Query):
+            is_bare = is_bare or node.sql().lower() not in keys
         else:
-            nodes += reversed(list(node.iter_expressions()))
-    for column in columns:
-        owner = owner_of(column)
-        if owner is not None and not isinstance(column.this, exp.Star):
-            keys[owner].append(exp.column(column.this.copy()).sql(dialect="sqlite"))
+            nodes += node.iter_expressions()
+    return is_grouped and is_bare
 
 
-def _plain(node: Any, owner_of: Owner) -> tuple[str, str] | None:
-    """The table and the SQL of an expression that one of its rows gives; None if it is none."""
-    below = list(islice(node.walk(), _LONGEST_KEY + 1))
-    if len(below) > _LONGEST_KEY or not isinstance(node, exp.Condition):
-        return None
-    if any(isinstance(each, _NOT_OF_A_ROW) or is_aggregate(each) for each in below):
-        return None
-    tables = {owner_of(each) for each in below if isinstance(each, exp.Column)}
-    owner = next(iter(tables), None)
-    if len(tables) != 1 or owner is None:
-        return None
-    alone = node.transform(
-        lambda each: exp.column(each.this.copy()) if isinstance(each, exp.Column) else each
+def _takes_first_row(subquery: exp.Subquery) -> bool:
+    """Whether a subquery is used as one value, and may find several rows."""
+    select = subquery.unnest()
+    if isinstance(subquery.parent, _HAS_ROWS) or select.args.get("limit") is not None:
+        return False
+    is_single = select.args.get("group") is None and any(
+        is_aggregate(node) for part in select.expressions for node in part.find_all(exp.Func)
     )
-    return owner, f"({alone.sql(dialect='sqlite')})"
+    return not (isinstance(select, exp.Select) and is_single)
 
 
-_FACTORS: Final = (618_034, 414_214, 732_051)
-_MODULUS: Final = 1_000_003
-"""Row i is put where i * factor modulo this falls, which scatters the rows evenly."""
-_MOST_KEYS: Final = 40
+def _sorted_by(tree: exp.Expr, database: Database) -> dict[str, list[str]]:
+    """Return the columns to sort each table of a query by, those that the query names first."""
+    made_here = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    named = dict.fromkeys(each.name.lower() for each in tree.find_all(exp.Column, bfs=False))
+    places = {name: place for place, name in enumerate(named)}
+    tables = {}
+    for node in tree.find_all(exp.Table):
+        table = database.schema.get(node.name)
+        if table is not None and not node.db and node.name.lower() not in made_here:
+            names = sorted(
+                (column.name for column in table.columns),
+                key=lambda name: places.get(name.lower(), len(places)),
+            )
+            tables[table.name] = [quoted(name) for name in names[:_MOST_KEYS]]
+    return tables
 
 
-def other_result(database: Database, sql: str, result: QueryResult, tree: exp.Expr) -> bool | None:
-    """Whether another order of the rows gives a query another result.
-
-    All tables are sorted upwards and then downwards by what the query takes of them, so that the
-    first and the last of the rows that tie are those that differ, if any do; and each order is read
-    from either end. Where a choice shows through an expression or a condition only, one in the
-    middle may matter, so a few orders that scatter the rows are tried as well.
-
-    Returns:
-        None where that cannot be told: it has a budget that is nearly spent, or names rows by their
-        numbers.
-    """
-    keys = keys_of(tree, database.schema)
-    ordered = is_ordered(sql)
-    runs = free_runs(database, sql, result) if ordered else ()
-    for place, sorts in enumerate(_sorts(database, keys)):
-        text = _with_sorted(sql, sorts)
-        for read in (database, database.backwards) if place < 2 else (database,):
-            try:
-                other = read.query(text)
-            except ToolError:
-                return None
-            if other.truncated:
-                return None
-            if not compare(result.rows, other.rows, ordered, runs).equal:
-                return True
-    return False
-
-
-def _sorts(database: Database, keys: Keys) -> Iterator[dict[str, str]]:
-    """By table, what its rows are sorted by; one dict for each order to try."""
-    if not keys:  # it reads nothing but what it has made itself
-        return
-    columns = {}
-    for table, telling in keys.items():
-        own = database.schema.find(table).columns
-        columns[table] = [*telling, *(quoted(column.name) for column in own)][:_MOST_KEYS]
-    for way in ("ASC", "DESC"):
-        yield {
-            table: ", ".join(f"{key} COLLATE BINARY {way}" for key in sort_keys)
-            for table, sort_keys in columns.items()
-        }
-    for factor in _FACTORS:
-        yield {
-            table: f"row_number() OVER (ORDER BY {', '.join(sort_keys)}) * {factor} % {_MODULUS}"
-            for table, sort_keys in columns.items()
-        }
-
-
-def _with_sorted(sql: str, sorts: dict[str, str]) -> str:
-    """The query behind table expressions that hold the rows of its tables in some order.
+def _with_sorted(sql: str, orders: dict[str, str]) -> str:
+    """Prepend table expressions that hold the rows of a query's tables in some order.
 
     The LIMIT keeps SQLite from dropping the order.
     """
     expressions = ", ".join(
         f"{quoted(table)} AS (SELECT * FROM main.{quoted(table)} ORDER BY {by} LIMIT -1)"
-        for table, by in sorts.items()
+        for table, by in orders.items()
     )
     tokens = tokens_of(sql)
     if not tokens or tokens[0].token_type is not TokenType.WITH:
         return f"WITH {expressions} {sql}"
-    recursive = len(tokens) > 1 and tokens[1].token_type is TokenType.RECURSIVE
-    opening = tokens[1] if recursive else tokens[0]
-    begin = sql[: opening.end + 1]
-    return f"{begin} {expressions}, {sql[opening.end + 1 :]}"
-
-
-_BY_ORDER = "it depends on the order in which rows are read, so that several results are right."
-_CHOOSING = ("(", "group", "distinct", "union", "intersect", "except")
-"""A query without any of these in its text leaves no choice but that of a LIMIT."""
-
-
-def several_results(database: Database, sql: str, result: QueryResult) -> tuple[str, str] | None:
-    """Why a gold has several right results, as code and reason; None where none were found."""
-    tie = tied_limit(database, sql, result)
-    if tie is not None:
-        return "tied_limit", tie
-    try:
-        choice = careful(lambda: _choice(database, sql, result))
-    except SqlglotError:  # it cannot be read
-        choice = depends_on_reading(database, sql, result)
-    return None if choice is None else ("open_choice", choice)
-
-
-def _choice(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Why a query leaves a choice other than that of a LIMIT."""
-    lower = sql.lower()
-    if not any(word in lower for word in _CHOOSING):
-        return depends_on_reading(database, sql, result)
-    tree = shared_tree(sql)
-    group = open_group_of(database, tree)
-    if group.is_certain:
-        return group.reason
-    return depends_on_reading(database, sql, result) or _tried(database, sql, result, tree, group)
-
-
-def _tried(
-    database: Database, sql: str, result: QueryResult, tree: exp.Expr, group: OpenGroup
-) -> str | None:
-    """Why a query leaves a choice, by running it on the same rows in other orders."""
-    if not group.is_possible and not leaves_choices(tree, database):
-        return None
-    differs = other_result(database, sql, result, tree)
-    if differs is None:  # nothing is known but that there is a choice
-        return group.reason
-    return (group.reason or _BY_ORDER) if differs else None
-
-
-def depends_on_reading(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Why a query leaves its result to the order in which rows are read; None if it does not.
-
-    The query is run once more with all tables read from the other end. A difference, as in the
-    order inside `group_concat`, proves the choice; its absence proves nothing: SQLite reads from
-    the same end where it sorts, as for a column that is neither grouped by nor aggregated.
-    """
-    try:
-        other = database.backwards.query(sql)
-    except ToolError:  # it took nearly all of its budget already
-        return None
-    if other.truncated or compare(result.rows, other.rows, ordered=False).equal:
-        return None
-    return _BY_ORDER
+    is_recursive = len(tokens) > 1 and tokens[1].token_type is TokenType.RECURSIVE
+    start = tokens[is_recursive].end + 1
+    return f"{sql[:start]} {expressions}, {sql[start:]}"

@@ -18,9 +18,11 @@ rows ends wherever both have given the same rows so far.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from sqlglot import Token, TokenType
@@ -30,6 +32,7 @@ from sqlgym.database.parsing import tokens_of
 from sqlgym.judging.results import compare, rounded_row
 from toolgym.errors import ToolError
 
+Rows = Sequence[tuple[Any, ...]]
 _LIMIT = re.compile(r"(-?\d+)(?:(OFFSET|,)(-?\d+))?;?")
 _UNKNOWN = "whether its LIMIT cuts through a tie cannot be told"
 
@@ -93,6 +96,29 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
         return (1,) * len(result.rows)
     sizes = _runs(up, down)
     return sizes if sum(sizes) == len(result.rows) else (1,) * len(result.rows)
+
+
+def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | None:
+    """Return the rows of a query whose last rows a LIMIT cuts, with all rows that tie with these.
+
+    Returns:
+        The rows, and the sizes of the runs of rows that tie; None if the query does not end in an
+        ORDER BY and a LIMIT without OFFSET, or fails.
+    """
+    select = _selects(sql)[-1]
+    match = _LIMIT.fullmatch(select.limit_text)
+    if not select.is_ordered or match is None or match[2] or int(match[1]) < 1:
+        return None
+    whole = sql[: select.body_end]
+    try:
+        result = database.query(whole)
+    except ToolError:
+        return None
+    runs = free_runs(database, whole, result)
+    ends = list(accumulate(runs))
+    last = bisect_left(ends, int(match[1]))
+    end = ends[last] if last < len(ends) else len(result.rows)
+    return None if result.truncated else (result.rows[:end], runs[: last + 1])
 
 
 def _runs(up: Sequence[Sequence[Any]], down: Sequence[Sequence[Any]]) -> tuple[int, ...]:

@@ -1,15 +1,13 @@
-"""The right answer of a task: its gold SQL, run once and judged fair; verdicts are cached on disk.
+"""Runs the gold SQL of a task, checks that its result is a fair answer, and caches the verdict.
 
-A gold query is run like any other, and is refused where its result cannot be a fair answer: it
-fails, reads no table, does not fit into an observation, or is one of several that are right.
+A gold is run like any other query. It is refused if it fails, reads no table, has a result that
+does not fit into an observation, or has several right results.
 
-A verdict costs a run of the gold query, so it is kept in the cache folder, and a set that was drawn
-from or checked once is known the next time. It holds for one file (path, size and time of its last
-change, as `sqlgym.database.database` tells files apart), one version of SQLite and one state of
-this package's source: what could change a verdict changes the name of the file that it is kept in.
-One verdict is one line, with a checksum, appended by one write: several processes may add to a file
-at once, and a line that is damaged or cut off is as if it were not there. A cache that cannot be
-written or read is no error; the gold query is run.
+A verdict costs a run of the gold, so it is kept in a folder of the cache. It holds for one file
+(path, size and time of its last change), one version of SQLite, one state of this package's source,
+and the limits of a statement. A verdict is one line with a checksum, appended by a single write, so
+that several processes may add to a file; a damaged line is ignored. If the cache cannot be written
+or read, the gold is run again.
 """
 
 from __future__ import annotations
@@ -18,24 +16,25 @@ import functools
 import hashlib
 import json
 import os
-import sqlite3
 import zlib
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sqlgym.database.database import Database, QueryResult, open_database
+from sqlgym.database.database import QueryResult, open_database
+from sqlgym.database.limits import Limits
 from sqlgym.judging.answers import GoldAnswer, refusal
-from sqlgym.judging.judge import fair_order, run_gold
-from sqlgym.judging.results import is_ordered
+from sqlgym.judging.judge import Match, check_whole, fair_order, run_gold
+from sqlgym.judging.making import source_state as source_state
+from sqlgym.judging.spider_match import prepare
 from sqlgym.tasks.task import SqlTask
 from toolgym.cache import cache_folder
 from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
 
 LOOKED_THROUGH: Final = 20_000
-"""Tasks of a set that are looked through for the golds of its databases."""
+"""Number of tasks of a set that are read for the golds of its databases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,40 +42,88 @@ class Gold:
     """The right answer of a task.
 
     Attributes:
-        answer: The same as a typed value to compare answers with.
-        ordered: The gold SQL orders at top level, so order counts.
+        result: The result of the gold SQL.
+        answer: The result as a typed value to compare answers with.
     """
 
     result: QueryResult
     answer: GoldAnswer
-    ordered: bool
 
 
 @functools.lru_cache(maxsize=4096)
-def gold_of(task: SqlTask) -> Gold:
+def gold_of(
+    task: SqlTask,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    match: Match = "sound",
+) -> Gold:
     """Run the gold SQL of a task.
 
+    Args:
+        limits: Limits of each statement.
+        match: With "spider", a gold is refused only if Spider's evaluator cannot score it: it
+            fails, or has more rows than the limits allow.
+
     Raises:
-        TaskRefused: It fails, or its result cannot be a fair answer.
-        EnvironmentFault: The database file is missing or damaged.
+        TaskRefused: The gold SQL fails, or its result cannot be a fair answer.
+        EnvironmentFault: The database file is missing or damaged, or the clock or the memory of
+            the machine ended the gold SQL.
     """
-    database: Database = open_database(task.database)
+    database = open_database(task.database, limits)
     result = run_gold(database, task.gold_sql, task.id)
-    if not result.tables_read:
-        raise TaskRefused(task.id, "constant_gold", "its gold SQL reads no table.")
-    reason = refusal(result)
-    if reason is not None:
-        raise TaskRefused(task.id, *reason)
-    runs = fair_order(database, task.gold_sql, result, task.id)
-    ordered = is_ordered(task.gold_sql)
+    runs: tuple[int, ...] = ()
+    if match == "spider":
+        check_whole(run_gold(database, prepare(task.gold_sql, False), task.id), task.id)
+    else:
+        if not result.tables_read:
+            raise TaskRefused(task.id, "constant_gold", "its gold SQL reads no table.")
+        reason = refusal(result)
+        if reason is not None:
+            raise TaskRefused(task.id, *reason)
+        runs = fair_order(database, task.gold_sql, result, task.id)
     result = replace(result)  # its own object: the cached one is what observations are made of
-    answer = GoldAnswer.of(result.columns, result.rows, ordered, runs, task.question)
-    return Gold(result, answer, ordered)
+    return Gold(result, GoldAnswer(result.columns, result.rows, runs, task.question))
+
+
+def verify(
+    task: SqlTask,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    match: Match = "sound",
+) -> None:
+    """Check that a task can be played; the verdict on its gold is kept in the cache folder.
+
+    Raises:
+        TaskRefused: The task cannot be played.
+        EnvironmentFault: As `gold_of`; nothing is kept then.
+    """
+    if task.problem is not None:
+        raise TaskRefused(task.id, *task.problem)
+    if not task.answerable:
+        return
+    rule = "spider" if match == "spider" else "fair"
+    key = f"{task.gold_sql}\0{rule}\0{limits}"
+    verdict = recall_verdict(task.database, key)
+    if verdict is None:
+        verdict = GoldVerdict()
+        try:
+            gold_of(task, limits, match)
+        except TaskRefused as refused:
+            verdict = GoldVerdict(refused.code, refused.reason)
+        keep_verdict(task.database, key, verdict)
+    if verdict.code:
+        raise TaskRefused(task.id, *verdict)
+
+
+@functools.lru_cache(maxsize=32)
+def verified_by(tasks: TaskSet[SqlTask], limits: Limits, match: Match) -> TaskSet[SqlTask]:
+    """Return a view of tasks whose golds are verified under other limits, or for "spider"."""
+    if limits == Limits() and match != "spider":
+        return tasks
+    return tasks.verified_by(functools.partial(verify, limits=limits, match=match))
 
 
 @functools.lru_cache(maxsize=8)
 def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
-    """The gold queries of a set by database, of its first `LOOKED_THROUGH` tasks."""
+    """Return the gold queries of the first `LOOKED_THROUGH` tasks of a set, by database."""
     golds: dict[Path, set[str]] = {}
     for task in islice(tasks, LOOKED_THROUGH):
         if task.problem is None and task.answerable:
@@ -84,42 +131,27 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
     return {database: frozenset(queries) for database, queries in golds.items()}
 
 
-@functools.cache
-def source_state(but: str = "") -> str:
-    """A hash of the version of SQLite and of this package's own files.
-
-    Args:
-        but: A folder of the package that decides nothing here.
-    """
-    digest = hashlib.sha256(sqlite3.sqlite_version.encode())
-    package = Path(__file__).parents[1]
-    for path in sorted(package.glob("**/*.py")):
-        if path.relative_to(package).parts[0] != but:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 class GoldVerdict(NamedTuple):
-    """`code` and `reason` of a refusal; both empty where the gold can be played."""
+    """`code` and `reason` of a refusal; both are empty if the gold can be played."""
 
     code: str = ""
     reason: str = ""
 
 
 def recall_verdict(database: Path, sql: str) -> GoldVerdict | None:
-    """The verdict on a gold query; None where none is known."""
+    """Return the cached verdict on a gold; None if there is none."""
     file = _file(database)
     return None if file is None else _known(file).get(_key(sql))
 
 
 def keep_verdict(database: Path, sql: str, verdict: GoldVerdict) -> None:
-    """Keep the verdict on a gold query, if the cache can be written."""
+    """Add the verdict on a gold to the cache, if the cache can be written."""
     file = _file(database)
     if file is None:
         return
     _known(file)[_key(sql)] = verdict
     body = json.dumps([_key(sql), *verdict]).encode()
-    # The line break before it parts it from a line that a killed process has cut off.
+    # The first line break ends a line that a killed process may have left unfinished.
     _append(file, b"\n%08x %s\n" % (zlib.crc32(body), body))
 
 
@@ -132,12 +164,12 @@ def _append(file: Path, line: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError:
-        return  # a full disk or a folder without rights: the verdict is found anew next time
+        return  # a full disk or a folder without rights: the gold is run again next time
 
 
 @functools.lru_cache(maxsize=1_024)
 def _known(file: Path) -> dict[str, GoldVerdict]:
-    """The verdicts in a file; what cannot be read of it is left out."""
+    """Read the verdicts in a file, without damaged lines."""
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError:
@@ -152,7 +184,7 @@ def _known(file: Path) -> dict[str, GoldVerdict]:
 
 
 def _file(database: Path) -> Path | None:
-    """Where the verdicts on the golds of a database are; None where it cannot be looked at."""
+    """Return the file of the verdicts on a database's golds; None if the database is missing."""
     try:
         status = database.stat()
     except OSError:

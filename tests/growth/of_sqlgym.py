@@ -14,13 +14,11 @@ from sqlgym.database.database import Database
 from sqlgym.database.description import describe_table
 from sqlgym.database.dialects import in_sqlite
 from sqlgym.database.guard import SQL_BYTES
-from sqlgym.database.parsing import parse
 from sqlgym.database.schema import Schema, Table, bare_name, nearest
 from sqlgym.database.statement_size import StatementSize
 from sqlgym.datasets.spider import read_entries
 from sqlgym.envs import expert
 from sqlgym.judging import (
-    bare_columns,
     cells,
     recheck,
     several_results,
@@ -232,15 +230,6 @@ READERS = [
         marks=ANSWER_MARKS[18:],
         before=("-", "1", "1."),
     ),
-    Reader(
-        "sqlgym.judging.recheck.gold_of",
-        lambda text: recheck.gold_of(_PATH, text),
-        (sqlite3.Error, sqlite3.Warning, ValueError, UnicodeError),
-        limit=SQL_BYTES,
-        marks=SQL_MARKS,
-        before=SQL_STARTS,
-        after=SQL_ENDS,
-    ),
     sql_reader(
         "sqlgym.database.database.Database.query", SINGERS.query, ToolError, limit=SQL_BYTES
     ),
@@ -271,10 +260,6 @@ READERS = [
         SqlglotError,
     ),
     sql_reader(
-        "sqlgym.judging.bare_columns.open_group",
-        lambda text: bare_columns.open_group(SINGERS, text),
-    ),
-    sql_reader(
         "sqlgym.judging.ties.tied_limit",
         lambda text: ties.tied_limit(SINGERS, text, NAMES),
     ),
@@ -282,11 +267,6 @@ READERS = [
     sql_reader(
         "sqlgym.judging.several_results.several_results",
         lambda text: several_results.several_results(SINGERS, text, NAMES),
-    ),
-    sql_reader(
-        "sqlgym.judging.several_results.other_result",
-        lambda text: several_results.other_result(SINGERS, text, NAMES, parse(text)),
-        SqlglotError,
     ),
     sql_reader(
         "sqlgym.judging.judge.compare",

@@ -18,7 +18,6 @@ from adapters.training.models.demonstrations import NoisyDemonstrator
 from adapters.training.runs.audit import audit
 from adapters.training.settings import resolve
 from sqlgym.envs.explore import ExploreEnv
-from sqlgym.judging import recheck as second_rule
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.recheck import Gold, recheck, same_answer
 from toolgym import ConfigurationError, TaskSet, policies, registration, rollout
@@ -176,10 +175,8 @@ def rows_of_the_page() -> list[tuple[Any, Any, bool, bool]]:
 def test_the_second_rule_accepts_what_the_documentation_says() -> None:
     for gold, answer, accepted, ordered in rows_of_the_page():
         rows = [tuple(row) for row in gold] if isinstance(gold, list) else [(gold,)]
-        ends = list(range(1, len(rows) + 1)) if ordered else [len(rows)]
-
-        found = same_answer(Gold(["name", "age"][: len(rows[0])], rows, ends), answer)
-        assert found == accepted, (gold, answer)
+        found = same_answer(Gold(["name", "age"][: len(rows[0])], rows, ordered), answer)
+        assert bool(found) == accepted, (gold, answer)
 
 
 CELLS = st.one_of(
@@ -199,9 +196,9 @@ def test_both_rules_judge_lists_and_tables_alike(data: st.DataObject) -> None:
     answer = [list(cells) for cells in given_rows]
     columns = ["a", "b", "c"][:width]
 
-    first = matches(GoldAnswer.of(columns, gold, ordered=False), answer).equal
+    first = matches(GoldAnswer(tuple(columns), tuple(gold)), answer).equal
 
-    assert same_answer(Gold(columns, gold, [len(gold)]), answer) == first
+    assert same_answer(Gold(columns, gold, False), answer) == first
 
 
 @pytest.fixture
@@ -233,13 +230,13 @@ BY_AGE = "SELECT name FROM people ORDER BY age"
     ("names", "verdict"),
     [
         (["Ann", "Eve", "Joe", "Bob"], True),
-        (["Eve", "Ann", "Joe", "Bob"], True),
-        (["Bob", "Joe", "Ann", "Eve"], False),
+        (["Eve", "Ann", "Joe", "Bob"], None),
+        (["Bob", "Joe", "Ann", "Eve"], None),
         (["Ann", "Eve", "Joe", "Joe"], False),
     ],
 )
-def test_rows_that_tie_may_change_places_and_no_others(
-    people: Path, names: list[str], verdict: bool
+def test_rows_in_another_order_than_those_of_an_ordered_gold_are_undecided(
+    people: Path, names: list[str], verdict: bool | None
 ) -> None:
     assert judged(people, EXPLORE, BY_AGE, value=names) is verdict
 
@@ -260,9 +257,8 @@ def test_rows_that_tie_may_change_places_and_no_others(
     ],
 )
 def test_a_query_as_the_answer_is_run_where_it_can_only_read(
-    people: Path, sql: str, verdict: bool, monkeypatch: pytest.MonkeyPatch
+    people: Path, sql: str, verdict: bool
 ) -> None:
-    monkeypatch.setattr(second_rule, "_TICKS", 2)  # an endless query ends sooner
     before = people.read_bytes()
 
     gold = "SELECT name FROM people WHERE age = 43"
@@ -283,9 +279,10 @@ def test_who_never_answered_is_not_right_and_another_evaluator_is_not_second_gue
 def test_the_second_rule_imports_nothing_of_the_first() -> None:
     file = Path(__file__).resolve().parents[3] / "sqlgym" / "judging" / "recheck.py"
     ours = re.findall(r"^from ((?:sqlgym|toolgym)[\w.]*) import", file.read_text("utf-8"), re.M)
-    # What Unicode and SQLite's functions are is no rule of ours; of units the vocabulary is shared.
-    neutral = {"sqlgym.judging.nfc", "sqlgym.judging.units", "sqlgym.database.functions"}
-    assert set(ours) <= {"toolgym.sanitize", *neutral}  # which undoes what every reader is shown
+    # The database, Unicode and the vocabulary of units are no rules of comparison.
+    neutral = {"sqlgym.judging.nfc", "sqlgym.judging.units", "sqlgym.database.database"}
+    neutral |= {"sqlgym.database.limits", "toolgym.errors"}
+    assert set(ours) <= {"toolgym.sanitize", "toolgym.calls.mend", *neutral}
 
 
 # On the command line ------------------------------------------------------------------------------

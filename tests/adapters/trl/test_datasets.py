@@ -33,7 +33,7 @@ def padded(rows: Any) -> Any:
 
 def test_a_prompt_names_its_task_and_leaves_the_question_to_reset() -> None:
     rows = training_dataset(NOTES)
-    assert sorted(rows["task_id"]) == [f"note-{i}" for i in range(6)]
+    assert sorted(rows["task_id"]) == [*(f"note-{i}" for i in range(6)), "unfair"]
     assert [message["role"] for message in rows[0]["prompt"]] == ["system", "user"]
     assert rows[0]["prompt"][1]["content"] == ""
     assert "call answer: it ends the episode" in rows[0]["prompt"][0]["content"]

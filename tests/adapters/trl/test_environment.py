@@ -149,7 +149,7 @@ def test_an_episode_without_an_answer_is_closed_by_asking_for_its_reward(environ
     assert environment.answer(value=11).startswith("error[episode_over]")
 
 
-@pytest.mark.parametrize("row", [{"task_id": "nowhere"}, {"task_id": "unfair"}, {"seed": "soon"}])
+@pytest.mark.parametrize("row", [{"task_id": "nowhere"}, {"seed": "soon"}])
 def test_a_row_that_cannot_be_played_is_left_out(environment: Any, row: dict[str, Any]) -> None:
     told = environment.reset(**row)
     assert environment.read(note="a") == environment.answer(value=1) == told
@@ -157,6 +157,13 @@ def test_a_row_that_cannot_be_played_is_left_out(environment: Any, row: dict[str
     assert len(environment._tally.faults) == 1
     environment.reset(task_id="note-1")
     assert environment.get_reward() is not None
+
+
+def test_for_a_refused_task_the_next_playable_one_is_played(environment: Any) -> None:
+    ids = environment._playing.tasks.ids
+    following = ids[(ids.index("unfair") + 1) % len(ids)]
+    told = [environment.reset(task_id=task_id) for task_id in ("unfair", following)]
+    assert told[0] == told[1]
 
 
 def test_nothing_is_played_before_the_first_reset() -> None:

@@ -268,14 +268,14 @@ def test_a_run_whose_environment_keeps_failing_stops_with_the_cause(
 # Tasks
 
 
-def test_the_data_set_has_each_playable_task_once_or_as_many_rows_as_asked_for() -> None:
+def test_the_data_set_has_each_task_once_or_as_many_rows_as_asked_for() -> None:
     rollouts = Rollouts(NOTES)
     once, many = rollouts.dataset(), rollouts.dataset(15, seed=1)
     tasks = list(once["prompt"])
-    assert sorted(tasks) == [f"note-{i}" for i in range(6)]
+    assert sorted(tasks) == [*(f"note-{i}" for i in range(6)), "unfair"]
     rounds = list(many["prompt"])
-    assert sorted(rounds[:6]) == sorted(rounds[6:12]) == sorted(tasks)
-    assert rounds[:6] != rounds[6:12]
+    assert sorted(rounds[:7]) == sorted(rounds[7:14]) == sorted(tasks)
+    assert rounds[:7] != rounds[7:14]
     with pytest.raises(ConfigurationError, match="at least 1"):
         rollouts.dataset(0)
 

@@ -1,5 +1,6 @@
 """`sqlgym/TextToSQL-v0`: the answer is SQL, judged by what it gives, with or without exploring."""
 
+import json
 import sqlite3
 
 import gymnasium as gym
@@ -10,7 +11,7 @@ from sqlgym.database.schema import Schema
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks.gold import gold_of
 from tests.sweeps import sweep
-from toolgym import ConfigurationError, messages, policies, registration, rollout
+from toolgym import ConfigurationError, EnvironmentFault, messages, policies, registration, rollout
 
 ENV = "sqlgym/TextToSQL-v0"
 DEV = "film_festival-001"
@@ -136,7 +137,7 @@ def test_the_match_of_spider_is_more_lenient():
     task = next(
         task
         for task in load_tasks("bundled", "dev")
-        if task.gold_sql.startswith("SELECT DISTINCT ") and not gold_of(task).ordered
+        if task.gold_sql.startswith("SELECT DISTINCT ") and not gold_of(task).answer.runs
     )
     loose = task.gold_sql.replace("SELECT DISTINCT", "SELECT", 1)
     right = {}
@@ -146,6 +147,59 @@ def test_the_match_of_spider_is_more_lenient():
         right[match] = env.step(call("answer", sql=loose))[4]["correct"]
 
     assert right == {"sound": False, "spider": True}
+
+
+@pytest.fixture
+def unfair(tmp_path):
+    """Golds that are empty, tied, large and failing, and one that is fair."""
+    folder = tmp_path / "database" / "d"
+    folder.mkdir(parents=True)
+    connection = sqlite3.connect(folder / "d.sqlite")
+    connection.execute("CREATE TABLE t (x INT, y INT)")
+    connection.executemany("INSERT INTO t VALUES (?, 1)", [(i,) for i in range(300)])
+    connection.commit()
+    connection.close()
+    golds = {
+        "empty": "SELECT x FROM t WHERE x < 0",
+        "tied": "SELECT x FROM t ORDER BY y LIMIT 1",
+        "large": "SELECT x FROM t",
+        "failing": "SELECT z FROM t",
+        "fair": "SELECT sum(a.x) FROM t AS a, t AS b",
+    }
+    entries = [{"db_id": "d", "question": f"{k}?", "query": v, "id": k} for k, v in golds.items()]
+    (tmp_path / "dev.json").write_text(json.dumps(entries))
+    return tmp_path
+
+
+def test_with_spiders_match_only_golds_that_its_evaluator_cannot_score_are_refused(unfair):
+    sound, spider = (make(dataset=unfair, split="dev", match=m) for m in ("sound", "spider"))
+    refused = [[sound.tasks.get(i).question for i in env.tasks.check()] for env in (sound, spider)]
+    assert refused == [["empty?", "tied?", "large?", "failing?"], ["failing?"]]
+
+    for task in spider.tasks:
+        if task.question != "failing?":
+            for sql, right in ((task.gold_sql, True), ("SELECT 7 FROM t LIMIT 2", False)):
+                spider.reset(options={"task_id": task.id})
+                assert spider.step(call("answer", sql=sql))[4]["correct"] is right
+
+
+def test_an_answer_that_the_clock_ends_is_unscored(unfair):
+    limits = {"seconds": 0.05, "steps": 10**12}
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+    env = make(dataset=unfair, split="dev", match="sound", limits=limits)
+    env.reset(seed=0)
+    with pytest.raises(EnvironmentFault, match="limits="):
+        env.step(call("answer", sql=endless))
+
+    env = make(dataset=unfair, split="dev", match="sound", limits={"steps": 10**6})
+    env.reset(seed=0)
+    *_, info = env.step(call("answer", sql=endless))
+    assert info["correct"] is False
+
+
+def test_a_gold_that_needs_more_steps_is_played_with_larger_limits(unfair):
+    small, large = (make(dataset=unfair, split="dev", limits={"steps": n}) for n in (10_000, 10**7))
+    assert len(small.tasks.check()) > len(large.tasks.check()) == 4
 
 
 def test_one_shot_has_the_schema_in_the_prompt_and_one_tool(one_shot):

@@ -215,6 +215,39 @@ def test_the_evaluator_takes_any_nothing_for_any_other(shop):
     assert sqlgym.compare(shop, empty, "SELECT name, id FROM item WHERE 1 = 0", "spider").equal
 
 
+def test_the_evaluator_scores_golds_that_are_unfair_by_the_sound_rule(shop):
+    empty, tied = (
+        "SELECT id FROM item WHERE id > 9",
+        "SELECT name FROM item ORDER BY price DESC LIMIT 1",
+    )
+    for gold, right, wrong in (
+        (empty, "SELECT name FROM item WHERE id < 0", "SELECT id FROM item"),
+        (tied, tied, "SELECT name FROM item ORDER BY id DESC LIMIT 1"),
+    ):
+        assert sqlgym.compare(shop, gold, right, "spider").equal
+        assert not sqlgym.compare(shop, gold, wrong, "spider").equal
+        with pytest.raises(TaskRefused, match=r"empty_gold|tied_limit"):
+            sqlgym.compare(shop, gold, right)
+
+
+def test_a_query_that_the_machine_ends_is_unscored_and_one_that_spends_its_steps_wrong(shop):
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT max(x) FROM c"
+    gold = "SELECT count(*) FROM item"
+    with pytest.raises(EnvironmentFault, match="seconds"):
+        sqlgym.compare(shop, gold, endless, limits={"seconds": 0.05, "steps": 10**12})
+    assert "too_many_steps" in sqlgym.compare(shop, gold, endless, limits={"steps": 100_000}).reason
+    with pytest.raises(TaskRefused, match="gold_too_many_steps"):
+        sqlgym.compare(shop, endless, gold, limits={"steps": 100_000})
+    with pytest.raises(EnvironmentFault, match="seconds"):
+        sqlgym.compare(shop, endless, gold, limits={"seconds": 0.05, "steps": 10**12})
+
+
+@pytest.mark.parametrize("limits", [{"step": 5}, {"steps": 0}, {"seconds": "much"}])
+def test_a_limit_out_of_range_is_an_error(shop, limits):
+    with pytest.raises(ConfigurationError, match="limit"):
+        sqlgym.compare(shop, "SELECT 1", "SELECT 1", limits=limits)
+
+
 def test_rows_that_tie_in_the_golds_order_may_change_places(shop):
     gold = "SELECT name, price FROM item ORDER BY price"
 

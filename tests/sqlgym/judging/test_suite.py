@@ -15,12 +15,11 @@ from sqlgym.database.limits import Limits
 from sqlgym.datasets.load import load_tasks
 from sqlgym.judging import making
 from sqlgym.judging import suite as suites
-from sqlgym.judging.gold_values import gold_values
-from sqlgym.judging.instances import ROWS, instance_rows
+from sqlgym.judging.instances import ROWS, gold_values, instance_rows
 from sqlgym.judging.making import INSTANCES, instance_files, make_instances
 from sqlgym.judging.source_rows import READ, NoInstance, read_source, write_instance
 from sqlgym.judging.suite import suite_of
-from sqlgym.judging.with_ties import with_ties
+from sqlgym.judging.ties import up_to_tie
 from toolgym import policies, registration, rollout
 from toolgym.errors import EnvironmentFault
 from toolgym.long_work import progress_listener
@@ -101,7 +100,7 @@ def test_an_instance_keeps_keys_checks_references_and_types(folder, teams, playe
     source = read_source(path)
     made = folder / "made.sqlite"
     made.unlink(missing_ok=True)
-    write_instance(source, instance_rows(source, gold_values([GOLD], source), str(seed)), made)
+    write_instance(source, instance_rows(source, gold_values([GOLD]), str(seed)), made)
 
     with closing(sqlite3.connect(path)) as before, closing(sqlite3.connect(made)) as after:
         schema = "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name"
@@ -127,7 +126,7 @@ def test_an_instance_keeps_what_the_data_keeps_though_nobody_declared_it(tmp_pat
     gold = "SELECT name FROM t WHERE flag = 1 AND day > '2020' AND size > 0 AND host = 'h1'"
     for seed in range(8):
         made = tmp_path / f"{seed}.sqlite"
-        write_instance(source, instance_rows(source, gold_values([gold], source), str(seed)), made)
+        write_instance(source, instance_rows(source, gold_values([gold]), str(seed)), made)
         broken = Database(made).query(
             "SELECT (SELECT count(*) - count(DISTINCT name) FROM t), (SELECT count(*) FROM t WHERE"
             " name IS NULL OR flag NOT IN (0, 1) OR date(day) IS NOT day OR size < 0 OR"
@@ -146,7 +145,7 @@ def test_the_only_two_parents_may_both_be_without_rows_to_begin_with(tmp_path):
     )  # fmt: skip
     source = read_source(path)
     for seed in range(60):
-        made = instance_rows(source, gold_values(["SELECT name FROM p"], source), str(seed))
+        made = instance_rows(source, gold_values(["SELECT name FROM p"]), str(seed))
         parents = {row[0] for row in made["p"]}
         assert {row[1] for row in made["c"]} <= parents
 
@@ -160,7 +159,7 @@ def test_a_large_database_is_read_and_written_within_bounds(tmp_path):
     )
     source = read_source(path)
     numbers = [row[0] for row in source.tables[0].rows]
-    planted = gold_values(["SELECT name FROM t WHERE n = 7"], source)
+    planted = gold_values(["SELECT name FROM t WHERE n = 7"])
 
     assert len(numbers) <= READ
     assert max(numbers) - min(numbers) > 15_000  # and not its beginning only
@@ -345,16 +344,6 @@ def test_odd_databases_have_instances(tmp_path, script, gold):
     assert suite.can_judge(gold)
 
 
-def test_instances_that_are_missing_are_made_again(huts):
-    golds = [LUCKY[0][0]]
-    files = instance_files(huts, golds)
-    for file in files[1:]:
-        file.unlink()
-
-    assert instance_files(huts, golds) == files
-    assert all(file.exists() for file in files)
-
-
 def test_a_full_disk_is_a_fault_and_leaves_no_instances_behind(huts, tmp_path, monkeypatch):
     def full(*_):
         raise EnvironmentFault("The disk is full.", "Make room.")
@@ -367,29 +356,12 @@ def test_a_full_disk_is_a_fault_and_leaves_no_instances_behind(huts, tmp_path, m
     assert len(suite_of(huts, [LUCKY[0][0]]).files) == INSTANCES
 
 
-def test_ties_are_found_by_what_a_query_orders_by():
-    for sql in (
-        "SELECT a, b * 2 AS d FROM t ORDER BY -d LIMIT 1",
-        "SELECT a FROM t ORDER BY b DESC LIMIT 1 OFFSET 0",
-        "SELECT a FROM (SELECT a, row_number() OVER (ORDER BY b) AS n FROM t) WHERE n = 1",
-    ):
-        assert with_ties(sql) is not None
-    for sql in (
-        "SELECT a FROM t LIMIT 1",
-        "SELECT a FROM t ORDER BY b LIMIT -1",
-        "SELECT a FROM t ORDER BY 1 COLLATE NOCASE LIMIT 1",
-        "SELECT a FROM t ORDER BY b LIMIT 1 OFFSET 1",
-    ):
-        assert with_ties(sql) is None
-
-
-@pytest.mark.parametrize("key", ["x", "-x"])
-def test_nested_limits_do_not_multiply(key):
-    sql = "SELECT a AS x FROM t"
-    for _ in range(8):
-        sql = f"SELECT ({sql} ORDER BY {', '.join([key] * 40)} LIMIT 1) AS x FROM t"
-
-    assert len(with_ties(sql) or "") < 5 * len(sql)
+def test_rows_that_tie_with_the_last_one_of_a_limit_are_listed(huts):
+    rows, runs = up_to_tie(open_database(huts), TIED)
+    assert sorted(rows) == [("Enzian",), ("Falke",), ("Gams",), ("Lerche",), ("Luna",)]
+    assert runs == (5,)
+    for sql in ("SELECT name FROM huts LIMIT 1", f"{TIED} OFFSET 1", "SELECT name FROM huts"):
+        assert up_to_tie(open_database(huts), sql) is None
 
 
 def test_the_limits_hold_on_every_instance(huts):
@@ -412,13 +384,13 @@ def test_a_gold_without_rows_on_an_instance_wants_none(huts):
     assert not suites.judge_on(database, gold, run, "SELECT name FROM huts").equal
 
 
-def test_values_and_pairs_of_columns_that_a_gold_compares_are_planted(huts):
-    source = read_source(huts)
-    pair = "SELECT name FROM huts WHERE beds < altitude_m AND beds > 50"
+def test_values_and_pairs_of_columns_that_a_gold_compares_are_planted():
+    pair = "SELECT name FROM huts WHERE beds < altitude_m AND beds > 50 AND country LIKE 'A%'"
+    counts = "SELECT a FROM t GROUP BY a HAVING count(*) >= 3 AND b > -2.5"
 
-    planted = gold_values([pair, "SELECT FROM WHERE ("], source)
-    assert [each.value for each in planted.values] == [50]
-    assert {each.column for each in planted.pairs} == {"beds", "altitude_m"}
+    planted = gold_values([pair, "SELECT FROM WHERE (", counts])
+    assert planted.values == {"beds": [50], "country": ["A%"], "altitude_m": [], "b": [-2.5]}
+    assert planted.pairs == {("beds", "altitude_m"), ("altitude_m", "beds")}
 
 
 def test_the_environment_tells_the_agent_nothing_of_a_refusal_by_the_suite(huts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sqlite3
 import unicodedata
 
 import pytest
@@ -30,7 +29,7 @@ def test_a_long_text_has_the_form_that_unicode_gives_it(text: str, other: str) -
 
 @pytest.mark.parametrize("exponent", ["9" * 20, "9999999", "401"])
 def test_a_number_beyond_all_numbers_is_no_answer_and_no_error(exponent: str) -> None:
-    gold = recheck.Gold(["a"], [(3.5,)], [1])
+    gold = recheck.Gold(["a"], [(3.5,)], False)
 
     assert recheck.same_answer(gold, f"1e{exponent}") is False
     assert not judge.check_answer([(3.5,)], f"1e{exponent}").equal
@@ -61,7 +60,7 @@ def test_no_name_is_offered_for_one_that_is_longer_than_any() -> None:
 
 
 NEAR = st.sampled_from([1, 1.0, 1.0000006, 1.0000012, 1.0000018, 2, "1", None])
-ROWS = st.lists(st.tuples(NEAR, NEAR), min_size=1, max_size=5)
+ROWS = st.lists(st.tuples(NEAR, st.sampled_from("ab")), min_size=1, max_size=5)
 
 
 @settings(max_examples=60)
@@ -69,7 +68,8 @@ ROWS = st.lists(st.tuples(NEAR, NEAR), min_size=1, max_size=5)
 def test_results_are_the_same_exactly_when_some_order_of_the_rows_is(gold, rows, random) -> None:
     rows = (rows + gold)[: len(gold)] if random.random() < 0.5 else random.sample(gold, len(gold))
     expected = any(
-        all(map(results._same_row, gold, order)) for order in itertools.permutations(rows)
+        all(map(results._same_value, itertools.chain(*gold), itertools.chain(*order)))
+        for order in itertools.permutations(rows)
     )
 
     assert results.compare(gold, rows, ordered=False).equal == expected
@@ -106,20 +106,5 @@ def test_the_search_for_an_order_of_columns_ends(monkeypatch) -> None:
 
 def test_wide_results_are_compared_up_to_a_bound() -> None:
     wide = [tuple((i + k) % 300 for i in range(300)) for k in range(40)]
-    counted = results._shared_values(*[[results.Counter(c) for c in zip(*wide, strict=True)]] * 2)
 
-    assert all((i, i) in counted for i in range(300))
-    assert len(counted) * 40 <= results.COMPARED
-
-
-def test_a_recorded_query_cannot_take_the_machine(tmp_path) -> None:
-    path = tmp_path / "a.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE t (a)")
-        connection.executemany("INSERT INTO t VALUES (?)", [(i,) for i in range(100)])
-    connection.close()
-
-    with pytest.raises(sqlite3.Error, match=r"too large|too big"):
-        recheck._run(path, "SELECT zeroblob(99000) FROM t, t b, t c")
-    with pytest.raises(sqlite3.Error, match="too big"):
-        recheck._run(path, "SELECT zeroblob(100000000)")
+    assert results.overlap(wide, wide[1:]) > 0.9

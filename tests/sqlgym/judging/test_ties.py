@@ -136,7 +136,7 @@ def test_rows_may_change_places_exactly_where_their_keys_are_equal(rows):
     sql, database = "SELECT v FROM t ORDER BY k", _Plain(connection)
     result = database.query(sql)
     runs = free_runs(database, sql, result)
-    answer = GoldAnswer.of(result.columns, result.rows, ordered=True, runs=runs)
+    answer = GoldAnswer(result.columns, result.rows, runs)
     for order in ("v", "v DESC", "rowid DESC"):
         other = connection.execute(f"{sql}, {order}").fetchall()
         assert matches(answer, [list(row) for row in other]).equal
@@ -180,7 +180,7 @@ def test_the_ties_of_real_spider_are_the_labelled_ones_and_few(spider):
         task
         for split in ("train", "dev")
         for task in load_tasks(spider, split).playable()
-        if gold_of(task).ordered
+        if gold_of(task).answer.runs
     ]
     free = {task.id for task in ordered if max(gold_of(task).answer.runs) > 1}
     assert free == {task.id for task in ordered if labels[task.id]["row_order"] == "order"}

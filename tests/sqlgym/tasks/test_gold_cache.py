@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from sqlgym.database import database as databases
 from sqlgym.datasets import load as sql_tasks
 from sqlgym.datasets.load import load_tasks
 from sqlgym.tasks import gold
 from sqlgym.tasks.gold import GoldVerdict
-from toolgym.errors import TaskRefused
+from toolgym.errors import EnvironmentFault, TaskRefused, ToolError
 
 GOLDS = ["SELECT count(*) FROM t", "SELECT x FROM t WHERE x > 9", "SELECT y FROM t"]
 
@@ -41,13 +42,13 @@ def write(path, script):
 def run_golds(monkeypatch):
     """The golds that were run, in order."""
     ran = []
-    real = sql_tasks.gold_of
+    real = gold.gold_of
 
-    def counted(task):
+    def counted(task, *options):
         ran.append(task.gold_sql)
-        return real(task)
+        return real(task, *options)
 
-    monkeypatch.setattr(sql_tasks, "gold_of", counted)
+    monkeypatch.setattr(gold, "gold_of", counted)
     return ran
 
 
@@ -132,12 +133,14 @@ def test_a_cache_that_cannot_be_written_is_no_error(folder, monkeypatch):
 
 
 def test_what_the_machine_stopped_is_not_kept(folder, monkeypatch):
-    def large(task):
-        raise TaskRefused(task.id, "gold_too_much_memory", "its gold SQL fails.")
+    def slow(*_):
+        raise ToolError("too_much_memory", "It needs too much memory.")
 
+    gold.gold_of.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(sql_tasks, "gold_of", large)
-        assert len(fresh(folder).check()) == 3
+        patched.setattr(databases.Database, "query", slow)
+        with pytest.raises(EnvironmentFault, match="memory"):
+            fresh(folder).check()
     assert len(fresh(folder).check()) == 2
 
 
