@@ -67,8 +67,8 @@ def _references(source: Source) -> Iterator[tuple[SourceTable, SourceTable, Refe
 
 def _joins(source: Source) -> Iterator[tuple[str, ...]]:
     for child, parent, reference in _references(source):
-        own, key = (quoted(n) for n in (child.columns[reference.columns[0]].name,
-                                        reference.to_names[0]))  # fmt: skip
+        own = quoted(child.columns[reference.columns[0]].name)
+        key = quoted(parent.columns[reference.to_columns[0]].name)
         c, p, shown = quoted(child.name), quoted(parent.name), quoted(child.columns[0].name)
         children, parents = (c, "c", shown, own), (p, "p", key, key)
         for (table, a, out, mine), (other, b, _, theirs), of, distinct in (
@@ -126,7 +126,7 @@ def _numbers(table: SourceTable) -> list[SourceColumn]:
 def _without(source: Source) -> Iterator[tuple[str, ...]]:
     for child, parent, reference in _references(source):
         column = child.columns[reference.columns[0]]
-        own, key = quoted(column.name), quoted(reference.to_names[0])
+        own, key = quoted(column.name), quoted(parent.columns[reference.to_columns[0]].name)
         c, p = quoted(child.name), quoted(parent.name)
         for condition in ["", *(f"c.{name} = {value}" for name, value in _values(child))]:
             known = " AND ".join(
