@@ -56,7 +56,7 @@ def run(tiny_model: Any, tokenizer: Any, tmp_path_factory: Any) -> Any:
             model=tiny_model,
             processing_class=tokenizer,
             args=config,
-            train_dataset=training_dataset(env_id, **options) if rows is None else rows,
+            train_dataset=rows or training_dataset(env_id, **options).filter(is_playable),
             environment_factory=environment,
             callbacks=[FaultStop(environment)],
         )
@@ -65,6 +65,10 @@ def run(tiny_model: Any, tokenizer: Any, tmp_path_factory: Any) -> Any:
         return trainer
 
     return train
+
+
+def is_playable(row: dict[str, Any]) -> bool:
+    return bool(row["task_id"] != "unfair")
 
 
 def answers(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
@@ -198,7 +202,7 @@ def test_a_run_without_its_data_stops_and_says_why(run: Any, notes_folder: Path)
 
 def test_tasks_that_cannot_be_played_are_left_out_and_counted(run: Any) -> None:
     prompt = training_dataset(NOTES)[0]["prompt"]
-    ids = ["note-1", "unfair", "note-1", "nowhere"]
+    ids = ["note-1", "nowhere"] * 2
     rows = Dataset.from_list([{"prompt": prompt, "task_id": task_id} for task_id in ids])
     right = [call("answer", value=11)]
     settings = {"per_device_train_batch_size": 8, "num_generations": 2, "shuffle_dataset": False}

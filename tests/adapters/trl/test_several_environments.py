@@ -49,7 +49,7 @@ def test_a_data_set_names_the_environment_of_its_rows(doors: str) -> None:
     rows = concatenate_datasets(
         [training_dataset(env_id, environment=env_id) for env_id in (NOTES, doors)]
     )
-    assert rows["environment"] == [NOTES] * 6 + [doors]
+    assert rows["environment"] == [NOTES] * 7 + [doors]
 
 
 @pytest.mark.torch
