@@ -316,7 +316,7 @@ class Rollouts:
             engine=VllmEngine(trainer, self._filler) if trainer.use_vllm else None,
             template_options=trainer.args.chat_template_kwargs,
         )
-        task_id = self._task_id(prompt)
+        task_id = self._tasks.playable_from(self._task_id(prompt)).id
         player.check(task_id, with_model=False)  # the engine finds a way for every model
         args, length = trainer.args, trainer.args.max_completion_length
         adapters = getattr(trainer.model, "peft_config", {}).values()

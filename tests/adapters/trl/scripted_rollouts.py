@@ -100,7 +100,8 @@ def scripted_trainer(
         episodes.append(told)
 
     callback = GuardCallback(played, guards, snapshot_steps=snapshot_steps, on_step=on_step)
-    options.setdefault("train_dataset", played.dataset(rows))
+    playable = played.dataset(2 * rows).filter(lambda row: row["prompt"] != "unfair")
+    options.setdefault("train_dataset", playable.select(range(rows)))
     trainer = trainer_class(
         model=model,
         processing_class=tokenizer,

@@ -39,7 +39,7 @@ CASES = {
     "eval sqlgym/Explore-v0 --dataset empty": "has no questions: it needs a dev.json or",
     "eval sqlgym/Explore-v0 --dataset empty.db": "is not an SQLite database.",
     "eval sqlgym/Explore-v0 --dataset corrupt.db": "cannot be read: file is not a database.",
-    "eval sqlgym/Explore-v0 --dataset text.txt": "text.txt: of single files only .jsonl and",
+    "eval sqlgym/Explore-v0 --dataset text.txt": "text.txt: single files must be .jsonl or",
     "eval sqlgym/Explore-v0 --split exam": "bundled has no split 'exam': it has 'train', 'dev',",
     "eval sqlgym/Explore-v0 --step-limit 0": "step_limit must be an integer of at least 2",
     "eval sqlgym/Explore-v0 --set parsing=loose": 'parsing must be "lenient" or "strict", got',
