@@ -300,7 +300,8 @@ def _label(database: Database, entity: Entity) -> Label | None:
 def _readable(entities: list[Entity]) -> list[Entity]:
     """Entities without unreadable names; none if too few facts remain."""
     kept = [entity for entity in entities if entity.noun.is_readable or entity.is_link]
-    facts = [f for e in kept for f in e.fields if f.role in _FACTS and f.noun.is_readable]
+    said = [f for e in kept if e.noun.is_readable for f in e.fields if f.noun.is_readable]
+    facts = [field for field in said if field.role in _FACTS]
     if len(facts) < ENOUGH:
         return []
     needed = (Role.KEY, Role.REFERENCE)
