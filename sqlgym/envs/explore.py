@@ -114,7 +114,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         rewards: Weights of the score; see `toolgym.RewardConfig`.
         databases: A folder with the databases, where they do not lie beside the questions.
         synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
-            `tables`, `variants`, `wording`.
+            `tables`, `variants`.
         limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for golds
             of BIRD's size; see `sqlgym.database.limits.Limits`.
         render: How results are shown, "table" or "json".
