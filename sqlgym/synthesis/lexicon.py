@@ -44,7 +44,10 @@ ABBREVIATIONS = word_table("""
     prod: product; proj: project; prof: professor; qty: quantity; sal: salary; seq: sequence;
     src: source; std: standard; stu: student; stud: student; tel: telephone number;
     temp: temperature; tot: total; trans: transaction; txn: transaction; univ: university;
-    usr: user; vol: volume;
+    usr: user; vol: volume; cd: code; hdr: header; ln: line; grp: group; typ: type; stat: status;
+    hosp: hospital; mth: month; pmt: payment; ord: order; itm: item; dtl: detail;
+    ingr: ingredient; ref: reference; req: request; veh: vehicle; insp: inspection; seg: segment;
+    supp: supplier; exp: expiry; elev: elevation; sname: surname; abv: ABV; ibu: IBU;
     wt: weight; ht: height; yr: year; zip: ZIP code; zipcode: ZIP code; ssn: SSN; tv: TV;
     gdp: GDP; gnp: GNP; gpa: GPA; isbn: ISBN; iata: IATA; icao: ICAO; iso: ISO; sku: SKU;
     url: URL; ip: IP; mpg: MPG; usa: USA; uk: UK; eu: EU; ceo: CEO; vat: VAT; bmi: BMI; gps: GPS;
@@ -64,6 +67,7 @@ UNITS = word_table("""
     kph: km/h; mph: mph; mb: MB; gb: GB; tb: TB; kcal: kcal; hz: Hz; mhz: MHz; ghz: GHz; hp: hp;
     celsius: degrees Celsius; fahrenheit: degrees Fahrenheit; kelvin: kelvins; liters: liters;
     litres: liters; ml: ml; km2: square kilometers; m2: square meters; m3: cubic meters;
+    millions: million; million: million; thousands: thousand;
     au: astronomical units; pct: percent; percent: percent; percentage: percent; deg: degrees
 """)
 """Last parts of names that are units, as a question says them."""

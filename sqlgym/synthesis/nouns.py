@@ -98,6 +98,8 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
     elif kind and "number" not in words:
         unit = unit_of(parts_of(name))
         words = words[:-1] if unit else words
+        if unit in _TIMES and words and words[-1] not in _LASTING and "time" not in words:
+            words.append("time")  # `cook_min` is the cook time
     is_place = len(words) > 1 and PLACE_COLUMNS.issuperset(words)
     phrase = english.join_words(words, "or") if is_place else " ".join(words)
     is_activity = phrase.endswith("ing") and phrase not in _COUNTABLE
@@ -106,12 +108,16 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         or phrase in _NOT_NOUNS
         or words[0] in PREPOSITIONS
         or words[-1] in PREPOSITIONS
+        or not _UNCLEAR.isdisjoint(words)
+        or (kind in ("date", "year") and "to" in words)
         or (len(words) == 1 and (english.is_participle(phrase) or is_activity))
     ):
         return quoted_column(name)
     counts = _counted(words) if kind == "count" and not unit else ""
     if counts:
         return Noun(f"number of {counts}", f"numbers of {counts}", True, counts)
+    if kind == "count" and words[0] in ("maximum", "minimum") and (things := _counted(words[1:])):
+        return Noun(f"{words[0]} number of {things}", f"{words[0]} numbers of {things}")
     if words[-1] == "count" and len(words) > 1:
         return quoted_column(name)
     return Noun(phrase, english.plural(english.singular(phrase)), True, "", unit)
@@ -120,9 +126,14 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
 _NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total high low open first last current
     active new old big small best worst long short male female weekly monthly daily annual local
-    foreign other main when where who what data flag undergraduate graduate accelerate
+    foreign other main when where who what data flag undergraduate graduate accelerate net gross
+    start end
 """)
 """Words that are no nouns of their own."""
+_UNCLEAR = word_set("since until by into onto via includes has is")
+"""Words that make a name a clause: `member_since`."""
+_TIMES = word_set("minutes seconds hours")
+_LASTING = word_set("time duration delay length wait age interval runtime")
 _SUMS = word_set("""
     fines fees costs expenses earnings savings taxes wages debts sales dues tips damages bonuses
     losses profits proceeds royalties premiums discounts charges stars points statistics percent
@@ -132,7 +143,7 @@ _SUMS = word_set("""
 
 def _dated(words: list[str], kind: str) -> list[str]:
     """`opened_on` and `opened_date` are the "date opened", and `start_from` the "start date"."""
-    while len(words) > 1 and words[-1] in ("on", "at", "in", "from"):
+    while len(words) > 1 and words[-1] in ("on", "at", "from"):
         words = words[:-1]
     words = [{"born": "birth", "died": "death"}.get(word, word) for word in words]
     if words[-1:] == [kind] and len(words) > 1 and english.is_participle(words[-2]):
@@ -193,7 +204,7 @@ _COUNTABLE = word_set("""
     crossing evening opening
 """)
 _PREFIXES = word_set("tbl tb t dim fact stg vw app lkp lookup")
-_SUFFIXES = word_set("header list table tbl master data information")
+_SUFFIXES = word_set("header list table tbl master data information export log line")
 
 
 def table_words(name: str) -> tuple[str, ...]:
@@ -201,7 +212,9 @@ def table_words(name: str) -> tuple[str, ...]:
     words = list(words_of(name))
     while len(words) > 1 and (words[0] in _PREFIXES or words[0].isdigit()):
         words.pop(0)
-    while len(words) > 1 and words[-1] in _SUFFIXES:
+    while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
+        if english.is_participle(words[-2]):  # `cooked_log`
+            break
         words.pop()
     if words:
         words[-1] = english.singular(words[-1])

@@ -36,7 +36,7 @@ MOST_COLUMNS = 60
 """Columns of a table that are read, from the first on."""
 MOST_TABLES = 60
 """Tables that are read, from the first on."""
-ENOUGH = 6
+ENOUGH = 4
 """Readable columns with facts that are enough to leave all unreadable names out."""
 _FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
 
@@ -74,7 +74,9 @@ def profile(database: Database, tables: Sequence[str] | None = None) -> World:
     only_listed = abbreviates(names)
     entities = [_entity(database, read, keys, only_listed) for read in reads]
     entities = references.with_links_marked(entities, keys)
-    entities = _readable(entities, left_out)
+    entities = _readable(entities) or entities
+    for name in {read.table.name for read in reads} - {entity.name for entity in entities}:
+        left_out[name] = "Its name cannot be read as words."
     links = references.links_of(database, entities, declared, inferred)
     bridges = references.bridges_of(entities, links)
     return World(tuple(entities), links, bridges, left_out)
@@ -199,12 +201,14 @@ def _entity(
         kind = {Role.DATE: "date", Role.YEAR: "year"}.get(role, "")
         kind = ("count" if is_whole else "number") if role is Role.QUANTITY else kind
         noun = quoted_column(name)
-        if role is Role.NAME and is_own:
+        if is_own and (role is Role.NAME or (role is Role.KEY and isinstance(values[0], str))):
             noun = Noun("name", "names")  # the `campus` of `campuses`
         elif is_readable(name, only_listed):
             noun = column_noun(name, () if role is Role.REFERENCE else own, kind)
         elif role is Role.KEY and words[-1:] == ("ID",):
             noun = Noun("ID", "IDs")
+        if role is Role.QUANTITY and is_whole and not noun.is_readable:
+            role = Role.CODE
         fields.append(
             Field(
                 table.name,
@@ -293,15 +297,13 @@ def _label(database: Database, entity: Entity) -> Label | None:
     return Label((codes[0],), False) if codes else None
 
 
-def _readable(entities: list[Entity], left_out: dict[str, str]) -> list[Entity]:
-    """Entities without unreadable names, unless too few facts remain."""
+def _readable(entities: list[Entity]) -> list[Entity]:
+    """Entities without unreadable names; none if too few facts remain."""
     kept = [entity for entity in entities if entity.noun.is_readable or entity.is_link]
-    facts = [f for e in kept for f in e.fields if f.role in _FACTS and f.noun.is_readable]
+    said = [f for e in kept if e.noun.is_readable for f in e.fields if f.noun.is_readable]
+    facts = [field for field in said if field.role in _FACTS]
     if len(facts) < ENOUGH:
-        return entities
-    for entity in entities:
-        if entity not in kept:
-            left_out[entity.name] = "Its name cannot be read as words."
+        return []
     needed = (Role.KEY, Role.REFERENCE)
     return [
         replace(

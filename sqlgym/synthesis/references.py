@@ -197,6 +197,8 @@ def _role(key: ForeignKey, parent: Entity) -> str:
     words = list(words_of(key.column))
     if key.column.lower() == key.to_column.lower() or not is_readable(key.column):
         return own
+    if words[-1] in ("by", "from", "for"):  # no noun: `fixed_by`
+        return '"'
     while len(words) > 1 and words[-1] in _ENDINGS:
         words.pop()
     if words[0] == "ID" or len(words[0]) == 1:
@@ -227,6 +229,10 @@ def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, i
     return is_single, parents - used[0] if used else 1
 
 
+_ROLES = word_set("role type status kind function capacity")
+"""Columns of a junction table that say how two rows are linked."""
+
+
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
     """The bridges over junction tables, where no other way leads from one table to the other.
 
@@ -239,7 +245,8 @@ def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridg
         is_named = entity.label is not None and entity.label.is_name
         if len(own) != 2 or own[0].parent is own[1].parent or is_parent or is_named:
             continue
-        if entity.is_link or len(own_fields(entity)) <= 2:
+        has_role = any(_ROLES & set(field.noun.one.split(" ")) for field in entity.fields)
+        if not has_role and (entity.is_link or len(own_fields(entity)) <= 2):
             bridges.append(Bridge(*own))
     pairs = [frozenset((b.left.parent.name, b.right.parent.name)) for b in bridges]
     ways = Counter(pairs + [frozenset((link.child.name, link.parent.name)) for link in links])

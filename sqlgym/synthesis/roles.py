@@ -44,9 +44,12 @@ LONGEST = 60
 """Most characters of a value in a question or an answer."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
+_ANY_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,4}[-/. ](?:\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}")
+"""A date of any form."""
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _BLANK = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
+_YES_NO = word_set("y n yes no t f true false x")
 _FLAGS = word_set("is has was can are does")
 _CODES = word_set("""
     ID IDs code key phone fax zip postal postcode isbn ISBN SKU SSN password email URL ZIP hash
@@ -55,7 +58,7 @@ _CODES = word_set("""
     flag indicator kind color rank ranking position place standing line sequence step ordinal stop
     round row slot seat chapter episode order lane track turn priority season period term week
     quarter phase stage floor platform gate edition tier division level grade lap by capital major
-    minor course discipline
+    minor course discipline locker room box desk bay berth unit
 """)
 """Last words of columns in which a number says which one, and not how much."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
@@ -92,8 +95,10 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
         return Role.TEXT
     if _are_dates(values):
         return Role.DATE
-    mixed = sum(bool(_NUMBER.fullmatch(value) or _DATE.match(value)) for value in values)
+    mixed = sum(bool(_NUMBER.fullmatch(value) or _ANY_DATE.match(value)) for value in values)
     if 5 * mixed > len(values) or last == "by" or "other" in words:
+        return Role.OTHER
+    if _YES_NO.issuperset(value.lower() for value in values):
         return Role.OTHER
     repeats = distinct <= 0.5 * present
     if last in FREE_TEXTS and not (distinct <= FEW and repeats and last not in ("body", "text")):
@@ -124,17 +129,26 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
     noun = column_noun(name, (), "count" if whole else "number")
     if distinct < 2 or {"latitude", "longitude", "rank", "version"} & set(words):
         return Role.CODE
+    if whole and (set(numbers) <= {0, 1} or _are_packed(numbers)):
+        return Role.OTHER
     if last == "ID" or (last == "code" and not noun.counts):
         return Role.CODE
     if noun.counts or noun.unit or last in MEASURES:
         is_numeral = last == "number" and words[-2:-1] != ("total",)
         return Role.CODE if is_numeral and not noun.counts else Role.QUANTITY
-    if whole and (
-        last in _CODES | PERSONS | PLACE_COLUMNS or words[:1] == ("line",) or set(numbers) == {0, 1}
-    ):
+    is_long = whole and min(numbers) >= 1e7
+    if whole and (last in _CODES | PERSONS | PLACE_COLUMNS or words[:1] == ("line",) or is_long):
         return Role.CODE
     is_run = max(numbers) - min(numbers) + 1 <= 1.2 * len(numbers)
     return Role.CODE if whole and distinct == present > 3 and is_run else Role.QUANTITY
+
+
+def _are_packed(numbers: Sequence[float]) -> bool:
+    """Whether all numbers are dates of eight digits, such as 20240131."""
+    return all(
+        1800_00_00 < number < 2100_00_00 and 0 < number // 100 % 100 < 13 and 0 < number % 100 < 32
+        for number in numbers
+    )
 
 
 def is_measure(name: str) -> bool:

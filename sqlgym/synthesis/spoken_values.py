@@ -51,15 +51,15 @@ def threshold(field: Field, rng: random.Random) -> float | None:
     if field.role is Role.YEAR:
         return chosen
     rounded = _rounded(chosen, numbers[-1] - numbers[0])
-    if numbers[0] < rounded < numbers[-1] and rng.random() < 0.8:
+    if numbers[0] < rounded < numbers[-1]:
         return rounded
     return chosen if numbers[0] < chosen < numbers[-1] else None
 
 
 def _rounded(value: float, spread: float) -> float:
-    """Round to a step of about a fiftieth of the spread: 1, 5, 10, 50, ..."""
+    """Round to a step of about a twentieth of the spread: 1, 5, 10, 50, ..."""
     step = 10.0 ** (len(str(int(spread))) - 2) if spread >= 10 else 0.1 if spread < 3 else 0.5
-    if spread / step > 50:
+    if spread / step > 20:
         step *= 5
     return round(round(value / step) * step, 4)
 

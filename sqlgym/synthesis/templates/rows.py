@@ -185,7 +185,7 @@ def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
     """A condition on the row at the end of a chain of references, as one on its first child."""
     end, role = chain[-1].parent, role_of(chain[-1])
     owner = role if len(chain) == 1 else f"{english.possessive(role_of(chain[0]))} {role}"
-    if end.label and end.label.is_said and draft.chance(0.5):
+    if end.label and end.label.is_name and draft.chance(0.5):
         row = named_row(draft, end)
         short = f"of {row.said}" if len(chain) == 1 and chain[0].is_plain else ""
         return Condition(row.sql(alias), f"{owner} is {row.name}", short=short)
@@ -196,7 +196,7 @@ def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
 
 def members(draft: Draft) -> Rows:
     """Rows that a junction table links to a named row."""
-    bridge = bridge_of(draft, lambda b: b.right.parent.label and b.right.parent.label.is_said)
+    bridge = bridge_of(draft, lambda b: b.right.parent.label and b.right.parent.label.is_name)
     own, other = bridge.left.parent, bridge.right.parent
     row = named_row(draft, other)
     source = f"{own.sql} AS T1{junction(bridge)}"
@@ -257,7 +257,7 @@ def named_row(draft: Draft, entity: Entity) -> Named:
     draft.unless(twins > 1 or any(c is None or not roles.is_typable(c) for c in cells))
     name = spoken_values.quoted_text(" ".join(map(str, cells)))
     one = f"the {entity.noun.one} " * (not name.casefold().startswith(f"{entity.noun.one} "))
-    if not label.is_said:
+    if not label.is_name:
         name, one = name.strip("'"), f"the {entity.noun.one} with the {label.fields[0].noun.one} "
     return Named(label.fields, cells, name, one + name)
 
