@@ -92,6 +92,7 @@ PERSONS = word_set("""
     nurse user client professor instructor manager driver pilot passenger reviewer director writer
     researcher scientist musician coach guest tenant owner candidate voter friend worker engineer
     astronaut athlete climber swimmer journalist editor borrower lawyer judge officer advisor
+    composer performer conductor designer seller buyer dealer farmer trainer referee poet painter
     visitor people host chef pupil subscriber laureate supervisor
 """)
 PLACE_COLUMNS = word_set("""
@@ -195,7 +196,8 @@ WORDS = word_set("""
     mix mob mobile mode model modified module mold mole mon monarch monitor month monthly mood
     moon more mortgage moss most moth mother motive motor motorcycle mountain move movement
     movie mud mule museum music musician must mute name nap nation national nationality nature
-    navy near neck need negative neighbor nest net nets network neutral new news next nice nick
+    navy near neck need negative neighbor nest net nets network neutral new news newspaper next nice
+    nick
     nickname night nitrogen node nomination none noon north nose note noun nova novel novelist
     null numb number nurse nutrition oak oar oath oats object observation occupancy occupation
     occurred odd ode off offence offer office officer official oil oils oily old one only open

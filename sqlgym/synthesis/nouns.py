@@ -113,12 +113,16 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         or (len(words) == 1 and (english.is_participle(phrase) or is_activity))
     ):
         return quoted_column(name)
-    counts = _counted(words) if kind == "count" and not unit else ""
+    is_time = kind == "number" and words[-1] in ("days", "hours", "weeks", "months", "minutes")
+    counts = _counted(words) if (kind == "count" and not unit) or is_time else ""
     if counts:
         return Noun(f"number of {counts}", f"numbers of {counts}", True, counts)
     if kind == "count" and words[0] in ("maximum", "minimum") and (things := _counted(words[1:])):
         return Noun(f"{words[0]} number of {things}", f"{words[0]} numbers of {things}")
-    if words[-1] == "count" and len(words) > 1:
+    is_amount = kind in ("count", "number") and len(words) > 1
+    is_clipped = words[-1] in _NOT_NOUNS and words[-1] not in ("total", "average")
+    is_counted = english.is_plural(words[-1]) and words[-1] not in _SUMS
+    if (is_amount and (words[-1] == "count" or is_clipped)) or (unit and is_counted):
         return quoted_column(name)
     return Noun(phrase, english.plural(english.singular(phrase)), True, "", unit)
 
@@ -127,10 +131,10 @@ _NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total high low open first last current
     active new old big small best worst long short male female weekly monthly daily annual local
     foreign other main when where who what data flag undergraduate graduate accelerate net gross
-    start end
+    start end actual
 """)
 """Words that are no nouns of their own."""
-_UNCLEAR = word_set("since until by into onto via includes has is")
+_UNCLEAR = word_set("dates since until by into onto via includes has is")
 """Words that make a name a clause: `member_since`."""
 _TIMES = word_set("minutes seconds hours")
 _LASTING = word_set("time duration delay length wait age interval runtime")
@@ -195,6 +199,7 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
 _VERBS = word_set("""
     has have is are lives plays belongs takes teaches works knows treats undergoes arrange teach
     enroll attend assign participate own employ appoint perform operate receive deliver manage live
+    drunk sour bulk
 """)
 """Words that begin or end a name that is a clause and no noun."""
 _GROUPS = word_set("staff crew personnel faculty")

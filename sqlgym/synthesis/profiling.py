@@ -201,8 +201,10 @@ def _entity(
         kind = {Role.DATE: "date", Role.YEAR: "year"}.get(role, "")
         kind = ("count" if is_whole else "number") if role is Role.QUANTITY else kind
         noun = quoted_column(name)
-        if is_own and (role is Role.NAME or (role is Role.KEY and isinstance(values[0], str))):
+        if is_own and (role is Role.NAME or (role is Role.KEY and roles.are_names(values))):
             noun = Noun("name", "names")  # the `campus` of `campuses`
+        elif is_own and role is Role.KEY and isinstance(values[0], str):
+            noun = Noun("code", "codes")
         elif is_readable(name, only_listed):
             noun = column_noun(name, () if role is Role.REFERENCE else own, kind)
         elif role is Role.KEY and words[-1:] == ("ID",):

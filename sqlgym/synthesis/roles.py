@@ -46,6 +46,7 @@ _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 _ANY_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,4}[-/. ](?:\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}")
 """A date of any form."""
+_LETTERS = re.compile(r"(?=.*[a-z])\D*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
 _BLANK = frozenset({"", "null", "none", "n/a", "na", "-", "nan", "unknown", "?", "nil"})
@@ -131,7 +132,8 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
         return Role.CODE
     if whole and (set(numbers) <= {0, 1} or _are_packed(numbers)):
         return Role.OTHER
-    if last == "ID" or (last == "code" and not noun.counts):
+    is_id = last == "ID" or (whole and re.fullmatch(r"[a-z]id", name.lower()))  # `bid` of a bike
+    if is_id or (last == "code" and not noun.counts):
         return Role.CODE
     if noun.counts or noun.unit or last in MEASURES:
         is_numeral = last == "number" and words[-2:-1] != ("total",)
@@ -149,6 +151,11 @@ def _are_packed(numbers: Sequence[float]) -> bool:
         1800_00_00 < number < 2100_00_00 and 0 < number // 100 % 100 < 13 and 0 < number % 100 < 32
         for number in numbers
     )
+
+
+def are_names(values: Sequence[Any]) -> bool:
+    """Whether all values are texts with small letters and without digits, so no codes."""
+    return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
 
 
 def is_measure(name: str) -> bool:

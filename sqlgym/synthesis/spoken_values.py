@@ -51,9 +51,8 @@ def threshold(field: Field, rng: random.Random) -> float | None:
     if field.role is Role.YEAR:
         return chosen
     rounded = _rounded(chosen, numbers[-1] - numbers[0])
-    if numbers[0] < rounded < numbers[-1]:
-        return rounded
-    return chosen if numbers[0] < chosen < numbers[-1] else None
+    inside = (n for n in (rounded, float(f"{chosen:.1g}"), chosen) if numbers[0] < n < numbers[-1])
+    return next(inside, None)
 
 
 def _rounded(value: float, spread: float) -> float:
