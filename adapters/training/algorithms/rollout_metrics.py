@@ -18,7 +18,7 @@ from toolgym.rewards import MISTAKES
 from toolgym.rollout import EpisodeRecord
 
 _NOTHING = Outcome(correct=False, progress_bin=0)
-_MACHINE = ("deadline", "too_much_memory")  # error codes of calls that exceeded a limit
+_LIMITS = ("too_many_steps", "too_much_memory")  # error codes of calls that exceeded a limit
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Figures:
             calls=sum(len(turn["calls"]) for turn in turns),
             repairs=sum(len(turn["repairs"]) for turn in turns),
             failures=len(errors),
-            deadlines=sum(code in _MACHINE for code in errors),
+            deadlines=sum(code in _LIMITS for code in errors),
             written=written,
             clipped=clipped,
             unfinished=unfinished,
