@@ -179,7 +179,7 @@ class GuardedConnection:
         for names in (self._direct, self._used, self._unplaced, self._contexts):
             names.clear()
         self._named = self._calls = self._ticks = 0
-        self._check_size(sql)
+        self._check_size(sql.removeprefix("EXPLAIN "))
         self._most_memory = memory_used() + min(SHARE, self._limits.memory_bytes)
         self._db.text_factory = lenient_text if lenient else str
         cursor = self._db.cursor()

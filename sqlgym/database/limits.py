@@ -9,6 +9,10 @@ from toolgym.errors import ConfigurationError
 
 STEPS_PER_TICK = 1_000
 """Virtual-machine steps between two checks of the limits."""
+MOST_BYTES = 1_000_000_000
+"""Most bytes of a text or blob; SQLite's own limit."""
+LEAST_HEAP = 16 << 20
+"""Least `heap_bytes` in bytes; SQLite cannot raise it again in a process."""
 STEPS_PER_SECOND = 2_000_000
 """Steps for which the default of `Limits.seconds` allows one second; usual are 20 to 50 million."""
 
@@ -55,6 +59,11 @@ class Limits:
                 raise ConfigurationError(
                     f"The limit {field.name!r} must be a positive {kind}, got {value!r}."
                 )
+        if self.value_bytes > MOST_BYTES or self.heap_bytes < LEAST_HEAP:
+            raise ConfigurationError(
+                f"The limit 'value_bytes' must be at most {MOST_BYTES:,} and 'heap_bytes' at least"
+                f" {LEAST_HEAP:,}, got {self.value_bytes:,} and {self.heap_bytes:,}."
+            )
 
     @property
     def deadline(self) -> float:
@@ -71,6 +80,10 @@ class Limits:
         if limits is None or isinstance(limits, Limits):
             return limits or cls()
         names = [field.name for field in fields(cls)]
+        if not isinstance(limits, Mapping):
+            raise ConfigurationError(
+                f"limits must be a mapping such as {{'steps': 40_000_000}}, got {limits!r}."
+            )
         if unknown := [name for name in limits if name not in names]:
             raise ConfigurationError(
                 f"Unknown limit {unknown[0]!r}. The limits are {', '.join(names)}."

@@ -24,7 +24,7 @@ from sqlgym.datasets.family import QueryTaskFamily
 from sqlgym.envs import expert
 from sqlgym.envs.explore import CANNOT_ANSWER, ExploreEnv
 from sqlgym.judging.judge import Match, check_match, compare, sound_query
-from sqlgym.judging.results import Verdict, run
+from sqlgym.judging.results import Verdict
 from sqlgym.judging.suite import Judged, Suite
 from sqlgym.tasks.suites import suite_for
 from sqlgym.tasks.task import SqlTask
@@ -150,7 +150,7 @@ class TextToSQLEnv(ExploreEnv):
         """
         is_answerable = self.task.answerable
         try:
-            result = run(self._opened, sql)
+            result = self._opened.query(sql)
         except ToolError as error:
             self.judged = Judged(Verdict(False, f"error: {error.code}: {error.message}"), 0)
             message = f"The query fails: {error.message} That was the answer: the episode is over."

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sqlgym.database.database import Database, QueryResult, open_database
+from sqlgym.database.diagnosis import TRANSIENT
 from sqlgym.database.limits import Limits
 from sqlgym.judging import results, spider_match
 from sqlgym.judging.answers import GoldAnswer, matches
 from sqlgym.judging.constant_output import has_constant_output
-from sqlgym.judging.results import Verdict, run, sound
+from sqlgym.judging.results import Verdict, sound
 from sqlgym.judging.several_results import several_results
 from sqlgym.judging.suite import suite_of
 from sqlgym.judging.ties import free_runs
-from toolgym.errors import ConfigurationError, TaskRefused, ToolError
+from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, ToolError
 
 __all__ = ["Match", "Verdict", "check_answer", "check_match", "compare", "sound"]
 
@@ -65,7 +66,7 @@ def compare(
         TaskRefused: The gold fails (`gold_sql_error`, ...), gives more rows than the limits allow
             (`result_too_large`) or, except with "spider", no rows (`empty_gold`) or several right
             results (`tied_limit`, `open_choice`).
-        EnvironmentFault: The file cannot be read, or the clock or the memory of the machine ended
+        EnvironmentFault: The file cannot be read, or the clock of the machine ended
             a query.
         ConfigurationError: There is no such `match`, or a limit is invalid.
     """
@@ -90,7 +91,7 @@ def compare(
             raise TaskRefused(name, "empty_gold", reason)
         runs = fair_order(opened, gold_sql, gold, name)
     try:
-        result = run(opened, predicted_sql)
+        result = opened.query(predicted_sql)
     except ToolError as error:
         return Verdict(False, f"error: {error.code}: {error.message}")
     if match == "spider":
@@ -166,11 +167,17 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
 
     Raises:
         TaskRefused: The gold fails.
-        EnvironmentFault: As `run`.
+        EnvironmentFault: The clock or the memory of the machine ended the query.
     """
     try:
-        return run(database, sql)
+        return database.query(sql)
     except ToolError as error:
+        if error.code in TRANSIENT:
+            raise EnvironmentFault(
+                f"A gold query on {database.path} ended before its steps were spent:"
+                f" {error.message}",
+                "Raise `memory_bytes` of limits=.",
+            ) from None
         reason = f"its gold SQL fails: {error.message}"
         raise TaskRefused(name, f"gold_{error.code}", reason) from None
 

@@ -28,11 +28,9 @@ from typing import Any, Final
 
 from sqlglot import TokenType
 
-from sqlgym.database.database import Database, QueryResult
-from sqlgym.database.diagnosis import TRANSIENT
+from sqlgym.database.database import QueryResult
 from sqlgym.database.parsing import tokens_of
 from sqlgym.judging.nfc import nfc
-from toolgym.errors import EnvironmentFault, ToolError
 
 TOLERANCE: Final = 1e-6
 """Relative tolerance of floats, since sums depend on the order of their terms."""
@@ -50,25 +48,6 @@ class Verdict:
 
     equal: bool
     reason: str = ""
-
-
-def run(database: Database, sql: str) -> QueryResult:
-    """Run a query whose verdict must not depend on the machine.
-
-    Raises:
-        ToolError: The query fails.
-        EnvironmentFault: The clock or the memory of the machine ended the query.
-    """
-    try:
-        return database.query(sql)
-    except ToolError as error:
-        if error.code not in TRANSIENT:
-            raise
-        raise EnvironmentFault(
-            f"The machine ended a query on {database.path} before its steps were spent:"
-            f" {error.message}",
-            "Run fewer processes at once, or raise `seconds` and `memory_bytes` of limits=.",
-        ) from None
 
 
 def compare(

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from sqlgym.database.database import Database, QueryResult, open_database
 from sqlgym.database.limits import Limits
 from sqlgym.judging.making import instance_files
-from sqlgym.judging.results import Verdict, compare, is_ordered, rounded_row, run, sound
+from sqlgym.judging.results import Verdict, compare, is_ordered, rounded_row, sound
 from sqlgym.judging.several_results import several_results
 from sqlgym.judging.ties import Rows, free_runs, up_to_tie
 from toolgym.errors import ToolError
@@ -153,7 +153,7 @@ def judge_on(
         EnvironmentFault: The clock or the memory of the machine ended the query.
     """
     try:
-        result = run(instance, predicted_sql)
+        result = instance.query(predicted_sql)
     except ToolError as error:
         return Verdict(False, f"error: {error.code}: {error.message}")
     verdict = _same(gold, result)
