@@ -197,6 +197,17 @@ def test_an_answer_that_the_clock_ends_is_unscored(unfair):
     assert info["correct"] is False
 
 
+def test_an_answer_that_takes_too_much_memory_is_wrong_and_not_unscored(unfair):
+    env = make(dataset=unfair, split="dev", match="sound", limits={"memory_bytes": 1_000_000})
+    env.reset(seed=0)
+    numbers = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 40000)"
+    sql = f"{numbers} SELECT printf('%0500d', x) AS text FROM c ORDER BY text"
+    *_, info = env.step(call("answer", sql=sql))
+    assert info["scored"]
+    assert not info["correct"]
+    assert env.unwrapped.judged.verdict.reason.startswith("error: too_much_memory")
+
+
 def test_a_gold_that_needs_more_steps_is_played_with_larger_limits(unfair):
     small, large = (make(dataset=unfair, split="dev", limits={"steps": n}) for n in (10_000, 10**7))
     assert len(small.tasks.check()) > len(large.tasks.check()) == 4
