@@ -214,7 +214,7 @@ def _syntax_hint(message: str, sql: str) -> str:
             parse(sql, ErrorLevel.IMMEDIATE)
         except ParseError as error:
             description = str(error.errors[0].get("description", "")) if error.errors else ""
-            if expected := re.match(r"Expect(?:ing|ed) (table name|\S+)", description):
+            if expected := re.match(r"Expect(?:ing|ed) (table name|[A-Z]+\b|\W\S*)", description):
                 return f"Expected there: {expected[1]}."
         except SqlglotError:
             pass

@@ -122,6 +122,7 @@ SLIPS = [
     ("SELECT x FROM t WHER x = 1", "Did you mean WHERE for 'WHER'?"),
     ("SELECT count(name FROM t", "Expected there: )."),
     ("SELECT CASE WHEN x THEN 1 FROM t", "Expected there: END."),
+    ("SELECT * FROM t PIVOT (x)", "Check the SQL around that word; this is SQLite."),
     ("SELECT x FROM t WHERE x = 1 AND AND d = 2", "Check the SQL"),
     ("SHOW TABLES", "Use the tool describe"),
 ]
