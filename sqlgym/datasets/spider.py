@@ -206,6 +206,11 @@ def own_id(entry: Any) -> str:
     return str(value).strip() and str(value) if isinstance(value, str | int) else ""
 
 
+def is_encodable(text: str) -> bool:
+    """Whether a text is valid Unicode, without lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
+
+
 def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: str) -> SqlTask:
     """Return an entry as a task.
 
@@ -221,13 +226,19 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
     """
     if not isinstance(entry, dict):
         raise TaskRefused(name, "not_an_object", f"{where}: it is not a JSON object.")
-    answerable = entry.get("answerable") is not False
-    texts: dict[str, Any] = {"query": entry.get("query", entry.get("SQL"))} if answerable else {}
+    answerable = entry.get("answerable", True)
+    if not isinstance(answerable, bool):
+        reason = f"{where}: 'answerable' must be true or false, got {answerable!r}."
+        raise TaskRefused(name, "not_a_boolean", reason)
+    texts: dict[str, Any] = {"query": entry.get("query") or entry.get("SQL")} if answerable else {}
     texts |= {key: entry.get(key) for key in ("db_id", "question")}
     for key, text in texts.items():
         if not isinstance(text, str) or not text.strip():
             reason = f"{where}: {key!r} is missing or is not a text."
             raise TaskRefused(name, "missing_key", reason)
+        if not is_encodable(text):
+            reason = f"{where}: {key!r} has half of a surrogate pair."
+            raise TaskRefused(name, "not_unicode", reason)
     database = found.find(texts["db_id"])
     if isinstance(database, tuple):
         raise TaskRefused(name, database[0], f"{where}: {database[1]}")

@@ -74,8 +74,10 @@ def compare(
     if not isinstance(predicted_sql, str):  # a parser may have found a number, or nothing
         predicted_sql = ""
     if not isinstance(database, Database):
-        given = limits if isinstance(limits, Limits) else Limits.of({**LIMITS, **(limits or {})})
-        opened = open_database(database, given)
+        given = LIMITS if limits is None else limits
+        if isinstance(given, Mapping):
+            given = {**LIMITS, **given}
+        opened = open_database(database, Limits.of(given))
     else:
         opened = database if limits is None else open_database(database.path, Limits.of(limits))
     if match == "spider":

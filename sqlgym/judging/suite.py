@@ -81,7 +81,7 @@ class Suite:
         """Judge a query that is right on the database itself on all instances.
 
         Raises:
-            EnvironmentFault: The clock or the memory of the machine ended the query.
+            EnvironmentFault: The clock of the machine ended the query.
         """
         instances = 0
         for number, (instance, gold, tells) in enumerate(self._runs(gold_sql), 1):
@@ -150,7 +150,7 @@ def judge_on(
         The verdict; None if the query takes some of several rows that are right.
 
     Raises:
-        EnvironmentFault: The clock or the memory of the machine ended the query.
+        EnvironmentFault: The clock of the machine ended the query.
     """
     try:
         result = instance.query(predicted_sql)

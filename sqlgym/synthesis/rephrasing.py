@@ -145,7 +145,9 @@ def _names(text: str, forms: list[str]) -> bool:
     Otherwise the article "a" would count as the A that a name begins with.
     """
     return any(
-        english.stands_alone(form, text, ".", decimals=True)
+        bool(re.search(rf"(?<![\w.,-]){re.escape(form)}(?![\w%]|[.,]\d)", text))
+        if form[0].isdigit()
+        else english.stands_alone(form, text, ".", decimals=True)
         if len(form) == 1
         else english.stands_alone(form.casefold(), text.casefold(), ".", decimals=True)
         for form in forms

@@ -51,7 +51,11 @@ def threshold(field: Field, rng: random.Random) -> float | None:
     if field.role is Role.YEAR:
         return chosen
     rounded = _rounded(chosen, numbers[-1] - numbers[0])
-    inside = (n for n in (rounded, float(f"{chosen:.1g}"), chosen) if numbers[0] < n < numbers[-1])
+    inside = (
+        n
+        for n in (rounded, float(f"{chosen:.1g}"), float(f"{chosen:.4g}"))
+        if numbers[0] < n < numbers[-1]
+    )
     return next(inside, None)
 
 

@@ -202,7 +202,9 @@ def owners_without(draft: Draft) -> Candidate:
     if own.is_role:
         have = f"are not the {own.link.role} of any {own.thing}"
     column, child = f"T2.{identifier(own.link.column)}", f"{own.link.child.sql} AS T2{own.rest}"
-    inner, every = (Query((column,), child, each).sql() for each in (own.where, ()))
+    has_nulls = any(f.nulls for f in own.link.child.fields if f.name == own.link.column)
+    known = (f"{column} IS NOT NULL",) * has_nulls  # NOT IN a list with NULL is never true
+    inner, every = (Query((column,), child, (*each, *known)).sql() for each in (own.where, ()))
     query = Query(("count(*)",), own.owner.sql, (f"{own.key} NOT IN ({inner})",))
     question = f"How many {own.owner.noun.many} {have}?"
     if draft.chance(0.7):

@@ -178,7 +178,11 @@ def test_figures_count_what_an_episode_did() -> None:
         found = {"calls": [{}] * calls, "errors": errors, "valid": valid, "reward": 0.0}
         return {**found, "repairs": ["dropped_null"] * repairs}
 
-    turns = (turn(True, 2, ["too_many_steps"], 1), turn(False, 0, ["no_call"]), turn(False, 1, ["x"]))
+    turns = (
+        turn(True, 2, ["too_many_steps"], 1),
+        turn(False, 0, ["no_call"]),
+        turn(False, 1, ["x"]),
+    )
     played = EpisodeRecord("e", "t", 0, "?", turns, 0.0, True, True, True, 5, {})
 
     figures = Figures.of(played, written=30, clipped=True, unfinished=True)

@@ -104,3 +104,15 @@ def test_a_statement_that_would_overflow_the_stack_is_refused(tmp_path):
     connection.close()
     with pytest.raises(ToolError, match="more than 3,000 words in several SELECTs"):
         Database(path).query(chain(7, f"x{'+1' * 400} AS x"))
+
+
+def test_a_rewriting_from_another_dialect_is_measured_before_it_is_compiled():
+    path = dataset_folder("bundled") / "database" / "mountain_huts" / "mountain_huts.sqlite"
+    # SQLite reads the chain as a text; MySQL, where \\' is a quote in a text, as a subquery.
+    hidden = chain(16, "x || x AS x")
+    sql = (
+        rf"SELECT `hut_id`, '\', year(1), ' AS a FROM huts, ({hidden}) AS y WHERE 1 -- ' FROM huts"
+    )
+    with pytest.raises(ToolError, match="There is no function year") as caught:
+        Database(path).query(sql)
+    assert caught.value.example == {}
