@@ -7,6 +7,8 @@ available, those of Spider.
 import os
 import random
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -201,3 +203,22 @@ def test_a_template_of_your_own_is_used_like_the_others(firm, registry):
 
     with pytest.raises(ConfigurationError, match="a template 'twice' already; take another name"):
         template("twice")(never)
+
+
+def test_a_list_of_keys_has_no_null(tmp_path):
+    path = tmp_path / "staff.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE employee (employee_id INTEGER PRIMARY KEY, name TEXT, salary INTEGER,"
+            " city TEXT, manager_id INTEGER REFERENCES employee (employee_id))"
+        )
+        first, city = ("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn"), ("Rome", "Oslo", "Bern")
+        for n in range(1, 25):
+            manager = None if n < 4 else n % 5 + 1
+            row = (n, f"{first[n % 6]} {chr(65 + n)}ole", 900 + 37 * n, city[n % 3], manager)
+            connection.execute("INSERT INTO employee VALUES (?, ?, ?, ?, ?)", row)
+
+    found = [task.sql for task in synthesize(path, n=60).tasks if " NOT IN (" in task.sql]
+
+    assert found
+    assert all("T2.manager_id IS NOT NULL" in sql for sql in found)
