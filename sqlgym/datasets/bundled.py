@@ -12,7 +12,7 @@ import hashlib
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from sqlgym import DATA_SETS
@@ -29,9 +29,10 @@ def locate(dataset: str | Path) -> Path:
     """
     if dataset in DATA_SETS:
         return dataset_folder(str(dataset))
-    path = Path(dataset).expanduser().resolve()
-    if path.exists():
-        return path
+    with suppress(OSError, ValueError):  # no file can have this name
+        path = Path(dataset).expanduser().resolve()
+        if path.exists():
+            return path
     raise ConfigurationError(
         f"there is no data set {str(dataset)!r}: it is neither a file or folder nor one of"
         f" {', '.join(DATA_SETS)}."

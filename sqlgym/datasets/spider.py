@@ -58,7 +58,7 @@ class DatabaseFiles:
         return self._found[db_id]
 
     def _search(self, db_id: str) -> Path | tuple[str, str]:
-        if "\0" in db_id or Path(db_id).name != db_id:
+        if not db_id.isprintable() or Path(db_id).name != db_id:
             return "unknown_database", f"the db_id {db_id[:80]!r} is not the name of a database."
         for folder in self._folders:
             for ending in ENDINGS:

@@ -286,3 +286,15 @@ def test_a_data_set_of_hugging_face_plays_in_memory_as_a_stream_and_saved(folder
         sqlgym.load_tasks(datasets.DatasetDict(dev=rows), "exam", databases=folder)
     with pytest.raises(ConfigurationError, match=r"hf:nobody/nothing cannot be loaded"):
         sqlgym.load_tasks("hf:nobody/nothing", "dev", databases=folder)
+
+
+def test_a_database_whose_name_no_file_can_have_refuses_only_its_own_task(tmp_path):
+    rows = [{"db_id": name, "question": "?", "query": "SELECT 1"} for name in ("\ud800", "a\0b")]
+    tasks = sqlgym.load_tasks(rows, "train", databases=tmp_path)
+    assert [tasks[i].problem[0] for i in range(2)] == ["unknown_database"] * 2
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 5_000])
+def test_a_data_set_whose_name_no_file_can_have_does_not_exist(name):
+    with pytest.raises(ConfigurationError, match="there is no data set"):
+        sqlgym.load_tasks(name, "train")
