@@ -206,11 +206,6 @@ def own_id(entry: Any) -> str:
     return str(value).strip() and str(value) if isinstance(value, str | int) else ""
 
 
-def is_encodable(text: str) -> bool:
-    """Whether a text is valid Unicode, without lone surrogates."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
 def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: str) -> SqlTask:
     """Return an entry as a task.
 
@@ -236,9 +231,6 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
         if not isinstance(text, str) or not text.strip():
             reason = f"{where}: {key!r} is missing or is not a text."
             raise TaskRefused(name, "missing_key", reason)
-        if not is_encodable(text):
-            reason = f"{where}: {key!r} has half of a surrogate pair."
-            raise TaskRefused(name, "not_unicode", reason)
     database = found.find(texts["db_id"])
     if isinstance(database, tuple):
         raise TaskRefused(name, database[0], f"{where}: {database[1]}")
