@@ -145,7 +145,7 @@ def assert_only_two_are_faulty(crowd, n):
 
 
 def test_a_deleted_and_a_corrupted_file_are_faults_of_those_two_only(tmp_path):
-    assert_only_two_are_faulty(harmed_run(tmp_path, 12, 960), 960)
+    assert_only_two_are_faulty(harmed_run(tmp_path, 12, 3840), 3840)
 
 
 @pytest.mark.nightly
