@@ -209,7 +209,7 @@ _COUNTABLE = word_set("""
     crossing evening opening
 """)
 _PREFIXES = word_set("tbl tb t dim fact stg vw app lkp lookup")
-_SUFFIXES = word_set("header list table tbl master data information export log line")
+_SUFFIXES = word_set("header list table tbl master data information export log")
 
 
 def table_words(name: str) -> tuple[str, ...]:
