@@ -273,7 +273,7 @@ _NO_LABEL = word_set("""
 
 
 def _label(database: Database, entity: Entity) -> Label | None:
-    """What identifies a row in an answer: a unique name, a unique short text, or the key."""
+    """The columns that identify a row: a unique name, a unique short text, or the key."""
     nouns = {field.noun.one: field for field in entity.fields}
     first, last = nouns.get("first name"), nouns.get("last name") or nouns.get("surname")
     if first and last and first.is_full and last.is_full:

@@ -192,7 +192,7 @@ def links_of(
 
 
 def _role(key: ForeignKey, parent: Entity) -> str:
-    """What the referring column calls the parent; the parent's noun if it cannot be read."""
+    """The role of the parent by the referring column; the parent's noun if it cannot be read."""
     own = parent.noun.one
     words = list(words_of(key.column))
     if key.column.lower() == key.to_column.lower() or not is_readable(key.column):

@@ -146,7 +146,7 @@ def _names(text: str, forms: list[str]) -> bool:
     """
     return any(
         bool(re.search(rf"(?<![\w.,-]){re.escape(form)}(?![\w%]|[.,]\d)", text))
-        if form[0].isdigit()
+        if re.fullmatch(r"[\d.,]+", form)
         else english.stands_alone(form, text, ".", decimals=True)
         if len(form) == 1
         else english.stands_alone(form.casefold(), text.casefold(), ".", decimals=True)

@@ -170,7 +170,7 @@ def is_unclean(value: str) -> bool:
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a text stands for a missing value: "", "N/A", "unknown"."""
+    """Whether a text means a missing value, such as "", "N/A" or "unknown"."""
     return isinstance(value, str) and value.strip().lower() in _BLANK
 
 
