@@ -219,8 +219,9 @@ def opposites(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition,
     column = field.value_sql(alias)
     if field.role is Role.QUANTITY:
         limits = [spoken_values.threshold(field, draft.rng) for _ in range(2)]
-        draft.unless(None in limits or limits[0] == limits[1])
         low, high = sorted(limit or 0.0 for limit in limits)
+        between = sum(low <= number <= high for number in field.numbers)
+        draft.unless(None in limits or low == high or 5 * between < len(field.numbers))
         return compare(field, "<", low, column), compare(field, ">", high, column)
     if field.role is Role.DATE:
         years = draft.rng.sample(field.years, 2) if len(field.years) > 1 else draft.pick(())

@@ -52,7 +52,8 @@ ABBREVIATIONS = word_table("""
     gdp: GDP; gnp: GNP; gpa: GPA; isbn: ISBN; iata: IATA; icao: ICAO; iso: ISO; sku: SKU;
     url: URL; ip: IP; mpg: MPG; usa: USA; uk: UK; eu: EU; ceo: CEO; vat: VAT; bmi: BMI; gps: GPS;
     cpu: CPU; ram: RAM; dna: DNA; nasa: NASA; imdb: IMDb; fifa: FIFA; vip: VIP; pdf: PDF; sms: SMS;
-    fax: fax number; telephone: telephone number; no: number
+    fax: fax number; telephone: telephone number; no: number; mat: material; tkt: ticket;
+    evt: event; txt: text
 """)
 """Abbreviations that stand for one thing in names, and what they stand for."""
 
@@ -67,6 +68,8 @@ UNITS = word_table("""
     kph: km/h; mph: mph; mb: MB; gb: GB; tb: TB; kcal: kcal; hz: Hz; mhz: MHz; ghz: GHz; hp: hp;
     celsius: degrees Celsius; fahrenheit: degrees Fahrenheit; kelvin: kelvins; liters: liters;
     litres: liters; ml: ml; km2: square kilometers; m2: square meters; m3: cubic meters;
+    pence: pence; sek: Swedish kronor; nok: Norwegian kroner; dkk: Danish kroner; jpy: yen;
+    cl: centiliters; dl: deciliters; psi: psi; ppm: ppm; hpa: hPa;
     millions: million; million: million; thousands: thousand;
     au: astronomical units; pct: percent; percent: percent; percentage: percent; deg: degrees
 """)
@@ -310,6 +313,8 @@ def _split(part: str) -> list[str]:
     lower = part.lower()
     if _is_listed(lower):
         return [part]
+    if any(lower.removeprefix(adverb) in WORDS for adverb in _ADVERBS):  # `downlink`
+        return [part]
     for end in range(len(part) - 2, 2, -1):
         head, tail = lower[:end], lower[end:]
         is_tail = tail in _TAILS if len(tail) < 4 else tail in WORDS
@@ -318,6 +323,7 @@ def _split(part: str) -> list[str]:
     return [part]
 
 
+_ADVERBS = ("down", "over", "under", "out", "back", "off")
 _TAILS = word_set("id no")
 _HEADS = word_set("end due pay job tax net sub")
 

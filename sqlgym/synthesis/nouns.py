@@ -113,8 +113,8 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         or (len(words) == 1 and (english.is_participle(phrase) or is_activity))
     ):
         return quoted_column(name)
-    is_time = kind == "number" and words[-1] in ("days", "hours", "weeks", "months", "minutes")
-    counts = _counted(words) if (kind == "count" and not unit) or is_time else ""
+    is_measured = kind == "number" and words[-1] in _MEASURED
+    counts = _counted(words) if (kind == "count" and not unit) or is_measured else ""
     if counts:
         return Noun(f"number of {counts}", f"numbers of {counts}", True, counts)
     if kind == "count" and words[0] in ("maximum", "minimum") and (things := _counted(words[1:])):
@@ -131,12 +131,14 @@ _NOT_NOUNS = word_set("""
     highest lowest average maximum minimum mean median total high low open first last current
     active new old big small best worst long short male female weekly monthly daily annual local
     foreign other main when where who what data flag undergraduate graduate accelerate net gross
-    start end actual
+    start end actual free top
 """)
 """Words that are no nouns of their own."""
 _UNCLEAR = word_set("dates since until by into onto via includes has is")
 """Words that make a name a clause: `member_since`."""
 _TIMES = word_set("minutes seconds hours")
+_MEASURED = word_set("days hours weeks months minutes acres")
+"""Plurals that are counted in fractions too."""
 _LASTING = word_set("time duration delay length wait age interval runtime")
 _SUMS = word_set("""
     fines fees costs expenses earnings savings taxes wages debts sales dues tips damages bonuses
@@ -163,8 +165,12 @@ def _counted(words: list[str]) -> str:
     """The things that are counted, in the plural; "" if the name does not say so."""
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
-    if not things or not (is_number or (english.is_plural(words[-1]) and words[-1] not in _SUMS)):
+    is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
+    head = words[0] if is_state or "to" in words[1:-1] else words[-1]  # `days_to_maturity`
+    if not things or not (is_number or (english.is_plural(head) and head not in _SUMS)):
         return ""
+    if head != words[-1] and not is_number:
+        return " ".join(words)
     if not (PREPOSITIONS | _STATISTICS).isdisjoint(things):
         return ""
     return " ".join([*things[:-1], english.plural(english.singular(things[-1]))])

@@ -8,6 +8,7 @@ as words are left out too, unless too few others remain.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -205,6 +206,8 @@ def _entity(
             noun = Noun("name", "names")  # the `campus` of `campuses`
         elif is_own and role is Role.KEY and isinstance(values[0], str):
             noun = Noun("code", "codes")
+        elif role is Role.KEY and re.fullmatch(r"[a-z]id", name.lower()):  # `bid` of a bike
+            noun = Noun("ID", "IDs")
         elif is_readable(name, only_listed):
             noun = column_noun(name, () if role is Role.REFERENCE else own, kind)
         elif role is Role.KEY and words[-1:] == ("ID",):
@@ -289,7 +292,7 @@ def _label(database: Database, entity: Entity) -> Label | None:
             return Label((field,), True)
     for field in entity.fields:
         is_text = field.role in (Role.TEXT, Role.NAME) and field.noun.is_readable
-        short = all(len(str(v)) <= 40 and roles.is_typable(v) for v in field.values)
+        short = all(len(str(v)) <= roles.LONGEST and roles.is_typable(v) for v in field.values)
         is_other = set(field.noun.one.split(" ")) & (_NO_LABEL | {"first", "last", "middle"})
         if is_text and short and field.is_full and field.is_unique and not is_other:
             return Label((field,), False)

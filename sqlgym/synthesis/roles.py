@@ -59,7 +59,7 @@ _CODES = word_set("""
     flag indicator kind color rank ranking position place standing line sequence step ordinal stop
     round row slot seat chapter episode order lane track turn priority season period term week
     quarter phase stage floor platform gate edition tier division level grade lap by capital major
-    minor course discipline locker room box desk bay berth unit
+    minor course discipline locker room box desk bay berth unit lot block cycle
 """)
 """Last words of columns in which a number says which one, and not how much."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
@@ -104,7 +104,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     repeats = distinct <= 0.5 * present
     if last in FREE_TEXTS and not (distinct <= FEW and repeats and last not in ("body", "text")):
         return Role.TEXT
-    if last in ("name", "title") or own:
+    if last in ("name", "title", "headline") or own:
         return Role.NAME
     is_code = last in ("number", "phone", "code") and not (distinct <= FEW and repeats)
     if is_code or (last in _CODES and last.isupper()):

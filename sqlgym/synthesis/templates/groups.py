@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlgym.synthesis import lexicon
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
 from sqlgym.synthesis.schema import Entity, Field, Role
 from sqlgym.synthesis.templates.owners import Owning, owning
@@ -126,10 +125,6 @@ def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate
 template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregate, make=by_owner))
 
 
-_KINDS = lexicon.PLACE_COLUMNS | {"type", "category", "kind", "genre", "department", "year"}
-"""Columns whose values "have" the rows that share them."""
-
-
 @template("columns-with-many", weight=1.5)
 def values_with_many(draft: Draft) -> Candidate:
     """Values that enough rows share."""
@@ -138,9 +133,8 @@ def values_with_many(draft: Draft) -> Candidate:
     sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))
     query = rows.query(field.sql(), group=field.sql(), having=f"count(*) {sign} {least}")
     things = rows.entity.noun.one + rows.after if least == 1 else rows.many
-    have = "have" if field.noun.last in _KINDS else "are shared by"
     words = f"{'more than' if sign == '>' else 'at least'} {least}"
-    return rows.candidate(f"Which {field.noun.many} {have} {words} {things}?", query)
+    return rows.candidate(f"Which {field.noun.many} have {words} {things}?", query)
 
 
 @template("most-common", weight=2)

@@ -6,17 +6,12 @@ from functools import partial
 
 from sqlgym.synthesis import conditions
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
-from sqlgym.synthesis.schema import Role, identifier
+from sqlgym.synthesis.schema import Role
 from sqlgym.synthesis.templates.phrases import ask, functions, grouping, measures, names
 from sqlgym.synthesis.templates.rows import (
     compound,
     entity_of,
-    is_said,
-    label_of,
     listing,
-    named_row,
-    proven,
-    role_of,
     rows_of,
 )
 
@@ -42,22 +37,6 @@ def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int =
 
 
 template("above-average-of-parent", weight=2)(partial(above_average, own=(0,), parents=1))
-
-
-@template("same-as", weight=0.3)
-def same_as(draft: Draft) -> Candidate:
-    """The other rows that share a value, or what they refer to, with a named row."""
-    entity = entity_of(draft, lambda e: e.label and e.label.is_said)
-    row, label = named_row(draft, entity), label_of(draft, entity)
-    ways = [(f.sql(), f.noun.one) for f in entity.having(Role.CATEGORY) if f.is_full]
-    links = [k for k in draft.world.links if k.child is entity and is_said(k)]
-    ways += [(identifier(k.column), role_of(k)) for k in links] * 2
-    column, one = draft.pick(ways)
-    inner = Query((column,), entity.sql, (row.sql(),)).sql()
-    other = f"NOT ({row.sql()})" if len(label) > 1 else row.sql().replace(" = ", " <> ", 1)
-    query = Query(tuple(f.sql() for f in label), entity.sql, (f"{column} = ({inner})", other))
-    what = f"{names(label)} of the other {entity.noun.many} that have the same {one} as"
-    return proven(ask(draft, f"{what} {row.said}"), query, [entity.name])
 
 
 @template("values-of-two-kinds", weight=2)

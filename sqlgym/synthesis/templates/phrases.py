@@ -125,6 +125,7 @@ def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
         and 2 <= field.distinct <= MOST_GROUPS
         and field.distinct < entity.rows
         and field.is_full
+        and not field.noun.is_plural
         and field.noun.last not in lexicon.FREE_TEXTS
         and len({str(value).casefold().strip() for value in field.values}) == len(set(field.values))
         and all(len(str(value)) <= 40 for value in field.values)

@@ -207,16 +207,23 @@ def members(draft: Draft) -> Rows:
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """A junction between two tables that no other table refers to together."""
-
-    def children(entity: Entity) -> set[str]:
-        return {link.child.name for link in draft.world.links if link.parent is entity}
-
+    """A junction between two tables that are not related in another way too."""
     return draft.pick(
         b
         for b in draft.world.bridges
-        if len(children(b.left.parent) & children(b.right.parent)) < 2 and fits(b)
+        if _related(draft, b.left.parent, b).isdisjoint(_related(draft, b.right.parent, b))
+        and fits(b)
     )
+
+
+def _related(draft: Draft, entity: Entity, bridge: Bridge) -> set[str]:
+    """A table and all that refer to it, directly or not, except over a junction."""
+    found, new = set(), {entity.name}
+    while new:
+        found |= new
+        new = {k.child.name for k in draft.world.links if k.parent.name in new}
+        new -= found | {bridge.left.child.name}
+    return found
 
 
 def junction(bridge: Bridge) -> str:
