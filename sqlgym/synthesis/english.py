@@ -28,6 +28,7 @@ _IRREGULAR_TEXT = """
     mother-in-law mothers-in-law | passer-by passers-by | datum data | bacterium bacteria
     stimulus stimuli | radius radii | plus pluses | iris irises | virus viruses | menu menus
     axe axes | database databases | purchase purchases | release releases | cafe cafes
+    volcano volcanoes | mosquito mosquitoes | tornado tornadoes | buffalo buffaloes
     avalanche avalanches | mustache mustaches | ache aches | oasis oases | glass glasses
 """
 _WORDS = _IRREGULAR_TEXT.replace("|", " ").split()

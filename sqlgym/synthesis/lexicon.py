@@ -313,18 +313,16 @@ def _split(part: str) -> list[str]:
     lower = part.lower()
     if _is_listed(lower):
         return [part]
-    if any(lower.removeprefix(adverb) in WORDS for adverb in _ADVERBS):  # `downlink`
-        return [part]
     for end in range(len(part) - 2, 2, -1):
         head, tail = lower[:end], lower[end:]
-        is_tail = tail in _TAILS if len(tail) < 4 else tail in WORDS
-        if is_tail and (head in WORDS if len(tail) in (2, 3) or end > 3 else head in _HEADS):
+        if tail in _TAILS and (head in WORDS if len(tail) == 2 or end > 3 else head in _HEADS):
             return [part[:end], part[end:]]
     return [part]
 
 
-_ADVERBS = ("down", "over", "under", "out", "back", "off")
-_TAILS = word_set("id no")
+_TAILS = word_set("""
+    id no name date time year type number price amount rate count total status level airport
+""")
 _HEADS = word_set("end due pay job tax net sub")
 
 
@@ -337,7 +335,8 @@ def words_of(name: str) -> tuple[str, ...]:
     """
     words: list[str] = []
     for part in parts_of(name):
-        for word in ABBREVIATIONS.get(part.lower(), part.lower()).split(" "):
+        shown = part if _is_acronym(part, name) else part.lower()
+        for word in ABBREVIATIONS.get(part.lower(), shown).split(" "):
             if words[-1:] not in ([word], [f"{word}s"]):
                 words.append(word)
     text = " ".join(words)
@@ -357,16 +356,24 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
     >>> is_readable("ordlins", only_listed=True)
     False
     """
-    parts = [part.lower() for part in parts_of(name)]
+    parts = [part.lower() for part in parts_of(name) if not _is_acronym(part, name)]
     parts = parts[:-1] if unit_of(parts) else parts
     if not parts or not name.isascii() or len(parts) > 6:
         return False
-    return all(_is_listed(part) or (not only_listed and _is_spelled(part)) for part in parts)
+    return all(
+        _is_listed(part) or _is_compound(part) or (not only_listed and _is_spelled(part))
+        for part in parts
+    )
 
 
 def abbreviates(names: Iterable[str]) -> bool:
     """Whether many parts of these names are abbreviations, or spelled like no English word."""
-    parts = [part.lower() for name in names for part in parts_of(name) if part.isalpha()]
+    parts = [
+        part.lower()
+        for name in names
+        for part in parts_of(name)
+        if part.isalpha() and not _is_acronym(part, name)
+    ]
     units = UNITS.keys() | SHORT_UNITS.keys()
     odd = [p for p in parts if p not in units and not _is_listed(p) and not _is_spelled(p)]
     clipped = [part for part in parts if part in ABBREVIATIONS and part not in _USUAL]
@@ -388,6 +395,13 @@ def unit_of(parts: Sequence[str]) -> str:
     return unit if words and "per" not in words else ""
 
 
+def _is_acronym(part: str, name: str) -> bool:
+    """Whether a part is unknown capitals in a name that has small letters: `LPA Code`."""
+    is_short = part.isalpha() and part.isupper() and 2 <= len(part) <= 5
+    known = part.lower() in UNITS or _is_listed(part.lower())
+    return is_short and not name.isupper() and not known
+
+
 def _is_listed(part: str) -> bool:
     """Whether a part is an abbreviation, or a word of the list with or without an ending."""
     if part in ABBREVIATIONS or part in WORDS or part in PREPOSITIONS:
@@ -407,6 +421,12 @@ def _is_listed(part: str) -> bool:
         if part.endswith(ending) and len(stem) > 2 and stem in WORDS:
             return ending not in ("d", "r") or stem.endswith("e")
     return False
+
+
+def _is_compound(part: str) -> bool:
+    """Whether a part is two words of the list, such as "woodland"."""
+    ends = range(4, min(len(part), 24) - 3)
+    return any(part[:end] in WORDS and part[end:] in WORDS for end in ends)
 
 
 @lru_cache(maxsize=8192)

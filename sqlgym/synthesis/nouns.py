@@ -214,8 +214,8 @@ _COUNTABLE = word_set("""
     offering screening sailing drawing ranking landing wedding hearing holding ring string thing
     crossing evening opening
 """)
-_PREFIXES = word_set("tbl tb t dim fact stg vw app lkp lookup")
-_SUFFIXES = word_set("header list table tbl master data information export log")
+_PREFIXES = word_set("tbl tb t dim fact stg vw app lk lkp tlkp lookup")
+_SUFFIXES = word_set("header list lu table tbl master data information export log")
 
 
 def table_words(name: str) -> tuple[str, ...]:

@@ -204,7 +204,7 @@ def _entity(
         noun = quoted_column(name)
         if is_own and (role is Role.NAME or (role is Role.KEY and roles.are_names(values))):
             noun = Noun("name", "names")  # the `campus` of `campuses`
-        elif is_own and role is Role.KEY and isinstance(values[0], str):
+        elif is_own and role is Role.KEY:
             noun = Noun("code", "codes")
         elif role is Role.KEY and re.fullmatch(r"[a-z]id", name.lower()):  # `bid` of a bike
             noun = Noun("ID", "IDs")

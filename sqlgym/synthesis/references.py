@@ -197,16 +197,19 @@ def _role(key: ForeignKey, parent: Entity) -> str:
     words = list(words_of(key.column))
     if key.column.lower() == key.to_column.lower() or not is_readable(key.column):
         return own
-    if words[-1] in ("by", "from", "for"):  # no noun: `fixed_by`
-        return '"'
     while len(words) > 1 and words[-1] in _ENDINGS:
         words.pop()
+    if words[-1] in _NO_ROLES or len(words[-1]) == 1:  # no noun: `fixed_by`, `player_2`
+        return '"'
     if words[0] == "ID" or len(words[0]) == 1:
         return own
     words[0] = _ENDS.get(words[0], words[0])
     nouns = own.split(" ")
     is_same = nouns[-len(words) :] == words or nouns[: len(words)] == words
     return own if is_same or PREPOSITIONS & set(words) else " ".join(words)
+
+
+_NO_ROLES = word_set("by from for one two three")
 
 
 def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, int] | None:

@@ -50,7 +50,7 @@ _ADJECTIVES = {
     "depth": ("deepest", "shallowest"),
 }
 _LARGE = word_set("population area size capacity budget quantity amount total volume number")
-_LONG = frozenset(["length", "duration", "distance"])
+_LONG = frozenset(["length", "duration", "distance", "time", "wait", "delay"])
 
 
 def ends(field: Field) -> tuple[str, str]:
