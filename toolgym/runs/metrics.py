@@ -66,7 +66,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("tool_failures", "share"): "calls that ended in an error observation",
         ("rollouts", "count"): "rollouts played for the step, including refills",
         ("faults", "count"): "rollouts left out because the environment failed",
-        ("deadlines", "count"): "calls that exceeded a limit of steps or memory",
+        ("over_limit", "count"): "calls that exceeded a limit of steps or memory",
         ("completion_length", "tokens"): "mean number of tokens that the model generated in a"
         " rollout, without tool results",
         ("clipped", "share"): "rollouts that were cut off inside a turn",

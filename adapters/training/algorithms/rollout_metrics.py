@@ -30,7 +30,7 @@ class Figures:
             count.
         turns: Turns of the model.
         valid_turns: Turns in which every call was bound.
-        calls: Calls that were run or refused; `repairs`, `failures` and `deadlines` are counted
+        calls: Calls that were run or refused; `repairs`, `failures` and `over_limit` are counted
             over them.
         written: Tokens that the model generated.
         clipped: Whether it was cut off inside a turn.
@@ -46,7 +46,7 @@ class Figures:
     calls: int = 0
     repairs: int = 0
     failures: int = 0
-    deadlines: int = 0
+    over_limit: int = 0
     written: int = 0
     clipped: bool = False
     unfinished: bool = False
@@ -83,7 +83,7 @@ class Figures:
             calls=sum(len(turn["calls"]) for turn in turns),
             repairs=sum(len(turn["repairs"]) for turn in turns),
             failures=len(errors),
-            deadlines=sum(code in _LIMITS for code in errors),
+            over_limit=sum(code in _LIMITS for code in errors),
             written=written,
             clipped=clipped,
             unfinished=unfinished,
@@ -130,7 +130,7 @@ def batch_metrics(
         "tool_failures": total("failures") / calls if calls else math.nan,
         "rollouts": float(len(figures)),
         "faults": float(len(figures) - len(scored)),
-        "deadlines": total("deadlines"),
+        "over_limit": total("over_limit"),
         "completion_length": mean([figure.written for figure in figures]),
         "clipped": mean([figure.clipped for figure in figures]),
         "unfinished": mean([figure.unfinished for figure in figures]),

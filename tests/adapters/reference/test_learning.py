@@ -189,6 +189,6 @@ def test_figures_count_what_an_episode_did() -> None:
 
     assert figures.outcome == Outcome(True, 5)
     assert (figures.turns, figures.valid_turns, figures.calls) == (3, 1, 3)
-    assert (figures.repairs, figures.failures, figures.deadlines) == (1, 2, 1)
+    assert (figures.repairs, figures.failures, figures.over_limit) == (1, 2, 1)
     assert (figures.written, figures.clipped, figures.unfinished) == (30, True, True)
     assert not Figures.of(None).scored

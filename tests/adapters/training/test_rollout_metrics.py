@@ -57,18 +57,18 @@ def test_a_batch_without_any_score_is_all_nan_but_the_counts() -> None:
     counted = {key for key, value in numbers.items() if not math.isnan(value)}
     ends = {"completion_length", "clipped", "unfinished"}
     groups = {"dead_groups", "zero_variance_groups"}
-    assert counted == groups | ends | {"rollouts", "faults", "turns", "deadlines"}
+    assert counted == groups | ends | {"rollouts", "faults", "turns", "over_limit"}
 
 
-def test_ends_and_deadlines_are_counted() -> None:
+def test_ends_and_calls_over_a_limit_are_counted() -> None:
     figures = [
-        rollout(deadlines=2, written=10, clipped=True, unfinished=True),
+        rollout(over_limit=2, written=10, clipped=True, unfinished=True),
         rollout(written=20, unfinished=True),
         Figures(scored=False, written=30),
         rollout(turns=3, valid_turns=3, written=40),
     ]
     numbers = batch_metrics(figures, [0.0, 0.5, math.nan, 0.25], PAIRS[: len(figures)])
-    assert numbers["deadlines"] == 2.0
+    assert numbers["over_limit"] == 2.0
     assert numbers["clipped"] == 0.25
     assert numbers["unfinished"] == 0.5
     assert numbers["completion_length"] == 25.0
