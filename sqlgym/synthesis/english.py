@@ -81,11 +81,12 @@ def plural(noun: str) -> str:
 def singular(noun: str) -> str:
     """The singular of a noun phrase in the plural; one that is singular already stays as it is.
 
-    >>> singular("cities"), singular("address"), singular("campuses"), singular("courses")
-    ('city', 'address', 'campus', 'course')
+    >>> singular("cities"), singular("address"), singular("campuses"), singular("hours per week")
+    ('city', 'address', 'campus', 'hour per week')
     """
-    start, space, word = noun.rpartition(" ")
-    return f"{start}{space}{_singular_word(word)}"
+    head, tail = _head(noun)
+    start, space, word = head.rpartition(" ")
+    return f"{start}{space}{_singular_word(word)}{tail}"
 
 
 def is_plural(word: str) -> bool:

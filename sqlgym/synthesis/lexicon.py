@@ -53,7 +53,7 @@ ABBREVIATIONS = word_table("""
     url: URL; ip: IP; mpg: MPG; usa: USA; uk: UK; eu: EU; ceo: CEO; vat: VAT; bmi: BMI; gps: GPS;
     cpu: CPU; ram: RAM; dna: DNA; nasa: NASA; imdb: IMDb; fifa: FIFA; vip: VIP; pdf: PDF; sms: SMS;
     fax: fax number; telephone: telephone number; no: number; mat: material; tkt: ticket;
-    evt: event; txt: text
+    evt: event; txt: text; prop: property; uuid: ID; guid: ID
 """)
 """Abbreviations that stand for one thing in names, and what they stand for."""
 
@@ -113,7 +113,8 @@ WORDS = word_set("""
     administration admission admitted adult advisor age aged agency ages agreement aid aim air
     aircraft airline airport airy album alcohol all allergy allocation allowed ally also alt
     altitude aluminum amount amp and animal announced annual answer ant any apartment aperture
-    apex aphelion app applicant application appointment approved arc arch architect are area arm
+    apex aphelion app appeal appliance applicant application appointment approved arc arch
+    architect are area arm
     arms army arrest arrival art article artist ascent ask aspect assessment asset assignment
     assist assistant association asteroid astronomer athlete atom atomic attempt attendance
     attendee attorney attribute auction audience aunt author authority auto available average

@@ -113,7 +113,7 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         or (len(words) == 1 and (english.is_participle(phrase) or is_activity))
     ):
         return quoted_column(name)
-    is_measured = kind == "number" and words[-1] in _MEASURED
+    is_measured = kind == "number" and not _MEASURED.isdisjoint({words[0], words[-1]})
     counts = _counted(words) if (kind == "count" and not unit) or is_measured else ""
     if counts:
         return Noun(f"number of {counts}", f"numbers of {counts}", True, counts)
@@ -166,7 +166,8 @@ def _counted(words: list[str]) -> str:
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
     is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
-    head = words[0] if is_state or "to" in words[1:-1] else words[-1]  # `days_to_maturity`
+    behind = [i for i, word in enumerate(words) if word in PREPOSITIONS][:1] or [len(words)]
+    head = words[0] if is_state else words[behind[0] - 1]  # `days_to_maturity`
     if not things or not (is_number or (english.is_plural(head) and head not in _SUMS)):
         return ""
     if head != words[-1] and not is_number:

@@ -179,6 +179,10 @@ def links_of(
             ends = (child, parent, key.column, key.to_column)
             links.append(Link(*ends, role, is_plain, *counts, key in inferred))
     pairs = Counter(frozenset((link.child.name, link.parent.name)) for link in links)
+    for i, link in enumerate(links):
+        noun, both = link.parent.noun.one, frozenset((link.child.name, link.parent.name))
+        if link.role.endswith(f" {noun}") and pairs[both] == 1 and len(both) == 2:
+            links[i] = replace(link, role=noun, is_plain=True)  # a plot's `owner_deed` is its deed
     ways = Counter((link.child.name, link.parent.name, link.role) for link in links)
     return tuple(
         replace(

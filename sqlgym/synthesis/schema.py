@@ -5,6 +5,7 @@ Made by `profiling.profile`; read by the templates.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -59,9 +60,10 @@ class Field:
     def shown(self) -> Noun:
         """Its noun where its values are asked for: "closing date and time"."""
         noun = self.noun
-        if not self.has_time or not noun.is_readable or noun.last != "date":
+        if not self.has_time or not noun.is_readable:
             return noun
-        return replace(noun, one=f"{noun.one} and time", many=f"{noun.many} and times")
+        one = re.sub(r"\bdate\b", "date and time", noun.one)
+        return replace(noun, one=one, many=re.sub(r"\bdates\b", "dates and times", noun.many))
 
     @property
     def is_full(self) -> bool:

@@ -13,6 +13,8 @@ _PROPER = re.compile(
     r"(?: (?:(?:[A-Z\u00c0-\u00de][\w'’.-]*)|of|the|and|de|la|von|van|in))*"
 )
 
+_NO_NAMES = frozenset(["any", "all", "none", "other", "both", "same", "each", "yes", "no"])
+
 
 def amount(field: Field, value: float) -> str:
     """A number with its unit, if the column has one."""
@@ -25,7 +27,8 @@ def quoted_text(value: str) -> str:
     >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
     ('New York', "'on time'", "O'Hara", "'A'")
     """
-    if _PROPER.fullmatch(value) and not value.isupper() and not value.endswith("."):
+    is_proper = _PROPER.fullmatch(value) and value.lower() not in _NO_NAMES
+    if is_proper and not value.isupper() and not value.endswith("."):
         return value
     return f'"{value}"' if "'" in value else f"'{value}'"
 

@@ -104,8 +104,8 @@ def in_order(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -
     start, end = ends(field) if down else ends(field)[::-1]
     how = draft.pick(
         (
-            f"in {'descending' if down else 'ascending'} order of {field.noun.one}",
-            f"from the {start} to the {end} {field.noun.one}",
+            f"in {'descending' if down else 'ascending'} order of {field.shown.one}",
+            f"from the {start} to the {end} {field.shown.one}",
         )
     )
     question = f"List the {names(fields)} of {rows.all}, {how}."

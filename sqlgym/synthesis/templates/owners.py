@@ -263,7 +263,12 @@ def owner_of_extreme(draft: Draft) -> Candidate:
     # The owned row may have no owner.
     outer = f"{own.owned.sql} AS T2 LEFT JOIN {own.owner.sql} AS T1 ON {own.link.on('T2', 'T1')}"
     every = replace(query, source=outer).sql()
-    return own.candidate(question, query, one_row=True, readings=(every,))
+    # Two owned rows may have the most, of one owner.
+    column, _, direction = order.rpartition(" ")
+    best = f"{'max' if direction == 'DESC' else 'min'}({column.replace('T2.', '')})"
+    most = f"{column} = (SELECT {best} FROM {own.owned.sql})"
+    tied = replace(query, order="", limit=0, where=(most,)).sql()
+    return own.candidate(question, query, one_row=True, readings=(every, tied))
 
 
 @template("rows-of-extreme", weight=2)

@@ -74,7 +74,7 @@ def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tupl
     alike = [f for f in entity.fields if words[1] in _ADJECTIVES.get(f.noun.last, ())]
     if len(alike) == 1:
         return order, f"{words[side]} {one}", f"is the {words[side]}"
-    value = f"{ends(field)[side]} {field.noun.one}"
+    value = f"{ends(field)[side]} {field.shown.one}"
     if field.noun.counts:
         value = f"{('most', 'fewest')[side]} {field.noun.counts}"
     return order, f"{one} with the {value}", f"has the {value}"
