@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from sqlgym.synthesis import conditions
+from sqlgym.synthesis import conditions, english
 from sqlgym.synthesis.drafting import Candidate, Draft, Query, template
+from sqlgym.synthesis.lexicon import word_set
 from sqlgym.synthesis.schema import Field
 from sqlgym.synthesis.templates.phrases import ask, ends, extreme, measured, names, the
 from sqlgym.synthesis.templates.rows import (
@@ -66,7 +67,21 @@ def fact(draft: Draft, is_far: bool = False) -> Candidate:
     query = Query(tuple(field.sql(alias) for field in fields), source, (row.sql("T1" * is_far),))
     what = f"{the(fields).removeprefix('the ')} of {owner}{row.said}"
     question = ask(draft, what, many=len(fields) > 1 or fields[0].noun.is_plural)
+    kind, _, event = fields[0].shown.one.rpartition(" ")
+    is_done = english.is_participle(event) and event not in _INTRANSITIVE
+    if len(fields) == 1 and kind in _WHEN and is_done:
+        question = f"{_WHEN[kind]} was {owner}{row.said} {event}?"
     return proven(question, query, tables, one_row=True)
+
+
+_WHEN = {
+    "year": "In which year",
+    "date": "On which date",
+    "date and time": "On which date and at what time",
+}
+_INTRANSITIVE = word_set("""
+    joined departed arrived died retired started ended expired happened occurred resigned due
+""")
 
 
 template("fact-of-parent", weight=4)(partial(fact, is_far=True))

@@ -88,9 +88,11 @@ class Owning:
         """Owners own things, as a verb phrase in the plural, or with `has` in the singular."""
         if self.is_role:
             return f"{'is' if has else 'are'} the {self.link.role} of {things}"
-        its = self.owner.its if has else "their"
-        across = f" across {its} {self.across}" if self.across else ""
-        return f"{'has' if has else 'have'} {things}{across}"
+        verb = "has" if has else "have"
+        across = f"across {self.owner.its if has else 'their'} {self.across}" * bool(self.across)
+        if across and self.after:  # else it might belong to the condition
+            return f"{verb}, {across}, {things}"
+        return f"{verb} {things} {across}".rstrip()
 
     def columns(self, fields: Sequence[Field]) -> tuple[str, ...]:
         """Columns of the owners in SQL."""
