@@ -19,7 +19,7 @@ from tests.sweeps import sweep
 from toolgym.family import SynthesisOrder
 
 FAMILY = SqlTaskFamily()
-FEW = {"n": 24, "hardness": {"easy": 1}}
+FEW = {"n": 32, "hardness": {"easy": 1}}
 SETS = ("bundled", "several databases", "a folder of files")
 LENDERS = ("ferry_line", "seed_bank", "observatory")  # their files, as bare ones
 
