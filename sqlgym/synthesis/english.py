@@ -56,7 +56,8 @@ _MONTHS = _MONTH_WORDS.split()
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve"
 _NUMBERS = _NUMBER_WORDS.split()
 _PARTICIPLES = word_set("""
-    due sent made born sold paid built given taken won lost spent lent shown bought held sown
+    due fed led heard sent made born sold paid built given taken won lost spent lent shown bought
+    held sown
     grown driven flown worn written read run set met caught found kept left sung drawn
     seen begun withdrawn chosen broken stolen
 """)
@@ -150,33 +151,13 @@ def possessive(noun: str) -> str:
     return f"{noun}'" if is_many else f"{noun}'s"
 
 
-def stands_alone(part: str, text: str, before: str = "", decimals: bool = False) -> bool:
+def stands_alone(part: str, text: str) -> bool:
     """Whether a text contains a part with no letter, digit or underscore next to it.
-
-    Args:
-        part: The text to look for.
-        text: The text to search.
-        before: Further characters that may not precede the part.
-        decimals: A point and a digit may not follow the part either.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
     """
-    place = text.find(part)
-    while place >= 0:
-        last, end = text[place - 1 : place], place + len(part)
-        has_decimals = (
-            decimals and text[end : end + 1] == "." and text[end + 1 : end + 2].isdecimal()
-        )
-        is_free = not _is_word(last) and not (last and last in before)
-        if is_free and not _is_word(text[end : end + 1]) and not has_decimals:
-            return True
-        place = text.find(part, place + 1)
-    return False
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return part in text and bool(re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text))
 
 
 def sentence(text: str) -> str:

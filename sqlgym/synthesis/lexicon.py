@@ -105,7 +105,9 @@ FREE_TEXTS = word_set("""
     description comment comments detail details note notes summary review abstract content address
     password URL bio remark remarks message body text
 """)
-PREPOSITIONS = word_set("in on at of to for by with from and or per since until as into onto via")
+PREPOSITIONS = word_set("""
+    in on at of to for by with from and or per since until as into onto via against
+""")
 
 WORDS = word_set("""
     able absence abundance academic accepted accession accident account accuracy ace acid

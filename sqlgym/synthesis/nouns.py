@@ -196,8 +196,9 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     last = words[-1] if words else ""
     if not words or PREPOSITIONS & set(words) or len(words) > 4 or _VERBS & {words[0], last}:
         return quoted_table(name)
-    is_mass = last in english.MASS and last == words_of(name)[-1]
-    if is_mass or (last.endswith("ing") and last not in _COUNTABLE):
+    written = words_of(name)[-1]
+    is_activity = last.endswith("ing") and last not in _COUNTABLE and not written.endswith("ings")
+    if is_activity or (last in english.MASS and last == written):
         words.append("member" if has_names and last in _GROUPS else "record")
     one = " ".join(words)
     return Noun(one, english.plural(one))
@@ -215,7 +216,7 @@ _COUNTABLE = word_set("""
     offering screening sailing drawing ranking landing wedding hearing holding ring string thing
     crossing evening opening
 """)
-_PREFIXES = word_set("tbl tb t dim fact stg vw app lk lkp tlkp lookup")
+_PREFIXES = word_set("tbl tb t dim fact stg vw app lk lkp tlkp lookup ref")
 _SUFFIXES = word_set("header list lu table tbl master data information export log")
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from sqlgym.database.database import Database
 from sqlgym.database.schema import Column, ForeignKey, Table
 from sqlgym.database.sqlite_file import quoted
+from sqlgym.synthesis import english
 from sqlgym.synthesis.lexicon import PREPOSITIONS, is_readable, word_set, words_of
 from sqlgym.synthesis.nouns import quoted_table, table_words
 from sqlgym.synthesis.roles import Role
@@ -210,6 +211,8 @@ def _role(key: ForeignKey, parent: Entity) -> str:
     words[0] = _ENDS.get(words[0], words[0])
     nouns = own.split(" ")
     is_same = nouns[-len(words) :] == words or nouns[: len(words)] == words
+    if not is_same and (words[-1].endswith("ing") or english.is_participle(words[-1])):
+        return '"'  # `citing_paper`
     return own if is_same or PREPOSITIONS & set(words) else " ".join(words)
 
 

@@ -144,12 +144,12 @@ def _names(text: str, forms: list[str]) -> bool:
 
     Otherwise the article "a" would count as the A that a name begins with.
     """
-    return any(
-        bool(re.search(rf"(?<![\w.,-]){re.escape(form)}(?![\w%]|[.,]\d)", text))
-        if re.fullmatch(r"[\d.,]+", form)
-        else english.stands_alone(form, text, ".", decimals=True)
-        if len(form) == 1
-        else english.stands_alone(form.casefold(), text.casefold(), ".", decimals=True)
-        for form in forms
-        if form
-    )
+    for form in filter(None, forms):
+        searched, before, behind = text, r"[\w.]", r"\w|\.\d"
+        if re.fullmatch(r"[\d.,]+", form):
+            before, behind = r"[\w.,-]", r"[\w%]|[.,]\d"
+        elif len(form) > 1:
+            form, searched = form.casefold(), text.casefold()
+        if re.search(rf"(?<!{before}){re.escape(form)}(?!{behind})", searched):
+            return True
+    return False
