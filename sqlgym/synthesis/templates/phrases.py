@@ -59,6 +59,8 @@ def ends(field: Field) -> tuple[str, str]:
         return "latest", "earliest"
     if field.noun.last in _LARGE or field.noun.counts:
         return "largest", "smallest"
+    if field.noun.last == "height":
+        return "greatest", "smallest"
     return ("longest", "shortest") if field.noun.last in _LONG else ("highest", "lowest")
 
 
