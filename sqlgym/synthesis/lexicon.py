@@ -56,6 +56,7 @@ ABBREVIATIONS = word_table("""
     evt: event; txt: text; prop: property; uuid: ID; guid: ID
 """)
 """Abbreviations that stand for one thing in names, and what they stand for."""
+_LONG_FORMS = word_set(" ".join(ABBREVIATIONS.values()).lower())
 
 UNITS = word_table("""
     km: km; cm: cm; mm: mm; mi: miles; miles: miles; ft: feet; feet: feet; inches: inches;
@@ -407,7 +408,7 @@ def _is_acronym(part: str, name: str) -> bool:
 
 def _is_listed(part: str) -> bool:
     """Whether a part is an abbreviation, or a word of the list with or without an ending."""
-    if part in ABBREVIATIONS or part in WORDS or part in PREPOSITIONS:
+    if part in ABBREVIATIONS or part in WORDS or part in _LONG_FORMS or part in PREPOSITIONS:
         return True
     for ending, rest in (
         ("s", ""),

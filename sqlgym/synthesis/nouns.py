@@ -216,7 +216,7 @@ _COUNTABLE = word_set("""
     offering screening sailing drawing ranking landing wedding hearing holding ring string thing
     crossing evening opening
 """)
-_PREFIXES = word_set("tbl tb t dim fact stg vw app lk lkp tlkp lookup ref")
+_PREFIXES = word_set("tbl tb t dim fact stg vw app lk lkp tlkp lookup reference")
 _SUFFIXES = word_set("header list lu table tbl master data information export log")
 
 

@@ -221,7 +221,7 @@ def _related(draft: Draft, entity: Entity, bridge: Bridge) -> set[str]:
     found, new = set(), {entity.name}
     while new:
         found |= new
-        new = {k.child.name for k in draft.world.links if k.parent.name in new}
+        new = {k.child.name for k in draft.world.links if k.is_plain and k.parent.name in new}
         new -= found | {bridge.left.child.name}
     return found
 

@@ -32,7 +32,7 @@ FEW, MANY, PLAYED = 100, 150, 60
 
 def files():
     """All databases; those of the bundled set by name."""
-    bundled = sorted(path.parent.name for path in bundled_dir().glob("*/schema.json"))
+    bundled = sorted(path.name for path in (bundled_dir() / "bundled" / "database").iterdir())
     spider = os.environ.get(SPIDER)
     found = sorted((Path(spider).resolve() / "database").rglob("*.sqlite")) if spider else []
     return [*bundled, *found]
