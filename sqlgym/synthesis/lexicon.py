@@ -339,7 +339,7 @@ def words_of(name: str) -> tuple[str, ...]:
     """
     words: list[str] = []
     for part in parts_of(name):
-        shown = part if _is_acronym(part, name) else part.lower()
+        shown = part if part in _acronyms(name) else part.lower()
         for word in ABBREVIATIONS.get(part.lower(), shown).split(" "):
             if words[-1:] not in ([word], [f"{word}s"]):
                 words.append(word)
@@ -360,7 +360,7 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
     >>> is_readable("ordlins", only_listed=True)
     False
     """
-    parts = [part.lower() for part in parts_of(name) if not _is_acronym(part, name)]
+    parts = [part.lower() for part in parts_of(name) if part not in _acronyms(name)]
     parts = parts[:-1] if unit_of(parts) else parts
     if not parts or not name.isascii() or len(parts) > 6:
         return False
@@ -376,7 +376,7 @@ def abbreviates(names: Iterable[str]) -> bool:
         part.lower()
         for name in names
         for part in parts_of(name)
-        if part.isalpha() and not _is_acronym(part, name)
+        if part.isalpha() and part not in _acronyms(name)
     ]
     units = UNITS.keys() | SHORT_UNITS.keys()
     odd = [p for p in parts if p not in units and not _is_listed(p) and not _is_spelled(p)]
@@ -399,11 +399,20 @@ def unit_of(parts: Sequence[str]) -> str:
     return unit if words and "per" not in words else ""
 
 
-def _is_acronym(part: str, name: str) -> bool:
-    """Whether a part is unknown capitals in a name that has small letters: `LPA Code`."""
-    is_short = part.isalpha() and part.isupper() and 2 <= len(part) <= 5
-    known = part.lower() in UNITS or _is_listed(part.lower())
-    return is_short and not name.isupper() and not known
+@lru_cache(maxsize=8192)
+def _acronyms(name: str) -> frozenset[str]:
+    """The unknown parts in capitals of a name that has small letters too: `LPA Code`."""
+    if name.isupper():
+        return frozenset()
+    return frozenset(
+        part
+        for part in parts_of(name)
+        if 2 <= len(part) <= 5
+        and part.isalpha()
+        and part.isupper()
+        and part.lower() not in UNITS
+        and not _is_listed(part.lower())
+    )
 
 
 def _is_listed(part: str) -> bool:
