@@ -13,7 +13,7 @@ MOST_BYTES = 1_000_000_000
 """Most bytes of a text or blob; SQLite's own limit."""
 LEAST_HEAP = 16 << 20
 """Least `heap_bytes` in bytes; SQLite cannot raise it again in a process."""
-STEPS_PER_SECOND = 2_000_000
+STEPS_PER_SECOND = 5_000_000
 """Steps for which the default of `Limits.seconds` allows one second; usual are 20 to 50 million."""
 
 
@@ -29,13 +29,13 @@ class Limits:
         ConfigurationError: A limit is not a positive number.
 
     >>> Limits.of({"steps": 2_000_000_000}).deadline
-    1000.0
+    400.0
     """
 
     steps: int = 20_000_000
     """Steps of SQLite's virtual machine; about half a second of work."""
     seconds: float | None = None
-    """Processor time in seconds; by default one second for each 2,000,000 `steps`."""
+    """Processor time in seconds; by default one second for each 5,000,000 `steps`."""
     memory_bytes: int = 96 << 20
     """Memory that the statement may take beyond its result, in bytes."""
     rows: int = 10_000
