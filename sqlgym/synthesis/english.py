@@ -57,8 +57,7 @@ _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven tw
 _NUMBERS = _NUMBER_WORDS.split()
 _PARTICIPLES = word_set("""
     due fed led heard sent made born sold paid built given taken won lost spent lent shown bought
-    held sown
-    grown driven flown worn written read run set met caught found kept left sung drawn
+    held sown grown driven flown worn written read run set met caught found kept left sung drawn
     seen begun withdrawn chosen broken stolen
 """)
 _NOUNS_ED = word_set("shed sled moped biped unwed watershed infrared hundred")

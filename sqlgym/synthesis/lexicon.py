@@ -117,8 +117,8 @@ WORDS = word_set("""
     aircraft airline airport airy album alcohol all allergy allocation allowed ally also alt
     altitude aluminum amount amp and animal announced annual answer ant any apartment aperture
     apex aphelion app appeal appliance applicant application appointment approved arc arch
-    architect are area arm
-    arms army arrest arrival art article artist ascent ask aspect assessment asset assignment
+    architect are area arm arms army arrest arrival art article artist ascent ask aspect
+    assessment asset assignment
     assist assistant association asteroid astronomer athlete atom atomic attempt attendance
     attendee attorney attribute auction audience aunt author authority auto available average
     award away axis axle baby back bacteria bad bag baggage bags bait bake balance balcony ball

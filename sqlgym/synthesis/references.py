@@ -212,7 +212,7 @@ def _role(key: ForeignKey, parent: Entity) -> str:
     nouns = own.split(" ")
     is_same = nouns[-len(words) :] == words or nouns[: len(words)] == words
     if not is_same and (words[-1].endswith("ing") or english.is_participle(words[-1])):
-        return '"'  # `citing_paper`
+        return '"'  # `citing_id`
     return own if is_same or PREPOSITIONS & set(words) else " ".join(words)
 
 

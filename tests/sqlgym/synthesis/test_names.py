@@ -44,7 +44,12 @@ def test_the_article_follows_the_sound(said):
     ("name", "noun"),
     [
         *[("singer", "singer"), ("Product_Categories", "product category")],
-        *[("tbl_emp", "employee"), ("Staff", "staff record"), ("memberships", "membership")],
+        *[
+            ("tbl_emp", "employee"),
+            ("Staff", "staff record"),
+            ("memberships", "membership"),
+            ("moorings", "mooring"),
+        ],
         *[("has_pet", 'record in "has_pet"'), ("x" * 200, "x" * 200)],
     ],
 )
@@ -68,6 +73,11 @@ def test_a_table_is_called_this(name, noun):
         ("visit_count", (), "count", "number of visits", "", "visits"),
         ("pages", (), "count", "number of pages", "", "pages"),
         ("pages", (), "number", "pages", "", ""),
+        ("acres", (), "number", "number of acres", "", "acres"),
+        ("days_to_maturity", (), "count", "number of days to maturity", "", "days to maturity"),
+        ("tickets_sold", (), "count", "number of tickets sold", "", "tickets sold"),
+        ("points_per_game", (), "number", "points per game", "", ""),
+        ("price_pence", (), "count", "price", "pence", ""),
         ("sales", (), "count", "sales", "", ""),
     ],
 )
@@ -96,6 +106,9 @@ def test_unknown_words_are_not_trusted_in_a_schema_that_abbreviates():
     assert abbreviates(["ORDLINS", "ITMNUM", "CSTMR", "QTY", "PRC"])
     assert not abbreviates(["singer", "song_name", "release_year", "electronegativity"])
     assert not is_readable("ordlins", only_listed=True)
+    assert is_readable("woodland_type", only_listed=True)
+    assert words_of("LPA Code") == ("LPA", "code")
+    assert is_readable("LPA Code", only_listed=True)
 
 
 @given(st.text(max_size=30))
@@ -113,7 +126,13 @@ def test_any_name_gives_a_noun(name):
     [
         *[("France", "France"), ("New York", "New York")],
         *[("University of Oslo", "University of Oslo")],
-        *[("on time", "'on time'"), ("USA", "'USA'"), ("M", "'M'"), ("it's", '"it\'s"')],
+        *[
+            ("on time", "'on time'"),
+            ("Any", "'Any'"),
+            ("USA", "'USA'"),
+            ("M", "'M'"),
+            ("it's", '"it\'s"'),
+        ],
         *[("Palais d'Été", '"Palais d\'Été"'), ("O'Hara", "O'Hara"), ("St. Anne's", "St. Anne's")],
     ],
 )

@@ -8,7 +8,7 @@ import os
 import random
 import re
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,9 @@ from sqlgym.synthesis import LEVELS, TEMPLATES, english, synthesize, template
 from sqlgym.synthesis.conditions import condition
 from sqlgym.synthesis.drafting import Candidate, Draft, Unfit
 from sqlgym.synthesis.profiling import profile
+from sqlgym.synthesis.proof import Rejected, for_proofs, prove
 from sqlgym.synthesis.schema import Role
+from sqlgym.synthesis.templates.owners import owner_of_extreme
 from sqlgym.synthesis.templates.rows import entity_of
 from tests.sqlgym.synthesis.firm import make
 from tests.sweeps import sweep
@@ -222,3 +224,32 @@ def test_a_list_of_keys_has_no_null(tmp_path):
 
     assert found
     assert all("T2.manager_id IS NOT NULL" in sql for sql in found)
+
+
+@pytest.mark.parametrize("second", ["2019-05-01", "2019-05-02"])
+def test_the_owner_of_the_first_row_is_asked_for_only_if_one_row_is_first(tmp_path, second):
+    path = tmp_path / "club.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(
+            "CREATE TABLE player (player_id INTEGER PRIMARY KEY, name TEXT);"
+            "CREATE TABLE match (match_id INTEGER PRIMARY KEY, day TEXT,"
+            " player_id INTEGER REFERENCES player (player_id));"
+        )
+        for n, name in enumerate(("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn")):
+            connection.execute("INSERT INTO player VALUES (?, ?)", (n, f"{name} Stone"))
+        days = ["2019-05-01", second, *(f"2019-06-{n:02}" for n in range(1, 20))]
+        for n, day in enumerate(days):
+            row = (n, day, 0 if n < 2 else n % 6)
+            connection.execute("INSERT INTO match VALUES (?, ?, ?)", row)
+    database = open_database(path)
+    world = profile(database)
+    entities = {entity.name: entity for entity in world.entities}
+
+    asked = set()
+    for seed in range(30):
+        with suppress(Unfit, Rejected):
+            candidate = owner_of_extreme(Draft(world, random.Random(seed)))
+            prove(for_proofs(database), candidate, entities)
+            asked.add("earliest" if "earliest" in candidate.question else "latest")
+
+    assert asked == ({"latest"} if second == "2019-05-01" else {"earliest", "latest"})
