@@ -171,6 +171,8 @@ class _Server:
 
         self._settings, self._key = settings, settings.key()
         self._slots = asyncio.Semaphore(settings.concurrency)
+        self._requests: set[asyncio.Task[Any]] = set()
+        self._is_closed = False
         self._openai, self._unreadable = openai, bounded_http.Unreadable
         self._library = openai.AsyncOpenAI(
             api_key=self._key or _NO_KEY,
@@ -196,12 +198,31 @@ class _Server:
         asyncio.run_coroutine_threadsafe(self._end(), self.loop)
 
     async def _end(self) -> None:
+        self._is_closed = True
+        # The library would leave requests alone whose connection is being opened.
+        for request in self._requests:
+            request.cancel()
         others = asyncio.all_tasks() - {asyncio.current_task()}
-        await asyncio.gather(self._library.close(), *others, return_exceptions=True)
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.gather(self._library.close(), return_exceptions=True)
         self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
         """Return the reply of the server, or the fault of the last try."""
+        request = asyncio.ensure_future(self._ask(body))
+        self._requests.add(request)
+        try:
+            if self._is_closed:
+                request.cancel()
+            return await request
+        except asyncio.CancelledError:
+            if not self._is_closed:
+                raise
+            return self._fault("unreachable", "the client was closed")
+        finally:
+            self._requests.discard(request)
+
+    async def _ask(self, body: dict[str, Any]) -> Reply | ChatFault:
         async with self._slots:
             try:
                 async with asyncio.timeout(self._settings.deadline):

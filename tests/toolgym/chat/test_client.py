@@ -318,13 +318,14 @@ def test_settings_that_cannot_be_are_refused(wrong):
 # Reading ------------------------------------------------------------------------------------------
 
 
-def test_a_client_that_is_closed_lets_no_thread_wait():
+@pytest.mark.parametrize("is_connected", [True, False])
+def test_a_client_that_is_closed_lets_no_thread_wait(is_connected):
     release = threading.Event()
     with served(answer=lambda asked: "late" if release.wait(60) else "") as server:
         client = client_of(server, concurrency=2, retries=0)
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(client.complete_all, [chat()] * 6)
-            while not server.requests:
+            while not (server.requests if is_connected else client._server):
                 time.sleep(0.001)
             client.close()
             found = [fault.code for fault in waiting.result(60)]
