@@ -184,7 +184,7 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
 
 
 def _tables_called(qualifier: str, sql: str, schema: Schema) -> Iterator[Table]:
-    """The tables for which a qualifier may stand in a statement: a name or an alias."""
+    """The tables that a qualifier can mean in a statement, by their names or aliases."""
     if not qualifier or len(qualifier) > _LONGEST:
         return
     alias = re.escape(bare_name(qualifier))

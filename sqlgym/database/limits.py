@@ -72,7 +72,7 @@ class Limits:
 
     @classmethod
     def of(cls, limits: Limits | Mapping[str, float] | None) -> Limits:
-        """Read limits from a mapping by their names; None stands for the defaults.
+        """Create limits from a mapping of names to numbers; None gives the defaults.
 
         Raises:
             ConfigurationError: A name is unknown, or a limit is not a positive number.

@@ -338,8 +338,9 @@ def words_of(name: str) -> tuple[str, ...]:
     (('employee', 'hire', 'date'), ('number', 'of', 'cars'), ('TV', 'channel'))
     """
     words: list[str] = []
+    acronyms = _acronyms(name)
     for part in parts_of(name):
-        shown = part if part in _acronyms(name) else part.lower()
+        shown = part if part in acronyms else part.lower()
         for word in ABBREVIATIONS.get(part.lower(), shown).split(" "):
             if words[-1:] not in ([word], [f"{word}s"]):
                 words.append(word)
@@ -360,7 +361,8 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
     >>> is_readable("ordlins", only_listed=True)
     False
     """
-    parts = [part.lower() for part in parts_of(name) if part not in _acronyms(name)]
+    acronyms = _acronyms(name)
+    parts = [part.lower() for part in parts_of(name) if part not in acronyms]
     parts = parts[:-1] if unit_of(parts) else parts
     if not parts or not name.isascii() or len(parts) > 6:
         return False

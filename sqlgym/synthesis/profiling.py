@@ -8,7 +8,6 @@ as words are left out too, unless too few others remain.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -206,7 +205,7 @@ def _entity(
             noun = Noun("name", "names")  # the `campus` of `campuses`
         elif is_own and role is Role.KEY:
             noun = Noun("code", "codes")
-        elif role is Role.KEY and re.fullmatch(r"[a-z]id", name.lower()):  # `bid` of a bike
+        elif role is Role.KEY and roles.is_clipped_id(name):
             noun = Noun("ID", "IDs")
         elif is_readable(name, only_listed):
             noun = column_noun(name, () if role is Role.REFERENCE else own, kind)

@@ -257,8 +257,19 @@ def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridg
             continue
         has_role = any(_ROLES & set(field.noun.one.split(" ")) for field in entity.fields)
         if not has_role and (entity.is_link or len(own_fields(entity)) <= 2):
-            bridges.append(Bridge(*own))
+            left, right = (_referring(link.parent, entity, links) for link in own)
+            bridges.append(Bridge(own[0], own[1], is_only_way=left.isdisjoint(right)))
     pairs = [frozenset((b.left.parent.name, b.right.parent.name)) for b in bridges]
     ways = Counter(pairs + [frozenset((link.child.name, link.parent.name)) for link in links])
     clear = [b for b, pair in zip(bridges, pairs, strict=True) if ways[pair] == 1]
-    return tuple(each for b in clear for each in (b, Bridge(b.right, b.left)))
+    return tuple(each for b in clear for each in (b, replace(b, left=b.right, right=b.left)))
+
+
+def _referring(parent: Entity, junction: Entity, links: Sequence[Link]) -> set[str]:
+    """A table and all that refer to it, directly or not, except over a junction."""
+    found, new = set(), {parent.name}
+    while new:
+        found |= new
+        new = {link.child.name for link in links if link.is_plain and link.parent.name in new}
+        new -= found | {junction.name}
+    return found

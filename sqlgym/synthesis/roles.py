@@ -132,8 +132,7 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
         return Role.CODE
     if whole and (set(numbers) <= {0, 1} or _are_packed(numbers)):
         return Role.OTHER
-    is_id = last == "ID" or (whole and re.fullmatch(r"[a-z]id", name.lower()))  # `bid` of a bike
-    if is_id or (last == "code" and not noun.counts):
+    if last == "ID" or (whole and is_clipped_id(name)) or (last == "code" and not noun.counts):
         return Role.CODE
     if noun.counts or noun.unit or last in MEASURES:
         is_numeral = last == "number" and words[-2:-1] != ("total",)
@@ -156,6 +155,11 @@ def _are_packed(numbers: Sequence[float]) -> bool:
 def are_names(values: Sequence[Any]) -> bool:
     """Whether all values are texts with small letters and without digits, so no codes."""
     return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
+
+
+def is_clipped_id(name: str) -> bool:
+    """Whether the name of a column is a letter and "id": the `bid` of a bike."""
+    return re.fullmatch(r"[a-z]id", name.lower()) is not None
 
 
 def is_measure(name: str) -> bool:

@@ -215,10 +215,15 @@ class Link:
 
 @dataclass(frozen=True)
 class Bridge:
-    """A many-to-many relation: two links of one junction table to two different tables."""
+    """A many-to-many relation: two links of one junction table to two different tables.
+
+    Attributes:
+        is_only_way: No other tables relate the two, as plays do beside a table of followers.
+    """
 
     left: Link
     right: Link
+    is_only_way: bool = True
 
 
 @dataclass(frozen=True)

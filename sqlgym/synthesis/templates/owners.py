@@ -257,7 +257,8 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 def owner_of_extreme(draft: Draft) -> Candidate:
     """The row to which the row with the most or the least of something refers."""
     own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
-    order, one, _ = extreme(draft, own.owned, draft.pick(measured(own.owned)), "T2")
+    field = draft.pick(measured(own.owned))
+    order, one, _ = extreme(draft, own.owned, field, "T2")
     fields = listing(draft, own.owner)
     query = own.query(*own.columns(fields), order=order, limit=1)
     what = f"{the(fields).removeprefix('the ')} of the {role_of(own.link)} of the {one}"
@@ -266,10 +267,9 @@ def owner_of_extreme(draft: Draft) -> Candidate:
     outer = f"{own.owned.sql} AS T2 LEFT JOIN {own.owner.sql} AS T1 ON {own.link.on('T2', 'T1')}"
     every = replace(query, source=outer).sql()
     # Two owned rows may have the most, of one owner.
-    column, _, direction = order.rpartition(" ")
-    best = f"{'max' if direction == 'DESC' else 'min'}({column.replace('T2.', '')})"
-    most = f"{column} = (SELECT {best} FROM {own.owned.sql})"
-    tied = replace(query, order="", limit=0, where=(most,)).sql()
+    column = field.value_sql("T2")
+    first = Query((column,), f"{own.owned.sql} AS T2", order=order, limit=1)
+    tied = replace(query, order="", limit=0, where=(f"{column} = ({first.sql()})",)).sql()
     return own.candidate(question, query, one_row=True, readings=(every, tied))
 
 

@@ -207,23 +207,8 @@ def members(draft: Draft) -> Rows:
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """A junction between two tables that are not related in another way too."""
-    return draft.pick(
-        b
-        for b in draft.world.bridges
-        if _related(draft, b.left.parent, b).isdisjoint(_related(draft, b.right.parent, b))
-        and fits(b)
-    )
-
-
-def _related(draft: Draft, entity: Entity, bridge: Bridge) -> set[str]:
-    """A table and all that refer to it, directly or not, except over a junction."""
-    found, new = set(), {entity.name}
-    while new:
-        found |= new
-        new = {k.child.name for k in draft.world.links if k.is_plain and k.parent.name in new}
-        new -= found | {bridge.left.child.name}
-    return found
+    """A junction that is the only relation of its two tables."""
+    return draft.pick(b for b in draft.world.bridges if b.is_only_way and fits(b))
 
 
 def junction(bridge: Bridge) -> str:

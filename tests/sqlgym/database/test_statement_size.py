@@ -1,4 +1,4 @@
-"""What a statement would become when its views and subqueries are copied, before SQLite gets it."""
+"""Bounds on the size of a statement after SQLite has copied its views and subqueries."""
 
 import sqlite3
 
