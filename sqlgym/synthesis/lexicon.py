@@ -410,7 +410,6 @@ def _acronyms(name: str) -> frozenset[str]:
         part
         for part in parts_of(name)
         if 2 <= len(part) <= 5
-        and part.isalpha()
         and part.isupper()
         and part.lower() not in UNITS
         and not _is_listed(part.lower())

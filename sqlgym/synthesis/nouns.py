@@ -166,8 +166,8 @@ def _counted(words: list[str]) -> str:
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
     is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
-    behind = [i for i, word in enumerate(words) if word in PREPOSITIONS][:1] or [len(words)]
-    head = words[0] if is_state else words[behind[0] - 1]  # `days_to_maturity`
+    end = next((i for i, word in enumerate(words) if word in PREPOSITIONS), len(words))
+    head = words[0] if is_state else words[end - 1]  # `days_to_maturity`
     if not things or not (is_number or (english.is_plural(head) and head not in _SUMS)):
         return ""
     if head != words[-1] and not is_number:
