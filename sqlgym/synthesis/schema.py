@@ -218,7 +218,8 @@ class Bridge:
     """A many-to-many relation: two links of one junction table to two different tables.
 
     Attributes:
-        is_only_way: No other tables relate the two, as plays do beside a table of followers.
+        is_only_way: Whether only the junction relates the two tables. It is False, for example, for
+            the followers of artists if listeners and artists are also related by plays of songs.
     """
 
     left: Link

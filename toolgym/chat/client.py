@@ -199,7 +199,7 @@ class _Server:
 
     async def _end(self) -> None:
         self._is_closed = True
-        # The library would leave requests alone whose connection is being opened.
+        # Closing the library does not end requests that are still connecting.
         for request in self._requests:
             request.cancel()
         others = asyncio.all_tasks() - {asyncio.current_task()}
