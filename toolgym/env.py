@@ -442,6 +442,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
                 self.episode.fail(fault)
                 raise
         episode.failed.add((words, error.code))
+        if any(spec.hidden for spec in self.tools.values()):  # the only message was the answer
+            text = f"{text}\n{self.submit(False)}"
+            episode.over = True
         return text, safe
 
     def _spend_step(self) -> None:

@@ -62,8 +62,8 @@ class ToolSpec:
         bare: Reads a message without a call: returns the arguments of a call of this tool if the
             message is nothing else, and None otherwise. The call gets the repair `bare_argument`
             unless the tool is hidden.
-        hidden: Whether prompts leave the tool out because the agent writes no calls: its whole
-            message is read by `bare`.
+        hidden: Whether prompts leave the tool out because the agent writes no calls: its first
+            message is the answer, and is read by `bare`.
     """
 
     name: str

@@ -375,4 +375,8 @@ def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
         if any(turn.errors) or is_repaired or isinstance(turn.action, WrongCall):
             spoken = {**spoken, "weight": 0}
         messages += [spoken, *results] if has_calls else [spoken]
-    return messages if final is None or not has_calls else [*messages, {"role": "assistant", "content": final}]
+    return (
+        messages
+        if final is None or not has_calls
+        else [*messages, {"role": "assistant", "content": final}]
+    )
