@@ -1,6 +1,7 @@
 """`operators=`: operators of the user's own, and some of AFlow's, in both environments."""
 
 import pickle
+import random
 
 import pytest
 
@@ -57,11 +58,9 @@ def test_compose_lists_reads_and_runs_them():
     *_, info = env.step({"name": "run_workflow", "arguments": {"dsl": "Programmer"}})
     assert info["error"].message.startswith("E-OP-UNKNOWN")
     assert env.step(info["error"].example)[4]["error"] is None
-    first, second = (
-        env.step({"name": "run_workflow", "arguments": {"dsl": "Shorten"}})[0] for _ in range(2)
-    )
-    assert "Shorten: needs solution; leaves solution" in second
-    assert env.step({"name": "answer"})[4]["correct"] in (True, False)
+    for _ in range(2):
+        observation, *_ = env.step({"name": "run_workflow", "arguments": {"dsl": "Shorten"}})
+    assert "Shorten: needs solution; leaves solution" in observation
 
 
 def test_operate_has_a_tool_for_each():
@@ -89,8 +88,6 @@ def test_every_player_and_the_second_rule_know_them(env_id, policy):
 
 def test_a_novice_tries_them():
     env = made(COMPOSE, one_shot=True)
-    import random
-
     tried = {next(env.novice(random.Random(seed))) for seed in range(100)}
     assert {"Decompose", "Custom -> Review ? Custom : done"} & tried
 
