@@ -51,10 +51,10 @@ def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
     """The errors of a text, and a workflow that is accepted: the corrected one, if there is one.
 
     Args:
-        parsed: What the language says; it has at least one error.
+        parsed: What the language says; it has at least one record.
         otherwise: A workflow for texts in which there is nothing to correct.
     """
-    errors = parsed.errors
+    errors = parsed.errors or parsed.diagnostics
     first = errors[0]
     message = f"{first.code} at {first.span[0]}: {first.message}"
     hints = [f"Expected {', '.join(first.expected)}."] if first.expected else []
