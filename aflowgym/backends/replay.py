@@ -163,12 +163,14 @@ class ScriptedBackend:
         made = sum(asked.operator.name == request.operator.name for asked in self.requests)
         self.requests.append(request)
         if callable(self.replies):
-            return Completion(self.replies(request), len(request.prompt) // 4, request.tokens)
+            return Completion(
+                self.replies(request), len(request.prompt) // 4, request.operator.tokens
+            )
         script = self.replies.get(request.operator.name)
         if not script:
             raise ConfigurationError(f"the script has no reply for {request.operator.name}.")
         text = script[min(made, len(script) - 1)]
-        return Completion(text, len(request.prompt) // 4, request.tokens)
+        return Completion(text, len(request.prompt) // 4, request.operator.tokens)
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """The outcomes by the rule."""

@@ -15,11 +15,10 @@ from typing import Final, Literal
 from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.extraction import final_answer
 from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
-from aflowgym.operators.aflow import ALL_PASS, RETRY
 from aflowgym.execution.grading import grade
+from aflowgym.operators.aflow import ALL_PASS, RETRY
 from aflowgym.operators.context import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
-from aflowgym.operators.replies import answer_key, letters
-from aflowgym.operators.replies import program_in
+from aflowgym.operators.replies import answer_key, letters, program_in
 from aflowgym.tasks.task import WorkflowTask, judge
 from toolgym.errors import ConfigurationError, EnvironmentFault
 

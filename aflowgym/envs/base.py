@@ -23,8 +23,8 @@ from aflowgym.envs.family import WorkflowTaskFamily
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.execution.grading import grade
 from aflowgym.execution.interpreter import Budget, Interpreter, Result
+from aflowgym.operators import OPERATORS, Operator, Operators
 from aflowgym.operators.context import Backend, Sandbox
-from aflowgym.operators import OPERATORS, Operator
 from aflowgym.sandbox import default_sandbox
 from aflowgym.score import charge_calls, check_weights, progress
 from aflowgym.tasks.loading import tasks_of

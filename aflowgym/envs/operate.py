@@ -21,10 +21,10 @@ from aflowgym.dsl.nodes import ListOf, Op
 from aflowgym.envs import players
 from aflowgym.envs.base import ENDS, WorkflowEnv
 from aflowgym.envs.texts import public_tests, solution_text, usage_line
-from aflowgym.operators.aflow import NO_TESTS
 from aflowgym.execution.errors import not_ready
-from aflowgym.operators.replies import letters
 from aflowgym.operators import OPERATORS, Operator, Operators
+from aflowgym.operators.aflow import NO_TESTS
+from aflowgym.operators.replies import letters
 from aflowgym.score import progress
 from toolgym.errors import ConfigurationError
 from toolgym.tools import ToolSpec, read_spec, tool

@@ -11,8 +11,7 @@ from typing import Final
 from aflowgym.answers.code import passes
 from aflowgym.dsl import Parsed
 from aflowgym.execution.interpreter import Result
-from aflowgym.execution.grading import job_of
-from aflowgym.operators.context import Sandbox
+from aflowgym.operators.context import Sandbox, job_of
 from aflowgym.operators.replies import program_in
 from aflowgym.operators.trace import Usage
 from aflowgym.tasks.task import WorkflowTask

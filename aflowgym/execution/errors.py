@@ -114,7 +114,7 @@ def _maker(slot: str, context: Context, operators: Operators) -> Operator | None
     has_list = context.candidates is not None
     for each in operators.values():
         runs = not each.kinds or context.task.kind in each.kinds
-        if runs and (each.is_ensemble if has_list else not each.inputs):
-            if slot in each.outputs or slot == "candidates" or slot == "solution":
-                return each
+        ready = each.is_ensemble if has_list else not each.inputs
+        if runs and ready and (slot in each.outputs or slot == "candidates"):
+            return each
     return None

@@ -189,7 +189,9 @@ class Interpreter:
             return looped and operator.is_check and context.verdict is True
         if isinstance(node, Seq):
             for place, each in enumerate(node.steps):
-                if self._walk(each, context, steps, f"{path}.{place}" if path else str(place), looped):
+                if self._walk(
+                    each, context, steps, f"{path}.{place}" if path else str(place), looped
+                ):
                     return True
         elif isinstance(node, Repeat):
             group = Step("loop", path)
@@ -271,7 +273,9 @@ class Interpreter:
         context.instruction = node.instruction
         try:
             if operator.kinds and context.task.kind not in operator.kinds:
-                raise Failed("E-KIND", f"{operator.name} does not run on {context.task.kind} tasks.")
+                raise Failed(
+                    "E-KIND", f"{operator.name} does not run on {context.task.kind} tasks."
+                )
             if context.candidates is not None and not operator.is_ensemble:
                 raise Failed("E-STATE", f"{operator.name} takes one solution, not a list.")
             for slot in operator.inputs:

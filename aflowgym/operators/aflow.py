@@ -188,7 +188,8 @@ gives it.""",
             name="Programmer",
             summary="Write a program that computes the answer, and run it; on a code task the "
             "program itself is the answer. If it does not run, write it again, up to three times.",
-            prompt="""Write a Python program for this problem, in one ```python block. If the problem
+            prompt="""\
+Write a Python program for this problem, in one ```python block. If the problem
 asks for a function, write that function, under its own name. Otherwise write `solve()`, without
 arguments, which computes the answer and returns it as a number, a text or a list: it is run, and
 what it returns is the answer. Use the standard library only; read no input and print nothing.
@@ -214,7 +215,8 @@ Mind this:
             name="Test",
             summary="Run the public tests of the problem on the program; while one fails, repair "
             "it, three times at most.",
-            prompt="""This program fails one of its tests. Work out by hand what it does with that input,
+            prompt="""\
+This program fails one of its tests. Work out by hand what it does with that input,
 say in one sentence why that is wrong, and write the whole program anew in one ```python block,
 under the same name. Do not write the test's result into it: other inputs are tried as well.
 
@@ -239,7 +241,8 @@ Failure:
         Operator(
             name="Format",
             summary="Reduce the solution to the bare answer, in as few words as possible.",
-            prompt="""Reduce this solution to its final answer: the value, name or program alone, without
+            prompt="""\
+Reduce this solution to its final answer: the value, name or program alone, without
 a sentence around it, and without changing it.
 
 {instruction}
@@ -256,9 +259,10 @@ Solution:
         ),
         Operator(
             name="Review",
-            summary="Judge whether the solution is right, and report what is wrong; the solution is not "
-            "changed.",
-            prompt="""Check this solution. Work through it step by step against the problem. It is wrong
+            summary="Judge whether the solution is right, and report what is wrong; the solution "
+            "stays as it is.",
+            prompt="""\
+Check this solution. Work through it step by step against the problem. It is wrong
 only if you can name the step that is, or a question that it does not answer.
 
 {instruction}
@@ -279,7 +283,8 @@ in a few sentences; do not write a new solution.""",
         Operator(
             name="Revise",
             summary="Rewrite the solution to correct what the last check found wrong.",
-            prompt="""Write this solution anew so that it answers the review. Keep what is right, and do
+            prompt="""\
+Write this solution anew so that it answers the review. Keep what is right, and do
 not follow the review where it errs.
 
 {instruction}

@@ -1,4 +1,4 @@
-"""The interfaces between operators and their surroundings, and the `Context` that operators work on.
+"""The `Context` that an operator works on, and the interfaces of backends and sandboxes.
 
 A backend completes a `Request` and a sandbox runs a `Job`. Neither returns an error in place of a
 text: an outage raises `EnvironmentFault`, and the error of a program is an `Outcome`. A request
@@ -169,8 +169,6 @@ def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
     """The calls of some tests; the expected values do not reach the sandbox."""
     calls = tuple((test.arguments, test.keywords) for test in tests)
     return Job(task, program, task.entry_point, calls, task.setup)
-
-
 
 
 # --- prompts --------------------------------------------------------------------------------------

@@ -230,7 +230,11 @@ class Operators(Mapping[str, Operator]):
     def __hash__(self) -> int:
         return hash(tuple(self._by_name))
 
+    @property
+    def spellings(self) -> dict[str, str]:
+        """Every spelling as `key` gives it, with the canonical name."""
+        return self._by_key
+
     def resolve(self, spelling: str) -> str | None:
         """The canonical name of a spelling or an alias; None if there is none."""
         return self._by_key.get(key(spelling))
-

@@ -42,7 +42,7 @@ def without_thoughts(reply: str) -> str:
     """
     if "<" not in reply:
         return reply
-    said, at, opened = [], 0, -1
+    said, at, opened = list[str](), 0, -1
     for tag in _THOUGHT.finditer(reply):
         if tag["end"]:
             if opened < 0:  # the chat template opened the thought in the prompt
@@ -153,9 +153,7 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
     >>> read_verdict("It looks fine.") is None
     True
     """
-    last = None
-    for last in _VERDICT.finditer(reply):
-        pass
+    last = next(reversed(list(_VERDICT.finditer(reply))), None)
     if last is not None:
         if last["half"] and last["no"]:
             return None
@@ -204,7 +202,6 @@ def read_letter(reply: str, count: int) -> int | None:
     names, text = letters(count), reply.strip()
     found = _LONE_NAME.fullmatch(text) or _FIRST_NAME.match(f"{text} ")
     if found is None:
-        for found in _CALLED.finditer(text):
-            pass
+        found = next(reversed(list(_CALLED.finditer(text))), None)
     name = found["name"].upper() if found else ""
     return names.index(name) if name in names else None
