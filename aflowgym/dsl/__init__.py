@@ -1,8 +1,8 @@
 """The workflow language: text in, a typed tree or diagnostics out.
 
 `parse` reads a text that is a workflow, or a completion of a model that holds exactly one. Any
-other text gives no workflow and at least one error, with a corrected workflow. Nothing runs in place
-of what was written.
+other text gives no workflow and at least one error, with a corrected workflow. Nothing runs in
+place of what was written.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from aflowgym.dsl.mending import mend
 from aflowgym.dsl.nodes import Node
 from aflowgym.dsl.parsing import GRAMMAR, Syntax, read
 from aflowgym.dsl.unwrap import in_words, is_prose, unwrap
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.catalogue import Registry as Operators
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import Operators
 
 __all__ = ["CODES", "GRAMMAR", "Diagnostic", "Limits", "Node", "Parsed", "calls", "check", "parse"]
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, sequence, size
-from aflowgym.operators.catalogue import BIT, SLOTS, Operator
-from aflowgym.operators.catalogue import Registry as Operators
+from aflowgym.operators.operator import BIT, SLOTS, Operators
 
 # A state is a number: one bit per filled slot.
 _SOLUTION, _CODE, _LIST = BIT["solution"], BIT["code"], BIT["candidates"]
@@ -145,8 +144,8 @@ class Checker:
 
     def _giver(self, slot: str) -> Op | None:
         """An operator that fills a slot and needs the least for it."""
-        givers = [op for op in self.operators.values() if slot in op.writes and not op.kinds]
-        return Op(min(givers, key=lambda op: len(op.needs)).name) if givers else None
+        givers = [op for op in self.operators.values() if slot in op.outputs and not op.kinds]
+        return Op(min(givers, key=lambda op: len(op.inputs)).name) if givers else None
 
     def _ensembles(self) -> list[str]:
         return [name for name, operator in self.operators.items() if operator.is_ensemble]
@@ -160,26 +159,28 @@ class Checker:
         operator = self.operators[node.name]
         if operator.kinds and self.kind is not None and self.kind not in operator.kinds:
             kinds = " and ".join(operator.kinds)
-            self._fix(node, self._giver(operator.writes[-1]))
+            self._fix(node, self._giver(operator.outputs[-1]))
             self.say("E-KIND", f"{node.name} is for {kinds} tasks; this is {self.kind}.", node)
         if state & _LIST and not operator.is_ensemble:
             message = f"{node.name} takes one solution, not a list."
             self.say("E-LIST", message, node, tuple(self._ensembles()))
             self._fix(node, self._closer(), node)
             state = _SOLUTION
-        if operator.requirement & ~state:
-            self._lacks(node, operator, state)
-            state |= operator.requirement  # so that it is reported once
+        for slot in operator.inputs:
+            if not state & BIT[slot]:
+                self._lacks(node, slot)
+                # Go on as if the inputs were filled, so that one operator has one error.
+                for each in operator.inputs:
+                    state |= BIT[each]
         if state & _LONE:
             self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
         stays, fills = operator.effect
         return (state & stays) | fills
 
-    def _lacks(self, node: Op, operator: Operator, state: int) -> None:
-        slot = next(slot for slot in operator.needs if not state & BIT[slot])
+    def _lacks(self, node: Op, slot: str) -> None:
         if slot != "candidates":
             givers = tuple(
-                name for name, op in self.operators.items() if slot in op.writes and not op.needs
+                name for name, op in self.operators.items() if slot in op.outputs and not op.inputs
             )
             message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
             self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
@@ -190,10 +191,8 @@ class Checker:
         before, times = self._before, 3
         if isinstance(before, Repeat):
             before, times = before.body, max(before.times, 2)
-        if self._before is None or before is None or state & _LONE:
-            before = None
-        if isinstance(before, Op) and not self.operators[before.name].is_ensemble:
-            self._fix(self._before, ListOf((before,) * times))  # type: ignore[arg-type]
+        if self._before and isinstance(before, Op) and before.name not in self._ensembles():
+            self._fix(self._before, ListOf((before,) * times))
             return
         giver = self._giver("solution")
         self._fix(node, giver and ListOf((giver,) * 3), node)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from aflowgym.dsl.checking import Checker, Limits, check
 from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, sequence
-from aflowgym.operators.catalogue import Registry as Operators
+from aflowgym.operators.operator import Operators
 
 #: Rounds of corrections.
 _ROUNDS = 40
@@ -60,9 +60,7 @@ def _smaller(node: Node, limits: Limits) -> Node | None:
     return None
 
 
-def mend(
-    tree: Node | None, operators: Operators, kind: str | None, limits: Limits
-) -> str | None:
+def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
     """The canonical text of an accepted workflow near to a tree.
 
     Returns:

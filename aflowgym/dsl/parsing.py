@@ -8,6 +8,7 @@ workflow can be made.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from rapidfuzz import fuzz, process
@@ -15,8 +16,7 @@ from rapidfuzz import fuzz, process
 from aflowgym.dsl.diagnostics import Diagnostic, has_error
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, sequence, size
 from aflowgym.dsl.tokens import Token, number, tokenize, unquote
-from aflowgym.operators.catalogue import DONE_WORDS, key
-from aflowgym.operators.catalogue import Registry as Operators
+from aflowgym.operators.operator import DONE_WORDS, Operators, key
 
 GRAMMAR = """\
 workflow := seq [ARROW DONE]
@@ -37,7 +37,7 @@ MOST_ERRORS = 8
 #: Fewest and most repetitions.
 TIMES_RANGE = (1, 5)
 # Percent of letters that an unknown name shares with a suggested one.
-_ALIKE = 60
+_ALIKE = 70
 _CLOSER = {"(": ")", "[": "]"}
 _ATOM = ("an operator", "(", "[")
 
@@ -229,9 +229,9 @@ class Parser:
         token = self.tokens[self.at]
         if node is None:
             return None
-        if times is None and token.kind == "count":
-            if token.text[0] in "*×" or self._on_one_line(self.at):
-                times = self._times(token)
+        after = token.text[:1] in ("*", "×") or self._on_one_line(self.at)
+        if times is None and token.kind == "count" and after:
+            times = self._times(token)
         if times is None:
             return node
         return Repeat(node, times, (first.start, self.tokens[self.at - 1].end))
@@ -242,7 +242,7 @@ class Parser:
         written = number(token.text)
         least, most = TIMES_RANGE
         times = min(max(written, least), most)
-        if not (token.text[0] == "*" and token.text[1:].strip().isdecimal() and token.text.isascii()):
+        if not re.fullmatch(r"\*\s*[0-9]+", token.text):
             plain = f"* {written}"
             message = f"Write {plain} instead of {token.text}."
             self.say("W-TIMES-SPELLING", message, token, (plain,))
@@ -305,7 +305,8 @@ class Parser:
             key(token.text), spellings.keys(), scorer=fuzz.ratio, score_cutoff=_ALIKE
         )
         name = spellings[near[0]] if near else None
-        message = f"There is no operator {token.text!r}." + (f" Did you mean {name}?" if name else "")
+        message = f"There is no operator {token.text!r}."
+        message += f" Did you mean {name}?" if name else ""
         self.say("E-OP-UNKNOWN", message, token, tuple(self.operators))
         return name
 

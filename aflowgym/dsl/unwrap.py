@@ -13,8 +13,7 @@ import re
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.parsing import Syntax, read
 from aflowgym.dsl.tokens import Token, tokenize
-from aflowgym.operators.catalogue import DONE_WORDS
-from aflowgym.operators.catalogue import Registry as Operators
+from aflowgym.operators.operator import DONE_WORDS, Operators
 
 # An instruction is hidden from the search for tags, fences and labels.
 _INSTRUCTION = re.compile(r'[(（]\s*"(?:[^"\\\n]|\\[^\n])*+"(?=\s*[)）])')
@@ -158,15 +157,21 @@ def in_words(text: str, operators: Operators) -> Syntax | None:
             and token.text.lower() not in DONE_WORDS
         )
         if foreign or token.kind in ("int", "other", "end"):
-            best = max(best, tokens[start:at], key=len)
+            best = max(best, tokens[start:at], key=_words)
             start = at + 1
         if foreign and other is None and "word" in (tokens[at - 1].kind, tokens[at + 1].kind):
             other = token
-    if other is None and any(token.kind == "word" for token in tokens):
+    if other is None and _words(tokenize(text)[0]):
         return None
-    if other is None or not any(token.kind in ("arrow", "[") for token in best):
-        message = "There is no workflow in this text."
-        return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])
-    tree = read(text[best[0].start : best[-1].end], operators).tree
-    message = "Write the workflow alone, without other words."
-    return Syntax(tree, [Diagnostic("E-REST", message, (other.start, other.end), other.text)])
+    code, message = "E-REST", "Write the workflow alone, without other words or quotes."
+    if not any(token.kind in ("arrow", "[") for token in best):
+        code, message = "E-NO-WORKFLOW", "There is no workflow in this text."
+    place = other or Token("", text, 0, len(text))
+    tree = (
+        read(text[best[0].start : best[-1].end].replace('"', " "), operators).tree if best else None
+    )
+    return Syntax(tree, [Diagnostic(code, message, (place.start, place.end), place.text)])
+
+
+def _words(tokens: list[Token]) -> int:
+    return sum(token.kind == "word" for token in tokens)
