@@ -71,7 +71,7 @@ def test_one_shot_scores_have_the_order_of_progress():
 
 
 def test_an_invalid_workflow_is_answered_with_its_error_and_a_bare_workflow():
-    for text, code in (("Custom -> Reveiw", "E-OP-UNKNOWN"), ("Custom -> Test", "E-NEEDS-CODE")):
+    for text, code in (("Custom -> Reveiw", "E-OP-UNKNOWN"), ("Custom -> Test", "E-KIND")):
         observation, *_ = made(one_shot=True).step(text)
         assert f"error[invalid_workflow]: {code} at 10" in observation
         assert "This works: Custom -> Review" in observation
