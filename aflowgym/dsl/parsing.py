@@ -290,9 +290,12 @@ class Parser:
             if all(word.kind == "word" for word in words):
                 end = words[-1].end if words else token.end
                 text = self.text[token.start : end]
-                name = self.operators.resolve(" ".join(text.split()))
+                joined = "".join(map(str.capitalize, text.split())) if words else text
+                name = self.operators.resolve(joined)
                 if name == text:
                     return name
+                if words and name and joined not in (name, *self.operators[name].aliases):
+                    name = None
                 if name is not None:
                     self.at += len(words)
                     whole = Token("word", text, token.start, end)

@@ -56,7 +56,7 @@ def is_prose(text: str, operators: Operators) -> bool:
     (one for a name in lower case, which may be a word), and at least three words with a number or a
     sign.
     """
-    if _MARKER.search(text):
+    if _MARKER.search(text) or re.search(r'[(（]\s*"', text):
         return False
     for line in text.splitlines():
         plain = named = 0
@@ -94,7 +94,7 @@ def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
         if opened is None or closed is None:
             continue
         for start, stop in ((begin, opened.start()), (closed.end(), end)):
-            rest = shape[start:stop]
+            rest = text[start:stop]
             if not is_prose(rest, operators):
                 two = _MARKER.search(rest)
                 start += len(rest) - len(rest.lstrip())
