@@ -93,6 +93,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.operators = OPERATORS.of(operators)
+        example_of(self.operators)  # raises if there is no workflow of them
         self.tools = self.make_tools()
         is_simulated = isinstance(backend, str) and backend.startswith("simulated")
         self.backend = _simulated(str(backend)) if is_simulated else make_backend(backend)
@@ -192,7 +193,7 @@ def example_of(operators: Operators, kind: Kind | None = None) -> str:
         if parse(text, kind=kind, operators=operators).workflow is not None:
             return text
     if kind is not None:
-        return example_of(operators)
+        return str(example_of(operators))
     raise ConfigurationError(
         "operators: none of them makes a solution from the problem alone; add one without inputs,"
         ' such as "Custom".'

@@ -114,7 +114,8 @@ def _maker(slot: str, context: Context, operators: Operators) -> Operator | None
     has_list = context.candidates is not None
     for each in operators.values():
         runs = not each.kinds or context.task.kind in each.kinds
-        ready = each.is_ensemble if has_list else not each.inputs
-        if runs and ready and (slot in each.outputs or slot == "candidates"):
+        filled = all(getattr(context, needed) is not None for needed in each.inputs)
+        makes = not each.inputs if slot == "candidates" else slot in each.outputs
+        if runs and makes and (each.is_ensemble if has_list else filled):
             return each
     return None
