@@ -189,7 +189,8 @@ def example_of(operators: Operators, kind: Kind | None = None) -> str:
     Raises:
         ConfigurationError: No operator makes a solution from the problem alone.
     """
-    for text in ("Custom -> Review ? Revise : done", *operators):
+    texts: list[str] = ["Custom -> Review ? Revise : done", *operators]
+    for text in texts:
         if parse(text, kind=kind, operators=operators).workflow is not None:
             return text
     if kind is not None:
