@@ -101,7 +101,8 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self.sandbox = sandbox or self.backend.sandbox or default_sandbox()
         self.interpreter: Interpreter
         self._seed: int | None = None
-        self._verdict: Verdict | None = None  # on the solution that `answer` would submit
+        # The solution that `answer` would submit, and the verdict on it.
+        self._judged: tuple[str, Verdict] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "tools"}
@@ -138,7 +139,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
             sandbox=self.sandbox,
             operators=self.operators,
         )
-        self._verdict = None
+        self._judged = None
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
@@ -163,23 +164,25 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def take(self, result: Result) -> None:
         """Charge the calls of a run, and judge the solution that it leaves, if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
-        if result.solution is None:
+        solution = result.solution
+        if solution is None:
             self.reach(progress(None))
             return
-        verdict = grade(self.task, result.solution, self.sandbox)
-        if verdict.correct is None:
-            raise EnvironmentFault(
-                f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
-                "Leave the task out.",
-            )
-        self._verdict = verdict
-        self.reach(progress(verdict))
+        if self._judged is None or self._judged[0] != solution:
+            verdict = grade(self.task, solution, self.sandbox)
+            if verdict.correct is None:
+                raise EnvironmentFault(
+                    f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
+                    "Leave the task out.",
+                )
+            self._judged = solution, verdict
+        self.reach(progress(self._judged[1]))
 
     def submit_solution(self) -> str:
         """Submit the last solution, and end the episode; without one the answer is wrong."""
-        if self._verdict is None:
+        if self._judged is None:
             return self.submit(False, "There was no solution to submit. The episode is over.")
-        return self.submit(bool(self._verdict.correct))
+        return self.submit(bool(self._judged[1].correct))
 
 
 @functools.lru_cache(maxsize=256)

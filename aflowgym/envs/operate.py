@@ -86,8 +86,9 @@ class OperateEnv(WorkflowEnv):
             raise refused
         one = Op(operator.name)
         result = self.interpreter.step(one if copies == 1 else ListOf((one,) * copies))
-        self._verdict = None  # candidates among which none is chosen are no solution
         self.take(result)
+        if result.solution is None:  # candidates among which none is chosen are no solution
+            self._judged = None
         lines = [usage_line(result.usage), *map(str, result.warnings)]
         if result.failure is not None:
             lines.append(f"{operator.name} left nothing. {result.failure}")
