@@ -231,7 +231,7 @@ MOST_THREADS: Final = 32
 _NOUNS: Final = {
     "solution": "a solution",
     "code": "a program",
-    "candidates": "candidates of a list",
+    "candidates": "a list of candidates",
     "verdict": "the verdict of a check",
     "feedback": "the feedback of a check",
 }
