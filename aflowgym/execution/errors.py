@@ -1,10 +1,9 @@
-"""Mistakes of an agent with operators and workflows, and the call that would work instead.
+"""Errors of an agent's calls of operators and workflows, each with a call that works.
 
-A workflow that does not parse, or whose types do not fit, is answered with the first record of the
-language (`aflowgym.dsl.diagnostics`) and with its corrected workflow as a call. An operator that is
-called on a state without what it needs is answered with a call that leaves that. A workflow or an
-operator that fails while it runs is no mistake of this sort: it was a good call, and the trace says
-what became of it.
+The error of a text that is not a workflow, or whose types do not fit, has the first record of the
+language (`aflowgym.dsl.diagnostics`) and the corrected workflow as a call. The error of an operator
+that cannot run on a state has the call of one that can. A workflow or an operator that fails while
+it runs is not such an error: the call was valid, and the trace has the failure.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ _CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs
 
 
 def parses(parsed: Parsed) -> bool:
-    """Whether a text is a workflow as far as the grammar goes, whatever its types."""
+    """Whether a text is a workflow by the grammar; its types may not fit."""
     return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
-    """The errors of a text, and a workflow that is accepted: the corrected one, if there is one.
+    """The error of a text that cannot run, with a workflow that can: the corrected one, if any.
 
     Args:
-        parsed: What the language says; it has at least one record.
-        otherwise: A workflow for texts in which there is nothing to correct.
+        parsed: The result of parsing the text; it has at least one record.
+        otherwise: The workflow to show where the text cannot be corrected.
     """
     errors = parsed.errors or parsed.diagnostics
     first = errors[0]
@@ -59,7 +58,7 @@ def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
 
 
 def instruction_refused(workflow: Node) -> ToolError:
-    """The workflow tells an operator something in words; the same one without them would run."""
+    """The error of a workflow with instructions, with the same workflow without them."""
     return ToolError(
         "instruction_refused",
         "Operators take no instructions here.",

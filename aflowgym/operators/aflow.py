@@ -141,7 +141,6 @@ Problem:
 {_PREVIOUS}
 
 {{form}}""",
-            outputs=("solution",),
             optional=("solution", "feedback"),
             tokens=120,
         ),
@@ -159,7 +158,6 @@ Problem:
 {_PREVIOUS}
 
 {{form}}""",
-            outputs=("solution",),
             optional=("solution", "feedback"),
             aliases=("CoT", "AnswerGen", "ChainOfThought"),
             tokens=240,
@@ -252,7 +250,6 @@ Problem:
 
 Solution:
 {solution}""",
-            outputs=("solution",),
             inputs=("solution",),
             keeps=("code",),
             tokens=20,
@@ -299,7 +296,6 @@ Review:
 {feedback}
 
 {form}""",
-            outputs=("solution",),
             inputs=("solution",),
             optional=("feedback",),
             keeps=("code",),
@@ -318,7 +314,6 @@ Problem:
 {problem}
 
 {candidates}""",
-            outputs=("solution",),
             inputs=("candidates",),
             keeps=("code",),
             aliases=("SelfConsistency", "Vote", "ScEnsamble"),
@@ -338,7 +333,6 @@ Problem:
 {problem}
 
 {candidates}""",
-            outputs=("solution",),
             inputs=("candidates",),
             keeps=("code",),
             aliases=("MajorityVote", "MedEnsemble"),

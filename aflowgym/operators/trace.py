@@ -1,9 +1,8 @@
-"""The trace of a run, step by step, and how it is printed.
+"""The trace of a run: its steps, and how they are printed.
 
-A trace is a tree in the shape of the workflow: operators are its leaves, lists, loops and
-conditions its inner nodes. Its order is that of the text, however the branches were timed, so that
-two runs with the same draws have equal traces. A failure is a record in it, with a code; it is
-never the text of an answer.
+A trace is a tree in the shape of the workflow. Operators are its leaves; lists, loops and
+conditions are its inner nodes. Its order is that of the text and does not depend on the timing of
+branches, so that two runs with the same draws have equal traces. A failure is a record with a code.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Usage(NamedTuple):
         return self.tokens_in + self.tokens_out
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """The sum of both."""
         return Usage(self.calls + other.calls, self[1] + other[1], self[2] + other[2])
 
 
@@ -66,12 +65,12 @@ class Step:
     """One step of a run.
 
     Attributes:
-        label: An operator as it is written, or the construct: `list`, `branch 2`, `round 1`.
-        path: Where in the workflow it stands; the root is a sequence. Rounds share their path.
-        inputs: The slots it read; empty for a construct.
-        outputs: The slots it filled; empty for a construct, and where it failed.
-        usage: What it took itself, without its children.
-        failure: Why it failed, or a warning; None without either.
+        label: The operator as written, or the construct: `list`, `branch 2`, `round 1`.
+        path: The place in the workflow; the root is a sequence. Rounds share their path.
+        inputs: The slots that it read; empty for a construct.
+        outputs: The slots that it filled; empty for a construct, and if it failed.
+        usage: The calls and tokens of the step without its children.
+        failure: The failure or warning; None without either.
         children: The steps inside a construct, in the order of the text.
     """
 
@@ -125,6 +124,6 @@ def _line(step: Step) -> str:
 
 
 def _short(value: object, most: int = 48) -> str:
-    """The end of a text, where its answer stands."""
+    """The end of a text, which has its answer."""
     text = repr(value)
     return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"
