@@ -55,14 +55,6 @@ def test_an_operator_that_fails_ends_the_run_with_its_code_and_place():
         assert result.solution == ("Answer: 1" if text.startswith("Custom ->") else None), text
 
 
-def test_a_program_that_never_runs_is_a_failure_and_not_its_message():
-    result = ran("Programmer", outcome=Outcome(error="TypeError"))
-
-    assert result.failure.code == "E-PROGRAM"
-    assert "TypeError" in str(result.failure)
-    assert (result.solution, result.usage.calls) == (None, 3)
-
-
 def test_a_failure_is_wrong_whatever_number_stands_in_it():
     """The original took `WORKFLOW_ERROR: ... line 12` for the answer 12."""
     result = ran("Programmer", outcome=Outcome(error="line 12"))
@@ -167,15 +159,6 @@ def test_what_is_over_the_budget_fails():
         result = ran(text, budget=budget)
 
         assert (result.failure.code, result.usage.calls) == (code, made), text
-
-
-def test_what_just_fits_the_budget_runs():
-    for text, budget in [
-        ("Custom -> Custom", Budget(calls=2)),
-        ("[Custom, Custom] -> MdEnsemble", Budget(calls=7)),
-        ("[[Custom, Custom] -> MdEnsemble, Custom] -> ScEnsemble", Budget(calls=9)),
-    ]:
-        assert ran(text, budget=budget).ok, text
 
 
 def test_branches_share_what_is_left_and_give_back_what_they_do_not_use():

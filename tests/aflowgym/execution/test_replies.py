@@ -1,9 +1,8 @@
-"""What real models write where a verdict, a letter or a program is asked for, as it is read."""
+"""What real models write where a verdict or a letter is asked for, as it is read."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aflowgym.answers.code import extract_code
 from aflowgym.operators.replies import letters, read_letter, read_verdict, without_thoughts
 
 PASSES = [
@@ -124,43 +123,8 @@ def test_thoughts_are_not_said():
         assert without_thoughts(reply) == said, reply
 
 
-PROGRAM = "def twice(n):\n    return n * 2\n"
-
-
-def test_a_program_is_found_in_the_forms_that_models_write():
-    for reply in [
-        f"```python\n{PROGRAM}```",
-        f"```py3\n{PROGRAM}```",
-        f'```python title="a.py"\n{PROGRAM}```',
-        f"~~~python\n{PROGRAM}~~~",
-        f"```python\n{PROGRAM}",
-        "1. Write it:\n\n   ```python\n   def twice(n):\n       return n * 2\n   ```",
-        PROGRAM,
-        f"Here is the program:\n\n{PROGRAM}\nIt doubles n, and that is what's asked.",
-        f"<code>\n{PROGRAM}</code>",
-        f"import math\n{PROGRAM}",
-        f"```python\n{PROGRAM}```\nUse it so:\n```python\nprint(twice(3))\n```",
-    ]:
-        names = {}
-        exec(extract_code(reply, "twice"), names)
-
-        assert names["twice"](4) == 8, reply
-
-
-def test_half_a_program_is_none():
-    for reply in [
-        "",
-        "twice(n) is n * 2",
-        "```python\ndef thrice(n):\n    return 3\n```",
-        "```python\ndef twice(n):\n    return (n *\n```",
-        "def twice(n)",
-    ]:
-        assert extract_code(reply, "twice") is None, reply
-
-
 @given(st.text(alphabet=st.sampled_from('Verdict: rightwrongABC {}"<>/\\\n*.'), max_size=120))
 def test_any_text_can_be_looked_at(text):
     read_verdict(text)
     read_letter(text, 3)
     without_thoughts(text)
-    extract_code(text, "f")
