@@ -24,7 +24,7 @@ WORKFLOW_ERRORS: Final[dict[str, str]] = {
     "needs_code": "The operator works on a program, and there is none.",
     "needs_verdict": "The operator works on the verdict of a check, and there is none.",
     "needs_feedback": "The operator works on the report of a check, and there is none.",
-    "needs_candidates": "The operator chooses among candidates, and there are none.",
+    "needs_list": "The operator chooses among candidates, and there are none.",
     "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
     "wrong_kind": "The operator does not run on this kind of task.",
 }
@@ -34,7 +34,7 @@ _SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PL
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
 """Errors with which a text is no workflow at all; with any other only its types do not fit."""
 _MOST_ERRORS: Final = 3
-_CODES: Final = {"kind": "wrong_kind", "list": "open_list"}
+_CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs_list"}
 
 
 def parses(parsed: Parsed) -> bool:

@@ -15,7 +15,7 @@ from string import Formatter
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 from aflowgym.answers.code import CodeTest, Outcome
-from aflowgym.operators.operator import SLOTS, Operator
+from aflowgym.operators.operator import Operator
 from aflowgym.operators.replies import (
     last_block,
     letters,
@@ -298,10 +298,9 @@ class Context:
         seed: int,
         calls: int,
         tokens: int,
-        branch: str = "",
     ) -> None:
         self.task, self.backend, self.sandbox, self.seed = task, backend, sandbox, seed
-        self.calls, self.tokens, self.branch = calls, tokens, branch
+        self.calls, self.tokens, self.branch = calls, tokens, ""
         self.clear()
 
     def clear(self, candidates: tuple[Candidate, ...] | None = None) -> None:
@@ -314,10 +313,10 @@ class Context:
 
     def fork(self, place: int, calls: int, tokens: int) -> Context:
         """A context for a branch: a copy of the slots, and a share of the calls and tokens."""
-        branch = f"{self.branch}.{place}" if self.branch else str(place)
-        fork = Context(self.task, self.backend, self.sandbox, self.seed, calls, tokens, branch)
-        for slot in SLOTS:
-            setattr(fork, slot, getattr(self, slot))
+        fork = Context(self.task, self.backend, self.sandbox, self.seed, calls, tokens)
+        fork.solution, fork.code, fork.candidates = self.solution, self.code, self.candidates
+        fork.verdict, fork.feedback = self.verdict, self.feedback
+        fork.branch = f"{self.branch}.{place}" if self.branch else str(place)
         return fork
 
     def lacks(self, operator: Operator) -> tuple[str, str]:
@@ -354,8 +353,9 @@ class Context:
             reason = self.lacks(operator)[1]
             if reason:
                 raise Failed("E-STATE", reason)
-            slots = {slot: getattr(self, slot) for slot in operator.shown}
-            step.inputs = {slot: value for slot, value in slots.items() if value is not None}
+            step.inputs = {
+                slot: value for slot in operator.shown if (value := getattr(self, slot)) is not None
+            }
             step.outputs = self._read(self.ask()) if operator.run is None else self._run()
         except Failed as failed:
             step.failure = failed.record(step.path)
@@ -376,7 +376,7 @@ class Context:
         (completion,) = self._complete([slots])
         if completion.cut:
             self.fail(f"it was cut off after {completion.tokens_out} tokens.", "E-REPLY-CUT")
-        text = without_thoughts(completion.text)
+        text = without_thoughts(encodable(completion.text))
         if not text.strip():
             self.fail("the model wrote nothing.", "E-REPLY-EMPTY")
         return text
@@ -384,7 +384,7 @@ class Context:
     def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
         """One reply for each set of slots, asked at the same time; "" for one that was cut off."""
         replies = self._complete(several)
-        return ["" if each.cut else without_thoughts(each.text) for each in replies]
+        return ["" if each.cut else without_thoughts(encodable(each.text)) for each in replies]
 
     def run_program(self, program: str, function: str = "solve") -> Outcome:
         """The outcome of calling a function of a program without arguments, in the sandbox."""
@@ -424,14 +424,16 @@ class Context:
             self.fail("none left.", "E-TOKENS")
         self.calls -= len(several)
         completions = self.at_once(self.backend.generate, self._requests(several))
-        read = sum([each.tokens_in for each in completions])
-        written = sum([each.tokens_out for each in completions])
-        self.tokens -= read + written
-        self.step.usage = self.step.usage.plus(Usage(len(several), read, written))
-        return [each._replace(text=encodable(each.text)) for each in completions]
+        for each in completions:
+            used = Usage(1, each.tokens_in, each.tokens_out)
+            self.tokens -= used.tokens
+            self.step.usage = self.step.usage.plus(used)
+        return completions
 
     def _requests(self, several: Sequence[Mapping[str, Any]]) -> list[Request]:
         operator, requests = self.operator, []
+        if not operator.prompt:
+            raise ConfigurationError(f"the operator {operator.name} asks, and has no prompt.")
         for number, slots in enumerate(several, self.step.usage.calls):
             shown = {**self.step.inputs, **slots}
             fields = {slot: _slot_text(shown.get(slot)) for slot in operator.shown}
@@ -446,7 +448,8 @@ class Context:
 
     def _read(self, reply: str) -> dict[str, Any]:
         """The outputs of the operator in a reply."""
-        wanted, outputs = self.operator.outputs, dict[str, Any]()
+        wanted = self.operator.outputs
+        outputs: dict[str, Any] = {}
         if "code" in wanted:
             function = self.task.entry_point
             outputs["code"] = program_in(reply, function) if function else last_block(reply)

@@ -90,16 +90,15 @@ class Step:
 
     def walk(self) -> Iterator[Step]:
         """This step and all below it, in the order of the text."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        left = [self]
+        while left:
+            step = left.pop()
+            yield step
+            left += reversed(step.children)
 
     def total(self) -> Usage:
         """The usage of the step, its children included."""
-        total = self.usage
-        for child in self.children:
-            total = total.plus(child.total())
-        return total
+        return Usage(*map(sum, zip(*[step.usage for step in self.walk()], strict=True)))
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))
