@@ -8,8 +8,8 @@ from aflowgym.answers.math import expression, math_reading
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
-from aflowgym.dsl import extraction as dsl_extraction
 from aflowgym.dsl.tokens import tokenize, unquote
+from aflowgym.dsl.unwrap import in_words, is_prose, unwrap
 from aflowgym.envs import compose, players, recheck, texts
 from aflowgym.operators import replies
 from aflowgym.operators.aflow import OPERATORS
@@ -171,9 +171,11 @@ READERS = [
     ),
     Reader("aflowgym.dsl.tokens.unquote", lambda text: unquote(f'"{text}"'), marks=('\\"', "\\n")),
     Reader(
-        "aflowgym.dsl.extraction.locate",
+        "aflowgym.dsl.unwrap",
         lambda text: (
-            dsl_extraction.remove_marks(dsl_extraction.locate(text, OPERATORS), OPERATORS).text
+            unwrap(text, OPERATORS)[0],
+            in_words(text, OPERATORS),
+            is_prose(text, OPERATORS),
         ),
         marks=DSL_MARKS,
         before=DSL_STARTS,
