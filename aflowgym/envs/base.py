@@ -1,10 +1,9 @@
 """The base of both workflow environments: the task, the draws of an episode, the submission.
 
 A seed gives a task and the draws with which its operators run, so that one seed is one episode on
-every machine; a task that is asked for by its id alone has draws of its own (`toolgym.tasks
-.seed_of`). All runs of an episode share their draws: the same workflow twice gives the same result
-twice, and two workflows that begin alike differ only from where they differ. So nothing is gained
-by trying one's luck again.
+every machine; without a seed the draws are fresh ones, also where a task is
+asked for by its id. All runs of an episode share their draws: the same workflow twice gives the
+same result twice, and an operator that is called again draws nothing new.
 
 What is submitted was left by an operator. The text of the agent reaches the answer nowhere, unless
 `free_answer=True` gives `answer` an argument, or `instructions=True` lets it tell a language model
@@ -27,14 +26,14 @@ from aflowgym.execution.state import Budget
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.score import charge_calls, check_weights, progress
-from aflowgym.tasks.loading import base_of, tasks_of
+from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import KINDS, Kind, WorkflowTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
 from toolgym.episode import Info
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.rewards import RewardConfig
-from toolgym.tasks import TaskSet, seed_of
+from toolgym.tasks import TaskSet
 from toolgym.tools import ToolSpec, read_spec
 
 BUDGET: Final = Budget()
@@ -46,7 +45,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     """A task that operators solve; a subclass says how they are called.
 
     Args:
-        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
+        dataset: "bundled", a file, a folder, rows, or a `TaskSet`; see
             `aflowgym.load_tasks`.
         split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
             those tasks of "dev" that are new to "train" in this respect.
@@ -94,7 +93,6 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         if free_answer:
             self.tools = {**self.tools, "answer": FREE_ANSWER}
         self._chance: int | None = None
-        self._base: WorkflowTask
         self._seed = 0
         self._solution: str | None = None
         self._right = False
@@ -103,16 +101,13 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
         """As `ToolEnv.reset`; the seed is that of the operators' draws too."""
-        named = (options or {}).get("task_id")
-        own = None if named is None else seed_of(str(named))
-        self._chance = own if seed is None else seed
+        self._chance = seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
         """The problem and its kind; passages are for the operators, and only counted here."""
         drawn = self._chance
         self._seed = int(self.np_random.integers(2**31)) if drawn is None else drawn
-        self._base = base_of(task)
         self._solution, self._right = None, False
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
@@ -144,7 +139,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         if solution is None:
             self.reach(progress(None))
             return
-        verdict = grade(self._base, solution, self.sandbox)
+        verdict = grade(self.task, solution, self.sandbox)
         if verdict.correct is None:
             raise EnvironmentFault(
                 f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",

@@ -134,10 +134,10 @@ class ComposeEnv(WorkflowEnv):
             self.reach(progress(None, checked=False))
             raise instruction_refused(workflow)
         result = execute(
-            workflow, self._base, self.backend, seed=self._seed, budget=BUDGET, sandbox=self.sandbox
+            workflow, self.task, self.backend, seed=self._seed, budget=BUDGET, sandbox=self.sandbox
         )
         self._left(result.solution, result.usage.calls)
-        return run_text(self._base, parsed, result, self.sandbox)
+        return run_text(self.task, parsed, result, self.sandbox)
 
     @tool(terminal=True, aliases=ENDS)
     def answer(self) -> str:

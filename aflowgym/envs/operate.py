@@ -110,7 +110,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         """The problem and its kind, and an empty state."""
         asked = super().begin(task)
         self._walk = Walk(self.backend, self.sandbox, OPERATORS, self._seed)
-        self._lane = Lane(State(self._base), Account(BUDGET.calls, BUDGET.tokens), [])
+        self._lane = Lane(State(self.task), Account(BUDGET.calls, BUDGET.tokens), [])
         self._made = 0
         return asked
 
@@ -180,4 +180,4 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         return [line for line in lines if line]
 
     def _tested(self, solution: str) -> str:
-        return public_tests(self._base, solution, self.sandbox)
+        return public_tests(self.task, solution, self.sandbox)
