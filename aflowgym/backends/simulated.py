@@ -1,29 +1,44 @@
 """A backend without a model: seeded draws in place of replies.
 
-Every reply is a real text, made from the task's own right and wrong answers, which goes through the
-real extractors and checkers; what an operator does next depends on what they read in it. Every draw
-is a hash of seed, task, place in the workflow, number of the call there and a label, so that equal
-beginnings of two workflows have equal results. `aflowgym.worth` takes the mean over many seeds.
+Every reply is a real text with a right or a wrong answer of the task. It goes through the real
+extractors and checkers, and what an operator does next depends on what they read in it. Wrong
+answers look like right ones: near numbers, other names of the same passages, mutated programs.
+
+Every draw is a hash of seed, task, operator, branch and the number of the call that the operator
+makes; for an operator that judges or mends an answer, also of that answer. So an operator that is
+called again draws nothing new, wherever it stands in a workflow.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import NormalDist
 from typing import Final, Literal
 
 from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.extraction import final_answer
-from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
-from aflowgym.execution.behaviours import ALL_PASS, RETRY
+from aflowgym.backends.presets import Preset, Skills, preset_of
+from aflowgym.execution.behaviours import ALL_PASS, NO_TESTS
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
+from aflowgym.execution.protocols import (
+    SEPARATOR,
+    Completion,
+    Job,
+    Request,
+    Sandbox,
+    hash_of,
+    shuffled,
+    unit,
+)
 from aflowgym.execution.replies import answer_key, letters
 from aflowgym.execution.state import program_in
+from aflowgym.operators.declaration import Operator
 from aflowgym.tasks.task import WorkflowTask, judge
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.errors import EnvironmentFault
 
-State = Literal["R", "W", "M", "U"]
+State = Literal["right", "loose", "wrong"]
 Calls = tuple[tuple[str, str], ...]
 _LEAD: Final = {
     "math": "I work it out from the numbers that are given.",
@@ -31,108 +46,73 @@ _LEAD: Final = {
     "qa": "I put the passages together.",
 }
 _LOOSE: Final = "it should be {}, as far as I can tell"
-_ATTEMPT: Final = re.compile(r"^ATTEMPT = (\d{7})$", re.MULTILINE)
-_HIDDEN: Final = 1_000_000
 MOST_REMEMBERED: Final = 4096
-_WORDS: Final = "bar bel cor dan dor el fen gal hol jor kel lan mer nor os pel quin ran sel tor"
-_SYLLABLES: Final = _WORDS.split()
+MISTAKES: Final = 60
+"""Wrong answers of a task, at most."""
 
 
 class World:
-    """One task as the simulated backend sees it: right, typical, loose and odd answers as texts.
+    """One task as the simulated backend sees it: its right answer and its possible mistakes.
 
-    An answer is in one of these states, and it is told from its text alone, by the extractors and
-    checkers that judge every answer:
-
-    * `R` right; `W` right content in a loose form, which the verifier refuses;
-    * `M` the typical mistake of the task, the same text whoever makes it (its first distractor);
-    * `U` a mistake of its own, unlike any other: it carries a number of seven digits.
-
-    A wrong program also either fails a public test or only hidden ones, which stays so however
-    often it is run: an even number in it says that the public tests do not find it out.
+    A wrong program either fails a public test or only hidden ones. This is a property of the
+    program: those at odd places among the mistakes pass the public tests.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
         self.task = task
-        self.solver = task.kind == "code"
-        self.right = _right_program(task) if self.solver else task.gold
-        if not self.solver and judge(task, self.said(self.right)).correct is not True:
+        self.is_code = task.kind == "code"
+        self.right = _right_program(task) if self.is_code else task.gold
+        if not self.is_code and judge(task, self.said(self.right)).correct is not True:
             raise EnvironmentFault(
                 f"the verifier refuses the gold {task.gold!r} of task {task.id!r}.",
                 "No right answer can be simulated; leave the task out.",
             )
-        self.modal = next(each for each in _mistakes(task) if self._is_wrong(each))
-        self.loose = "" if self.solver else _LOOSE.format(task.gold)
-        self._modal_key = answer_key(task, self.said(self.modal))
+        self.loose = "" if self.is_code else _LOOSE.format(task.gold)
+        found = {answer_key(task, self.said(self.right)): ""}
+        for mistake in _mistakes(task, self.right):
+            if len(found) > MISTAKES:
+                break
+            if self._is_wrong(mistake):
+                found.setdefault(answer_key(task, self.said(mistake)), mistake)
+        #: The mistakes, which differ from each other; the first one is the typical one.
+        self.mistakes = tuple(found.values())[1:]
+        self.hidden = frozenset(self.mistakes[1::2])
         self.outcomes: dict[tuple[str, Calls], tuple[Outcome, ...]] = {}
-        self._states: dict[str, State] = {}
+        self._read: dict[str, tuple[str, State]] = {}
 
     def _is_wrong(self, answer: str) -> bool:
-        if self.solver:
+        if self.is_code:
             return program_in(answer, self.task.entry_point) is not None
         return judge(self.task, self.said(answer)).correct is False
 
     def said(self, answer: str) -> str:
         """An answer as an operator writes it: a program in a fence, anything else after a mark."""
-        if self.solver:
+        if self.is_code:
             return f"{_LEAD['code']}\n```python\n{answer}```"
         return f"{_LEAD[self.task.kind]}\nAnswer: {answer}"
 
-    def bare(self, solution: str) -> str:
-        """The answer in a solution: its program, or its final answer."""
-        if self.solver:
-            return program_in(solution, self.task.entry_point) or solution
-        return final_answer(solution).text
+    def read(self, solution: str) -> tuple[str, State]:
+        """The answer in a solution, and whether it is right, right in a loose form, or wrong."""
+        read = self._read.get(solution)
+        if read is None:
+            state: State = "wrong"
+            if self.is_code:
+                answer = program_in(solution, self.task.entry_point) or solution
+                state = "right" if answer == self.right else "wrong"
+            else:
+                answer = final_answer(solution).text
+                if grade(self.task, solution).correct:
+                    state = "right"
+                elif answer == self.loose:
+                    state = "loose"
+            if len(self._read) >= MOST_REMEMBERED:
+                self._read.clear()
+            read = self._read[solution] = (answer, state)
+        return read
 
-    def odd(self, drawn: int, revealed: bool = True) -> str:
-        """A wrong answer that is unlike any other, from a number.
-
-        Args:
-            drawn: At least 64 bits of chance.
-            revealed: Of a program: a public test finds it out.
-        """
-        marked = _HIDDEN + 2 + drawn % 4_400_000 * 2 + revealed
-        if self.solver:
-            return _with_number(self.modal, marked)
-        if self.task.kind == "math":
-            return str(marked)
-        parts = [_SYLLABLES[(drawn // 20**place) % 20] for place in range(6)]
-        return f"{''.join(parts[:3]).title()} {''.join(parts[3:]).title()}"
-
-    def typical(self, revealed: bool = True) -> str:
-        """The typical mistake; of a program also whether a public test finds it out."""
-        return self.modal if revealed or not self.solver else _with_number(self.modal, _HIDDEN)
-
-    def state(self, solution: str) -> State:
-        """The state of an answer, read from its text."""
-        state = self._states.get(solution)
-        if state is None:
-            if len(self._states) >= MOST_REMEMBERED:
-                self._states.clear()
-            state = self._states[solution] = self._read(solution)
-        return state
-
-    def _read(self, solution: str) -> State:
-        answer = self.bare(solution)
-        if self.solver:
-            if answer == self.right:
-                return "R"
-            return "M" if answer in (self.modal, self.typical(False)) else "U"
-        if grade(self.task, solution).correct:
-            return "R"
-        if answer == self.loose:
-            return "W"
-        return "M" if answer_key(self.task, solution) == self._modal_key else "U"
-
-
-def revealed(program: str) -> bool:
-    """Whether a public test finds a wrong program out."""
-    match = _ATTEMPT.search(program)
-    return match is None or int(match[1]) % 2 == 1
-
-
-def _with_number(program: str, number: int) -> str:
-    return f"{program}\nATTEMPT = {number}\n"
+    def mistakes_that(self, revealed: bool) -> Sequence[str]:
+        """The mistakes; of programs those that a public test reveals, or the others."""
+        return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 
 def _right_program(task: WorkflowTask) -> str:
@@ -142,15 +122,91 @@ def _right_program(task: WorkflowTask) -> str:
     return f"def {task.entry_point}(*a, **k):\n    return {{{table}}}[repr((a, k))]\n"
 
 
-def _mistakes(task: WorkflowTask) -> Iterator[str]:
-    """Typical mistakes, the task's own first; the last ones are wrong for any task."""
-    yield from task.distractors
+_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
+_FRACTION: Final = re.compile(r"(\d+)/(\d+)")
+_NAME: Final = re.compile(r"(?P<before>\w*)\W+(?P<name>(?:the )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*)")
+_TOKEN: Final = re.compile(r"[<>=!]=|//|\*\*|[<>+*%-]|\b(?:and|or|min|max|True|False|\d+)\b")
+_OTHER: Final = dict(
+    (pair[place], pair[1 - place])
+    for pair in ("< <=", "> >=", "== !=", "+ -", "* +", "// *", "% //", "and or", "min max",
+                 "True False", "** *")
+    for place in (1, 0)
+    for pair in [pair.split()]
+)  # fmt: skip
+
+
+def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
+    """Wrong answers, which may be equal to each other or right; the last ones fit any task."""
     if task.kind == "code":
+        yield from (mutants := list(_in_order(task, _mutants(right))))
+        for mutant in mutants[:MISTAKES]:
+            yield from _mutants(mutant)
+        yield from task.distractors
         yield f"def {task.entry_point}(*a, **k):\n    return None\n"
-    elif task.kind == "math":
-        yield from ("0", "1")
-    else:
-        yield from ("nobody knows", "anybody")
+        return
+    form = _form(right)
+    yield from (each for each in task.distractors if _form(each) == form)
+    if _NUMBER.search(right):
+        yield from _in_order(task, _near_numbers(right))
+    elif task.kind == "qa":
+        yield from _in_order(task, _other_names(task, right))
+    yield from task.distractors
+    yield from ("0", "1") if task.kind == "math" else ("nobody knows", "anybody")
+
+
+def _in_order(task: WorkflowTask, answers: Iterator[str]) -> Iterator[str]:
+    """The answers in an order that is drawn by the task."""
+    listed = list(dict.fromkeys(answers))
+    return (listed[place] for place in shuffled(len(listed), task.id, "mistakes"))
+
+
+def _form(text: str) -> str:
+    """A text with one digit for each number and one letter for each name.
+
+    >>> _form("the Rhane"), _form("139.40")
+    ('the A', '0.0')
+    """
+    return re.sub(r"[A-Z][\w'-]*", "A", re.sub(r"\d+", "0", text))
+
+
+def _near_numbers(right: str) -> Iterator[str]:
+    """The text with one of its numbers a little larger or smaller, in the same form."""
+    for match in _NUMBER.finditer(right):
+        whole, _, decimals = match[0].partition(".")
+        value = int(whole + decimals)
+        grain = next((g for g in (100, 50, 10, 5) if value % g == 0 and value >= 4 * g), 1)
+        for steps in (each for size in range(1, 21) for each in (size, -size)):
+            near = str(value + steps * grain)
+            if value + steps * grain <= 0 or (len(near) != len(str(value)) and value > 20):
+                continue
+            digits = near.rjust(len(decimals) + 1, "0")
+            point = len(digits) - len(decimals)
+            number = f"{digits[:point]}.{digits[point:]}" if decimals else digits
+            text = right[: match.start()] + number + right[match.end() :]
+            fraction = _FRACTION.search(text)
+            if not fraction or math.gcd(int(fraction[1]), int(fraction[2])) == 1 < int(fraction[2]):
+                yield text
+
+
+def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
+    """Names of the passages in the form of the right one that follow the same words."""
+    found = [(m["before"].lower(), m["name"]) for text in task.context for m in _NAME.finditer(text)]
+    before = {word for word, name in found if name == right}
+    alike = [name for word, name in found if _form(name) == _form(right)]
+    yield from (name for word, name in found if word in before and name in alike)
+    if not before:
+        yield from alike
+
+
+def _mutants(program: str) -> Iterator[str]:
+    """The program with one number or operator changed."""
+    for match in _TOKEN.finditer(program):
+        token = match[0]
+        others = [_OTHER[token]] if token in _OTHER else []
+        if token.isdecimal():
+            others = [str(int(token) + change) for change in (-1, 1, 2) if int(token) + change >= 0]
+        for other in others:
+            yield program[: match.start()] + other + program[match.end() :]
 
 
 _RETURNS: Final = re.compile(r"\A\s*def solve\(\):\n    (return|raise) (.+)\n\s*\Z")
@@ -163,12 +219,11 @@ def solver(answer: str) -> str:
 
 
 class SimulatedSandbox:
-    """The sandbox of the simulated backend: it tells what its programs return, and runs none.
+    """The sandbox of the simulated backend. It knows the outcomes of its programs and runs none.
 
-    A program of `Programmer` returns a literal or raises, and is read, not executed. A program of a
-    `code` task is known by its text: the right one passes every test, the others fail as many as
-    their state says. They are no real programs' results: a distractor fails here whichever tests
-    the draw has it fail, not those that it would fail in Python.
+    A program of `Programmer` returns a literal or raises, and is read. A program of a `code` task
+    passes every test if it is the right one, and otherwise fails a share of them, which is not the
+    share that it would fail in Python.
     """
 
     def __init__(self, world: Callable[[WorkflowTask], World]) -> None:
@@ -178,10 +233,16 @@ class SimulatedSandbox:
         """The outcomes of a job.
 
         Raises:
-            ConfigurationError: The simulated backend did not write this program.
+            EnvironmentFault: The simulated backend did not write this program.
         """
         if job.task.kind != "code":
-            return (_read(job.program),)
+            match = _RETURNS.match(job.program)
+            if match is None:
+                raise EnvironmentFault(
+                    "the simulated sandbox runs only programs of the simulated backend.",
+                    "Pass a real sandbox as sandbox=.",
+                )
+            return (Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2]),)
         world = self._world(job.task)
         key = (job.program, job.calls)
         outcomes = world.outcomes.get(key)
@@ -193,21 +254,19 @@ class SimulatedSandbox:
 
 
 def _test_outcomes(world: World, job: Job) -> tuple[Outcome, ...]:
-    wrong = world.state(job.program) != "R"
-    failing = failing_tests(world.task, wrong, revealed(job.program))
+    is_wrong = world.read(job.program)[1] != "right"
+    failing = failing_tests(world.task, job.program not in world.hidden) if is_wrong else ()
     all_tests = (*world.task.tests, *world.task.public_tests)
     tests = {(test.arguments, test.keywords): test for test in reversed(all_tests)}
     called = [tests[call] for call in job.calls]
     return tuple(_missed_outcome(t) if t in failing else Outcome(t.expected) for t in called)
 
 
-def failing_tests(task: WorkflowTask, wrong: bool, public: bool) -> tuple[CodeTest, ...]:
-    """The tests that a program fails: half of the hidden ones, and the last public one if so."""
-    if not wrong:
-        return ()
+def failing_tests(task: WorkflowTask, revealed: bool) -> tuple[CodeTest, ...]:
+    """The tests that a wrong program fails: half of the hidden ones, and perhaps a public one."""
     hidden = [test for test in task.tests if test not in task.public_tests]
     some = tuple(hidden[len(hidden) // 2 :])
-    return (*task.public_tests[-1:], *some) if public or not some else some
+    return (*task.public_tests[-1:], *some) if revealed or not some else some
 
 
 def _missed_outcome(test: CodeTest) -> Outcome:
@@ -216,23 +275,30 @@ def _missed_outcome(test: CodeTest) -> Outcome:
     return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
 
 
-def _read(program: str) -> Outcome:
-    match = _RETURNS.match(program)
-    if match is None:
-        raise ConfigurationError(
-            "the simulated sandbox runs only what the simulated backend wrote: pass a real one as"
-            " sandbox=, or take the simulated backend."
-        )
-    return Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2])
-
-
 NO_FAULT: Final = "I find no fault with it."
 _FAULT: Final = "One of the steps does not follow from what is given."
 _CHARACTERS_PER_TOKEN: Final = 4
+ANCHOR: Final = 0.3
+"""Probability that a generator takes over the solution that it finds, unless that was blamed."""
+BREAKS: Final = 0.1
+"""Probability that a program of `Programmer` does not run."""
+BARE: Final = 0.95
+"""Probability that `Format` finds the form that the verifier reads."""
+_NORMAL: Final = NormalDist()
+_MEANS: Final = {
+    "Custom": "custom",
+    "AnswerGenerate": "answer_generate",
+    "CustomCodeGenerate": "custom_code_generate",
+    "Programmer": "programmer",
+}
 
 
 class SimulatedBackend:
-    """Replies by draws.
+    """Replies by draws. An operator of your own acts by what it takes and leaves.
+
+    It acts as an ensemble if it takes candidates, as `Review` if it leaves a verdict only, as
+    `Test` if it leaves a verdict and a solution, as `Revise` or `Format` if it takes a solution
+    with or without feedback, as `CustomCodeGenerate` if it leaves a program, else as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]
@@ -260,88 +326,91 @@ class SimulatedBackend:
         """One reply.
 
         Raises:
-            ConfigurationError: The preset says nothing of the operator.
             EnvironmentFault: No right answer of the task can be written.
         """
-        acted = self.preset.acts(request.operator)
+        operator = request.operator
         draws = Draws(request, self.world(request.task), self.preset.skills(request.task.kind))
-        text = _generate(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
+        if "candidates" in operator.inputs:
+            text = _vote(draws)
+        elif "verdict" in operator.outputs:
+            text = _repair(draws) if "solution" in operator.outputs else _review(draws)
+        elif "solution" in operator.inputs:
+            text = _revise(draws) if "feedback" in operator.optional else _format(draws)
+        else:
+            text = _generate(draws, operator)
         read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
-        return Completion(text, read, request.tokens)
+        return Completion(text, read, operator.tokens)
 
 
 class Draws:
-    """The draws of one request."""
+    """The draws of one request, and the solution that it shows."""
 
     def __init__(self, request: Request, world: World, skills: Skills) -> None:
         self.request, self.world, self.skills = request, world, skills
-        self.inputs: Mapping[str, object] = request.inputs
+        shown = request.inputs.get("code") or request.inputs.get("solution")
+        self.shown, state = world.read(str(shown)) if shown else ("", "wrong")
+        self.state: State = state
+        feedback = str(request.inputs.get("feedback") or "")
+        self.is_blamed = feedback not in ("", NO_FAULT, ALL_PASS, NO_TESTS)
+        works_on = "solution" in request.operator.inputs or self.is_blamed
         self._task = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
-        self._call = f"{self._task}{request.path}{SEPARATOR}{request.number}{SEPARATOR}"
+        group, _, self._branch = request.branch.rpartition(".")
+        asks = (request.operator.name, group, request.number, self.shown if works_on else "")
+        self._list = self._task + SEPARATOR.join(map(str, asks)) + SEPARATOR
+        self._call = f"{self._list}{self._branch}{SEPARATOR}"
 
     def uniform(self, label: str) -> float:
         """A draw of this call."""
         return unit(hash_of(self._call + label))
 
     def latent(self, label: str) -> float:
-        """A draw that belongs to the task, wherever it is asked for."""
+        """A draw of the task, the same for all operators."""
         return unit(hash_of(self._task + label))
-
-    def odd(self, revealed: bool = True) -> str:
-        """A wrong answer of this call's own."""
-        return self.world.odd(hash_of(self._call + "odd"), revealed)
-
-    @property
-    def solution(self) -> str | None:
-        """The solution that was shown; a program stands for it where only that was."""
-        shown = self.inputs.get("code") or self.inputs.get("solution")
-        return shown if isinstance(shown, str) else None
-
-    @property
-    def blamed(self) -> bool | None:
-        """Whether the feedback that was shown finds fault; None if none was shown."""
-        feedback = str(self.inputs.get("feedback") or "").partition(RETRY)[0].strip()
-        return feedback not in (NO_FAULT, ALL_PASS) if feedback else None
 
     def right(self) -> str:
         """The right content, in the form in which it is given on this task."""
         return self.world.loose if self.latent("loose") < self.skills.loose else self.world.right
 
-    def wrong(self) -> str:
-        """A wrong answer: the typical one, or one of its own."""
-        if self.uniform("modal") < self.skills.modal:
-            return self.world.typical(self.latent("modal revealed") < self.skills.reveal)
-        return self.odd(self.uniform("revealed") < self.skills.reveal)
+    def wrong(self, revealed: bool = False) -> str:
+        """A wrong answer other than the shown one: the typical mistake, or another one.
 
-    def holds_right(self, solution: str) -> bool:
-        """Whether a solution has the right content, whatever its form."""
-        return self.world.state(solution) in ("R", "W")
+        Args:
+            revealed: A public test reveals it in any case.
+        """
+        skills, is_modal = self.skills, self.uniform("modal") < self.skills.modal
+        drawn = self.latent("revealed") if is_modal else self.uniform("revealed")
+        mistakes = self.world.mistakes_that(revealed or drawn < skills.reveal)
+        # The branches of a list make different mistakes, as far as there are enough.
+        branch = int(self._branch or 0)
+        place = 0 if is_modal else 1 + (hash_of(self._list) + branch) % max(1, len(mistakes) - 1)
+        if mistakes[place % len(mistakes)] == self.shown:
+            place += 1
+        return mistakes[place % len(mistakes)]
 
 
-def _generate(draws: Draws, operator: str) -> str:
-    """An answer of a generator, in the form that this one gives it."""
-    world, kind = draws.world, draws.request.task.kind
-    if operator == "CustomCodeGenerate" and kind != "code":
-        # A program is no answer here: whatever it holds, it is wrong in a way of its own.
-        marked = draws.odd()
-        return f"```python\n{solver(marked)}```\nAnswer: see program {marked}"
-    if operator == "Programmer" and draws.uniform("breaks") < draws.skills.breaks:
+def _generate(draws: Draws, operator: Operator) -> str:
+    """An answer: taken over from before, right or wrong."""
+    world, kind, skills = draws.world, draws.request.task.kind, draws.skills
+    runs = operator.name == "Programmer"
+    writes_code = "code" in operator.outputs
+    if runs and draws.uniform("breaks") < BREAKS:
         return "I would go through it in a loop." if kind == "code" else _in_fence(BROKEN)
-    answer = _content(draws, operator)
-    if operator == "Programmer" and kind != "code":
-        return _in_fence(solver(answer))
-    return world.said(answer)
-
-
-def _content(draws: Draws, operator: str) -> str:
-    """What a generator answers: taken over from before, right, loose or wrong."""
-    world, skills, before = draws.world, draws.skills, draws.solution
-    if before is not None and not draws.blamed and draws.uniform("anchor") < skills.anchor:
-        return world.bare(before)
-    level = int(draws.latent("difficulty") * LEVELS)
-    if draws.uniform("right") >= skills.odds[operator][level]:
-        return draws.wrong()
-    return world.right if operator == "Programmer" else draws.right()
+    if kind != "code" and writes_code and not runs:
+        answer = draws.wrong()  # the program would be read as the answer
+        return f"{_in_fence(solver(answer))}\nAnswer: {answer}"
+    if draws.shown and not draws.is_blamed and draws.uniform("anchor") < ANCHOR:
+        answer = draws.shown
+    else:
+        name = _MEANS.get(operator.name, "custom_code_generate" if writes_code else "custom")
+        mean: float = getattr(skills, name)
+        # A normal score: the share `difficulty` of its variance belongs to the task.
+        task, own = (_NORMAL.inv_cdf(u or 2**-54) for u in (draws.latent("task"), draws.uniform("own")))
+        score = skills.difficulty**0.5 * task + (1 - skills.difficulty) ** 0.5 * own
+        if _NORMAL.cdf(score) >= mean:
+            answer = draws.wrong()
+        else:
+            answer = world.right if runs else draws.right()
+    return _in_fence(solver(answer)) if runs and kind != "code" else world.said(answer)
 
 
 def _in_fence(program: str) -> str:
@@ -349,70 +418,40 @@ def _in_fence(program: str) -> str:
 
 
 def _review(draws: Draws) -> str:
-    skills, solution = draws.skills, draws.solution or ""
-    chance = skills.false_alarm if draws.holds_right(solution) else skills.catch
-    if draws.uniform("flag") < chance:
-        return f"Verdict: wrong\n{_FAULT}"
-    return f"Verdict: right\n{NO_FAULT}"
+    chance = draws.skills.catch if draws.state == "wrong" else draws.skills.false_alarm
+    is_flagged = draws.uniform("flag") < chance
+    return f"Verdict: wrong\n{_FAULT}" if is_flagged else f"Verdict: right\n{NO_FAULT}"
 
 
 def _revise(draws: Draws) -> str:
-    """Told of a fault, it may mend or spoil; told of none, it leaves the answer as it is."""
-    world, skills, solution = draws.world, draws.skills, draws.solution or ""
-    blamed = draws.blamed
-    keep, fix = (
-        (skills.keep, skills.fix) if blamed else (1.0, 0.0)
-        if blamed is False else (skills.blind_keep, skills.blind_fix)
-    )  # fmt: skip
-    answer = world.bare(solution)
-    if draws.holds_right(solution):
-        if draws.uniform("keep") >= keep:
-            answer = draws.wrong()
-    elif draws.uniform("fix") < fix:
-        answer = draws.right()
-    return world.said(answer)
+    """After a fault was found, an answer may be fixed or spoiled; otherwise it is kept."""
+    answer = draws.shown
+    if draws.is_blamed and draws.state == "wrong":
+        answer = draws.right() if draws.uniform("fix") < draws.skills.fix else draws.wrong()
+    elif draws.is_blamed and draws.uniform("keep") >= draws.skills.keep:
+        answer = draws.wrong()
+    return draws.world.said(answer)
 
 
 def _format(draws: Draws) -> str:
-    world, solution = draws.world, draws.solution or ""
-    if world.state(solution) == "W" and draws.uniform("bare") < draws.skills.bare:
-        return world.right
-    return world.bare(solution)
+    is_bare = draws.state == "loose" and draws.uniform("bare") < BARE
+    return draws.world.right if is_bare else draws.shown
 
 
-def _test(draws: Draws) -> str:
-    """One try to mend the program that was shown."""
-    mended = draws.uniform("repair") < draws.skills.repair
-    return draws.world.said(draws.world.right if mended else draws.solution or "")
-
-
-def _tie(draws: Draws) -> str:
-    count = len(_shown_candidates(draws))
-    return letters(count)[int(draws.uniform("tie") * count)]
+def _repair(draws: Draws) -> str:
+    """One attempt to repair a program that failed a public test."""
+    is_repaired = draws.uniform("repair") < draws.skills.repair
+    return draws.world.said(draws.world.right if is_repaired else draws.wrong(revealed=True))
 
 
 def _vote(draws: Draws) -> str:
-    """A letter, that of right content so much likelier than that of wrong."""
-    candidates = _shown_candidates(draws)
-    weights = [draws.skills.weight if draws.holds_right(each) else 1.0 for each in candidates]
+    """A letter; a right candidate has the weight of the skills, a wrong one 1."""
+    shown = [each.solution for each in draws.request.inputs.get("candidates") or ()]
+    is_wrong = [draws.world.read(each)[1] == "wrong" for each in shown]
+    weights = [1.0 if wrong else draws.skills.weight for wrong in is_wrong]
     left = draws.uniform("vote") * sum(weights)
-    for letter, weight in zip(letters(len(candidates)), weights, strict=True):
+    for letter, weight in zip(letters(len(shown)), weights, strict=True):
         left -= weight
         if left < 0:
             return letter
-    return letters(len(candidates))[-1]
-
-
-def _shown_candidates(draws: Draws) -> list[str]:
-    candidates = draws.inputs.get("candidates")
-    return [each.solution for each in candidates] if isinstance(candidates, tuple) else []
-
-
-_WRITERS: Final[Mapping[str, Callable[[Draws], str]]] = {
-    "Review": _review,
-    "Revise": _revise,
-    "Format": _format,
-    "Test": _test,
-    "ScEnsemble": _tie,
-    "MdEnsemble": _vote,
-}
+    return letters(len(shown))[-1]
