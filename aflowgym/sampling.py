@@ -17,8 +17,8 @@ from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.backends.simulated import SimulatedBackend
 from aflowgym.dsl import parse
 from aflowgym.dsl.nodes import Node
-from aflowgym.execution.executor import execute
 from aflowgym.execution.grading import grade
+from aflowgym.execution.interpreter import execute
 from aflowgym.score import episode_score, progress
 from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask
@@ -38,7 +38,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "code": {
-        "tested twice": "CustomCodeGenerate -> Test * 3 -> Test * 5",
         "tested": "CustomCodeGenerate -> Test * 3",
         "two programs, tested": "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
         "program": "CustomCodeGenerate",
@@ -47,9 +46,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "qa": {
-        "reviewed eight times": (
-            "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 4 -> Format"
-        ),
         "reviewed": "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
         "formatted": "AnswerGenerate -> Format",
         "five answers": "[AnswerGenerate * 5] -> ScEnsemble",

@@ -24,7 +24,7 @@ from pydantic import Field
 from toolgym import policies, registration, rollout
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import system_prompt, tools_in_words
+from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
 
 FAULT: Final = "The environment failed, and this episode is not scored; the log says what failed."
@@ -92,7 +92,7 @@ class Episodes:
                 id=task.id,
                 name=task.id,
                 prompt=env.user_prompt(),
-                system_prompt=f"{system_prompt(env)}\n\n{tools_in_words(env.tools)}",
+                system_prompt=system_prompt(env, in_words=True),
                 env_id=config.env_id,
                 env_kwargs=config.env_kwargs,
                 task_id=task.id,
