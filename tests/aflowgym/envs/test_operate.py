@@ -63,7 +63,7 @@ def test_calls_in_a_row_leave_what_the_workflow_leaves(dsl, calls):
 PROVOKED = {
     "needs_solution": ("math", [], "review"),
     "needs_code": ("code", ["answer_generate"], "test"),
-    "needs_list": ("qa", ["custom"], "sc_ensemble"),
+    "needs_candidates": ("qa", ["custom"], "sc_ensemble"),
     "open_list": ("math", [call("custom", copies=2)], "format"),
     "wrong_kind": ("qa", ["custom"], "test"),
 }
