@@ -127,7 +127,7 @@ class ComposeEnv(WorkflowEnv):
     def make_tools(self) -> dict[str, ToolSpec]:
         """The tools; that of workflows lists the operators."""
         made = compose_tools(self.operators, self.one_shot)
-        return made if self.one_shot else {**self.tools, **made}
+        return made if self.one_shot else {**tools_of(type(self)), **made}
 
     def _read(self, dsl: str) -> tuple[Parsed, bool]:
         return read(dsl, self.task.kind, self.operators)
