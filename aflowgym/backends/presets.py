@@ -29,11 +29,15 @@ class Skills:
             unless a program or `Format` wrote it.
         difficulty: Correlation of the draws for one task. Near 1 a task is solved nearly always or
             nearly never, and voting is of little use.
+        anchor: Probability that a generator takes over the solution that it finds, unless a fault
+            was found in it.
+        breaks: Probability that a program of `Programmer` does not run.
         modal: Share of the wrong answers that are the typical mistake of the task.
         catch: Probability that `Review` finds fault with wrong content.
         false_alarm: Probability that it finds fault with right content.
         keep: Probability that `Revise` leaves right content right after a fault was found.
         fix: Probability that it makes wrong content right after a fault was found.
+        bare: Probability that `Format` finds the form that the verifier reads.
         weight: Ratio of the votes for a right candidate to those for a wrong one.
         reveal: Share of the wrong programs that fail a public test.
         repair: Probability that one attempt of `Test` repairs a program.
@@ -46,10 +50,13 @@ class Skills:
     loose: float = 0.0
     difficulty: float = 0.3
     modal: float = 0.5
+    anchor: float = 0.3
+    breaks: float = 0.1
     catch: float = 0.35
     false_alarm: float = 0.1
     keep: float = 0.5
     fix: float = 0.15
+    bare: float = 0.95
     weight: float = 1.0
     reveal: float = 0.7
     repair: float = 0.3
@@ -62,8 +69,9 @@ class Skills:
 
 @dataclass(frozen=True)
 class Preset:
-    """Skills for every kind of task."""
+    """Skills for every kind of task, under a name."""
 
+    name: str
     math: Skills
     code: Skills
     qa: Skills
@@ -74,6 +82,7 @@ class Preset:
 
 
 PAPER: Final = Preset(
+    "paper",
     math=Skills(
         custom=0.7065,
         answer_generate=0.706,
@@ -109,6 +118,7 @@ PAPER: Final = Preset(
 )
 
 TEACHING: Final = Preset(
+    "teaching",
     # A program helps, and so does voting: mistakes differ from each other.
     math=Skills(
         custom=0.35,
@@ -151,7 +161,7 @@ TEACHING: Final = Preset(
 )
 
 #: The presets by name.
-PRESETS: Final = {"paper": PAPER, "teaching": TEACHING}
+PRESETS: Final = {preset.name: preset for preset in (PAPER, TEACHING)}
 
 
 def preset_of(preset: str | Preset) -> Preset:

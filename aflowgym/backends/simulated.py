@@ -21,7 +21,7 @@ from typing import Final, Literal
 from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.extraction import final_answer
 from aflowgym.backends.presets import Preset, preset_of
-from aflowgym.operators.aflow import ALL_PASS, NO_TESTS
+from aflowgym.operators.aflow import ALL_PASS, NO_TESTS, RETRY
 from aflowgym.operators.context import (
     SEPARATOR,
     Completion,
@@ -236,12 +236,6 @@ def solver(answer: str) -> str:
 NO_FAULT: Final = "I find no fault with it."
 _FAULT: Final = "One of the steps does not follow from what is given."
 _PRAISE: Final = ("", NO_FAULT, ALL_PASS, NO_TESTS)
-ANCHOR: Final = 0.3
-"""Probability that a generator takes over the solution that it finds, unless that was blamed."""
-BREAKS: Final = 0.1
-"""Probability that a program of `Programmer` does not run."""
-BARE: Final = 0.95
-"""Probability that `Format` finds the form that the verifier reads."""
 _NORMAL: Final = NormalDist()
 
 
@@ -309,7 +303,8 @@ class SimulatedBackend:
         world, skills = self.world(request.task), self.preset.skills(kind)
         solution = inputs.get("code") or inputs.get("solution")
         shown, state = world.read(solution) if solution else ("", "wrong")
-        is_blamed = (inputs.get("feedback") or "") not in _PRAISE
+        feedback = str(inputs.get("feedback") or "").partition(RETRY)[0]
+        is_blamed = feedback.strip() not in _PRAISE
         works_on_it = is_blamed or "solution" in operator.inputs
         task_key = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
         group, _, branch = request.branch.rpartition(".")
@@ -329,14 +324,14 @@ class SimulatedBackend:
             return world.loose if draw_of_task("loose") < skills.loose else world.right
 
         def wrong(*, revealed: bool = False) -> str:
-            """A wrong answer other than the shown one."""
+            """A wrong answer, and not the one that is to be mended."""
             is_modal = not works_on_it and draw("modal") < skills.modal
             luck = draw_of_task("revealed") if is_modal else draw("revealed")
             mistakes = world.mistakes_that(revealed or luck < skills.reveal)
             # The branches of a list make different mistakes, as far as there are enough.
             drawn = hash_of(list_key) + int(branch or 0)
             place = 0 if is_modal else 1 + drawn % max(1, len(mistakes) - 1)
-            place += mistakes[place % len(mistakes)] == shown
+            place += works_on_it and mistakes[place % len(mistakes)] == shown
             return mistakes[place % len(mistakes)]
 
         if "candidates" in operator.inputs:
@@ -345,8 +340,8 @@ class SimulatedBackend:
                 1.0 if world.read(each)[1] == "wrong" else skills.weight for each in candidates
             ]
             limit = draw("vote") * sum(weights)
-            place = sum(total <= limit for total in accumulate(weights))
-            return letters(len(candidates))[min(place, len(candidates) - 1)]
+            place = sum(total <= limit for total in accumulate(weights[:-1]))
+            return letters(len(candidates))[place] if operator.run else candidates[place]
         if "verdict" in operator.outputs and "solution" in operator.outputs:
             is_repaired = draw("repair") < skills.repair
             return world.said(world.right if is_repaired else wrong(revealed=True))
@@ -360,12 +355,12 @@ class SimulatedBackend:
                 return world.said(right() if draw("fix") < skills.fix else wrong())
             return world.said(shown if draw("keep") < skills.keep else wrong())
         if "solution" in operator.inputs:
-            return world.right if state == "loose" and draw("bare") < BARE else shown
+            return world.right if state == "loose" and draw("bare") < skills.bare else shown
 
         writes_code, runs = "code" in operator.outputs, operator.name == "Programmer"
-        if runs and draw("breaks") < BREAKS:
+        if runs and draw("breaks") < skills.breaks:
             return _in_fence(BROKEN) if kind != "code" else "I would go through it in a loop."
-        if shown and not is_blamed and draw("anchor") < ANCHOR:
+        if shown and not is_blamed and draw("anchor") < skills.anchor:
             answer = shown
         else:
             means = {"AnswerGenerate": skills.answer_generate, "Programmer": skills.programmer}
