@@ -221,7 +221,7 @@ class Interpreter:
         The branches share the calls and tokens that are left in proportion to the calls that each
         can make, so that no result depends on the timing of other branches.
         """
-        ends = [0, *accumulate(calls(each, self.operators).most for each in node.branches)]
+        ends = [0, *accumulate(calls(each, self.operators) for each in node.branches)]
         spent, branches = [0, 0], []
         for place, (each, end) in enumerate(zip(node.branches, ends[1:], strict=True)):
             due = [whole * end // (ends[-1] or 1) for whole in (context.calls, context.tokens)]

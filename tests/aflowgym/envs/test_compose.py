@@ -48,7 +48,7 @@ def test_a_workflow_is_run_and_its_solution_shown_and_submitted(env):
     [
         ("Custom -> ScEnsemble", "E-NEEDS-LIST", "[Custom, Custom, Custom] -> ScEnsemble", 0.1),
         ("[Custom, Custom] -> Review", "E-LIST", None, 0.1),
-        ("Custom -> Test", "E-NEEDS-CODE", "Custom -> Review", 0.1),
+        ("Custom -> Test", "E-KIND", "Custom -> Review", 0.1),
         ("Custom -> Reveiw", "E-OP-UNKNOWN", "Custom -> Review", 0.0),
         ("I would just compute it", "E-NO-WORKFLOW", None, 0.0),
         ("", "E-", None, 0.0),
