@@ -38,7 +38,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "code": {
-        "tested twice": "CustomCodeGenerate -> Test * 3 -> Test * 5",
         "tested": "CustomCodeGenerate -> Test * 3",
         "two programs, tested": "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
         "program": "CustomCodeGenerate",
@@ -47,9 +46,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "qa": {
-        "reviewed eight times": (
-            "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 4 -> Format"
-        ),
         "reviewed": "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
         "formatted": "AnswerGenerate -> Format",
         "five answers": "[AnswerGenerate * 5] -> ScEnsemble",

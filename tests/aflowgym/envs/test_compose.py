@@ -162,7 +162,7 @@ def test_equal_seeds_are_equal_episodes_and_other_seeds_draw_anew(env):
 
     task = {"options": {"task_id": "math-change-1"}}
     assert played(seed=5) == played(seed=5)
-    assert played(**task) == played(**task)
+    assert played(seed=5, **task) == played(seed=5, **task)
     assert len({str(played(seed=seed, **task)) for seed in range(8)}) > 4
 
 

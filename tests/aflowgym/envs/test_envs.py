@@ -23,13 +23,12 @@ SURE = Skills(
     answer_generate=1,
     custom_code_generate=1,
     programmer=1,
-    spread=0,
+    difficulty=0,
     breaks=0,
     catch=1,
     false_alarm=0,
     keep=1,
     fix=1,
-    blind_keep=1,
     reveal=1,
     repair=1,
 )
@@ -197,10 +196,10 @@ def test_identical_rollouts_earn_the_same(env_id):
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     env = registration.make(env_id)
-    ids = env.tasks.ids[::4]
+    ids = env.tasks.ids[::2]
 
     def novice_score(task_id):
-        env.reset(options={"task_id": task_id})
+        env.reset(seed=0, options={"task_id": task_id})
         playing = env.novice(random.Random(task_id))
         observation = None
         while not env.episode.over:
@@ -212,7 +211,7 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     expert = fmean(rollout.play(env, policies.ExpertPolicy(), task_id=i).score for i in ids)
     chance = fmean(rollout.play(env, policies.RandomPolicy(), task_id=i).score for i in ids)
     middle = fmean(map(novice_score, ids))
-    assert expert > 0.8
+    assert expert > 0.75
     assert expert > middle + 0.2
     assert middle > chance + 0.2
 

@@ -31,7 +31,7 @@ def padded(env_id: str) -> Any:
     """The expert's calls, each with every argument of every tool; half play another way."""
 
     def script(batch: int, inputs: list[dict[str, Any]]) -> list[list[str]]:
-        env = registration.make(env_id, dataset="tiny")
+        env = registration.make(env_id)
         rollouts = []
         for place, row in enumerate(inputs):
             play(env, policies.ExpertPolicy(), task_id=row["task_id"])
@@ -51,7 +51,7 @@ def test_padded_calls_of_operators_fail_in_strict_parsing_only(
 ) -> None:
     assert aflowgym.__name__  # its import registers the environments
     for parsing, failures in (("lenient", 0.0), ("strict", 1.0)):
-        options = {"dataset": "tiny", "parsing": parsing}
+        options = {"parsing": parsing}
         settings = {**SETTINGS, "max_completion_length": 1500}
         config = GRPOConfig(
             output_dir=str(tmp_path / parsing),
@@ -67,7 +67,7 @@ def test_padded_calls_of_operators_fail_in_strict_parsing_only(
             model=tiny_model,
             processing_class=tokenizer,
             args=config,
-            train_dataset=training_dataset(env_id, dataset="tiny", n=4),
+            train_dataset=training_dataset(env_id, n=4),
             environment_factory=environment_factory(env_id, **options),
         )
         trainer.script = padded(env_id)
@@ -84,7 +84,7 @@ def test_padded_calls_of_operators_fail_in_strict_parsing_only(
     ("env_id", "demonstrator"), [(ENV_IDS[0], "sloppy"), (ENV_IDS[1], "expert")]
 )
 def test_demonstrations_are_built_and_the_same_every_time(env_id: str, demonstrator: Any) -> None:
-    made = [demonstrate(env_id, 40, demonstrator=demonstrator, dataset="tiny") for _ in range(2)]
+    made = [demonstrate(env_id, 40, demonstrator=demonstrator) for _ in range(2)]
     assert made[0] == made[1]
     for transcript in made[0]:
         assert transcript[-1]["content"] == "done"
