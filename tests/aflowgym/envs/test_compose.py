@@ -2,7 +2,6 @@
 
 import json
 
-import gymnasium as gym
 import pytest
 
 import aflowgym
@@ -198,17 +197,6 @@ def test_what_was_recorded_is_replayed_and_what_was_not_is_a_fault(tmp_path):
 def test_an_argument_out_of_range_is_refused(options, told):
     with pytest.raises(ConfigurationError, match=told):
         registration.make(COMPOSE, **options)
-
-
-def test_every_layout_of_the_loaders_is_played(tmp_path):
-    rows = [{"question": "What is 3 + 4?", "answer": "3 + 4 = 7\n#### 7"}]
-    (tmp_path / "train.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    for dataset in (rows, str(tmp_path), tmp_path / "train.jsonl"):
-        env = gym.make(COMPOSE, dataset=dataset).unwrapped
-        assert env.reset(seed=0)[0].startswith("What is 3 + 4?\nKind: math.\n")
-        env.step(run("Programmer"))
-        env.step(ANSWER)
-        assert env.episode.terminated
 
 
 TAGGED = {

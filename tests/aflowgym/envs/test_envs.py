@@ -61,23 +61,6 @@ def test_an_environment_without_luck_keeps_the_contract(env_id, options):
 
 # The law ------------------------------------------------------------------------------------------
 
-WORKFLOWS = [
-    ("Custom", "math"),
-    ("Programmer", "math"),
-    ("Custom -> Programmer -> Review ? Revise : done", "math"),
-    ("[Programmer * 3] -> ScEnsemble", "math"),
-    ("[Custom, AnswerGenerate, Programmer] -> MdEnsemble", "math"),
-    ("Custom -> Revise -> Format", "math"),
-    ("Programmer -> Test", "code"),
-    ("CustomCodeGenerate -> Test * 3", "code"),
-    ("[CustomCodeGenerate * 2] -> ScEnsemble -> Test", "code"),
-    ("Programmer -> Review ? Revise : done", "code"),
-    ("AnswerGenerate -> (Review -> Revise) * 3 -> Format", "qa"),
-    ("AnswerGenerate -> Format", "qa"),
-    ("[Custom * 3] -> ScEnsemble -> Review ? Revise : done", "qa"),
-    ("Programmer", "qa"),
-]
-
 
 @pytest.mark.parametrize(
     ("dsl", "kind", "preset", "rounds"),
@@ -85,9 +68,8 @@ WORKFLOWS = [
         ("Custom -> Programmer -> Review ? Revise : done", "math", "teaching", 3),
         ("CustomCodeGenerate -> Test * 3", "code", "teaching", 8),
         *(
-            pytest.param(*workflow, preset, 25, marks=pytest.mark.nightly)
-            for workflow in WORKFLOWS
-            for preset in ("teaching", "paper")
+            pytest.param(dsl, kind, preset, 25, marks=pytest.mark.nightly)
+            for (preset, kind), dsl in FIRST.items()
         ),
     ],
 )
