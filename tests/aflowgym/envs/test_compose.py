@@ -25,7 +25,7 @@ ANSWER = {"name": "answer", "arguments": {}}
 @pytest.fixture
 def env():
     made = registration.make(COMPOSE, kind="math")
-    made.reset(options={"task_id": "math-change-1"})
+    made.reset(seed=0, options={"task_id": "math-change-1"})
     return made
 
 
