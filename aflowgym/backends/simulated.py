@@ -49,33 +49,39 @@ class World:
         right: The right answer.
         loose: The right content in a form that the verifier refuses; "" for `code`.
         mistakes: Wrong answers, which differ from each other. The first one is the typical one.
-            Wrong programs at odd places pass the public tests, and fail hidden ones only.
+            Wrong programs at odd places (`hidden`) pass the public tests.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
         self.task = task
         self.is_code = task.kind == "code"
         self.right = _right_program(task) if self.is_code else task.gold
-        if not self.is_code and judge(task, self.said(self.right)).correct is not True:
-            raise EnvironmentFault(
-                f"the verifier refuses the gold {task.gold!r} of task {task.id!r}.",
-                "No right answer can be simulated; leave the task out.",
-            )
         self.loose = "" if self.is_code else f"it should be {task.gold}, as far as I can tell"
         found = {answer_key(task, self.said(self.right)): ""}
-        for mistakes in (_mistakes(task, self.right), _last_resorts(task)):
+        nothing = f"def {task.entry_point}(*a, **k):\n    return None\n"
+        last_resorts = (*task.distractors, "0", "1", "unknown", nothing)
+        for mistakes in (_mistakes(task, self.right), last_resorts):
             if len(found) == 1:
                 for each in islice(filter(self._is_wrong, mistakes), MISTAKES):
                     found.setdefault(answer_key(task, self.said(each)), each)
         self.mistakes = tuple(found.values())[1:]
-        self._hidden = frozenset(self.mistakes[1::2])
-        self._outcomes: dict[tuple[str, str], tuple[Outcome, ...]] = {}
+        is_read = self.is_code or judge(task, self.said(self.right)).correct is True
+        if not (is_read and self.mistakes):
+            refused = "no other answer" if is_read else f"the gold {task.gold!r}"
+            raise EnvironmentFault(
+                f"the verifier refuses {refused} of task {task.id!r}.",
+                "Right and wrong answers cannot be simulated; leave the task out.",
+            )
+        self.hidden = frozenset(self.mistakes[1::2])
+        #: By call of a test: the outcomes of the right program, of one that fails hidden tests
+        #: only, and of one that fails a public test.
+        self.outcomes: dict[tuple[str, str], tuple[Outcome, ...]] = {}
         hidden = [test for test in task.tests if test not in task.public_tests]
         missed = hidden[len(hidden) // 2 :]
         revealing = [*task.public_tests[-1:], *missed]
         for test in (*task.public_tests, *task.tests):
             right, wrong = Outcome(test.expected), _missed_outcome(test)
-            self._outcomes[test.arguments, test.keywords] = (
+            self.outcomes[test.arguments, test.keywords] = (
                 right,
                 wrong if test in (missed or revealing) else right,
                 wrong if test in revealing else right,
@@ -114,12 +120,6 @@ class World:
         """The mistakes; of programs those that a public test reveals, or the others."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
-    def outcomes(self, job: Job) -> list[Outcome]:
-        """The outcomes of the tests of a program."""
-        is_wrong = self.read(job.program)[1] != "right"
-        column = is_wrong + (is_wrong and job.program not in self._hidden)
-        return [self._outcomes[call][column] for call in job.calls]
-
 
 def _right_program(task: WorkflowTask) -> str:
     if program_in(task.solution, task.entry_point) == task.solution:
@@ -134,11 +134,14 @@ def _missed_outcome(test: CodeTest) -> Outcome:
     return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
 
 
-_NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
-_FRACTION: Final = re.compile(r"(\d+)/(\d+)")
-_NAME: Final = re.compile(r"(\w*)\W+((?:[Tt]he )?[A-Z][\w'-]*(?: [A-Z][\w'-]*)*)")
+# The lengths are bounded, so that each search is linear in the text.
+_NUMBER: Final = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,6})?(?!\d)")
+_FRACTION: Final = re.compile(r"(\d{1,9})/(\d{1,9})")
+_NAME: Final = re.compile(
+    r"\b(\w{1,30})\W{1,3}((?:[Tt]he )?[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,5})"
+)
 _TOKEN: Final = re.compile(
-    r"[<>=!]=|//|\*\*|[<>+*%-]|\b(?:and|or|min|max|True|False|\d+)\b|(?<=['\"])[a-z](?=['\"])"
+    r"[<>=!]=|//|\*\*|[<>+*%-]|\b(?:and|or|min|max|True|False|\d{1,9})\b|(?<=['\"])[a-z](?=['\"])"
 )
 _OTHER: Final = {
     "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+",
@@ -161,16 +164,9 @@ def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
         yield from _in_order(task, _other_names(task, right))
 
 
-def _last_resorts(task: WorkflowTask) -> tuple[str, ...]:
-    """Wrong answers for a task of which nothing else can be made."""
-    others = {"math": ("0", "1"), "qa": ("unknown", "nobody")}
-    empty = f"def {task.entry_point}(*a, **k):\n    return None\n"
-    return (*task.distractors, *others.get(task.kind, (empty,)))
-
-
 def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
     """The answers in an order that is drawn by the task."""
-    listed = list(dict.fromkeys(answers))
+    listed = list(dict.fromkeys(islice(answers, 2 * MISTAKES)))
     return [listed[place] for place in shuffled(len(listed), task.id, "mistakes")]
 
 
@@ -205,7 +201,8 @@ def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
     text = "\n".join(task.context)
     found = [(word, name.replace("The ", "the ")) for word, name in _NAME.findall(text)]
     before = {word for word, name in found if name == right}
-    alike = [name for word, name in found if _form(name) == _form(right)]
+    form = _form(right)
+    alike = dict.fromkeys(name for _, name in found if _form(name) == form)
     yield from (name for word, name in found if word in before and name in alike)
     if not before:
         yield from alike
@@ -279,8 +276,11 @@ class SimulatedBackend:
         Raises:
             EnvironmentFault: It is another program.
         """
-        if job.task.kind == "code" and job.function == job.task.entry_point:
-            return self.world(job.task).outcomes(job)
+        world = self.world(job.task)
+        if world.is_code and all(call in world.outcomes for call in job.calls):
+            is_wrong = world.read(job.program)[1] != "right"
+            column = is_wrong + (is_wrong and job.program not in world.hidden)
+            return [world.outcomes[call][column] for call in job.calls]
         match = _RETURNS.match(job.program)
         if match is None:
             raise EnvironmentFault(
