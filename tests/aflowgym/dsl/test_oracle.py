@@ -24,7 +24,7 @@ after_arrow: after_step ARROW | after_arrow ARROW
 arrows: ARROW | arrows ARROW
 step: loop | loop "?" branch -> when | loop "?" branch ":" branch -> when
 branch: DONE | loop
-loop: atom | atom TIMES INT
+loop: atom | atom TIMES
 atom: name | name "(" STRING ")" | "(" seq ")" -> group | "[" items [","] "]" -> list
 name: OP | SPACED
 items: seq | items "," seq
@@ -32,7 +32,7 @@ ARROW: "->" | "-->" | "=>" | "→" | "⇒" | "|>" | ">>" | "⟶" | "⟹" | "➜"
 DONE.9: /(?:done|end|stop|finish|pass)(?![A-Za-z0-9_]|-[A-Za-z0-9_])/i
 SPACED.8: /(?:@)(?![A-Za-z0-9_]|-[A-Za-z0-9_])/i
 OP: /[A-Za-z_][A-Za-z_0-9]*(?:-[A-Za-z0-9_]+)*/
-TIMES: "*" | "×"
+TIMES: /[*×]\s*[0-9]+/
 INT: /[0-9]+/
 STRING: /"(?:[^"\\\n]|\\[^\n])*"/
 COMMENT: /(?:#|\/\/)[^\n]*/
@@ -81,7 +81,7 @@ def node(tree):
             return steps[0] if len(steps) == 1 else Seq(tuple(steps))
         case "loop":
             body = node(below[0])
-            return body if len(below) == 1 else Repeat(body, min(max(int(below[2]), 1), 5))
+            return body if len(below) == 1 else Repeat(body, min(max(int(below[1][1:]), 1), 5))
         case "atom":
             written = re.sub(r"[\s_-]", "", str(below[0].children[0])).lower()
             if written not in CANONICAL:
