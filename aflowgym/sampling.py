@@ -38,7 +38,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "code": {
-        "tested twice": "CustomCodeGenerate -> Test * 3 -> Test * 5",
         "tested": "CustomCodeGenerate -> Test * 3",
         "two programs, tested": "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
         "program": "CustomCodeGenerate",
@@ -47,9 +46,6 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "custom": "Custom",
     },
     "qa": {
-        "reviewed eight times": (
-            "AnswerGenerate -> (Review -> Revise) * 4 -> (Review -> Revise) * 4 -> Format"
-        ),
         "reviewed": "AnswerGenerate -> (Review -> Revise) * 3 -> Format",
         "formatted": "AnswerGenerate -> Format",
         "five answers": "[AnswerGenerate * 5] -> ScEnsemble",
@@ -99,7 +95,7 @@ class Worth(NamedTuple):
 
 def worth(
     workflow: Node | str,
-    tasks: str | Path | TaskSet[WorkflowTask] | Sequence[WorkflowTask] | WorkflowTask = "bundled",
+    tasks: str | Path | TaskSet[WorkflowTask] | Sequence[WorkflowTask] = "bundled",
     kind: Kind | None = None,
     *,
     n: int = 3000,
@@ -115,7 +111,7 @@ def worth(
 
     Args:
         workflow: The tree of a text that parsed, or such a text.
-        tasks: A task, several, or a data set as `aflowgym.load_tasks` takes it.
+        tasks: Several tasks, or a data set as `aflowgym.load_tasks` takes it.
         kind: "math", "code" or "qa" for the tasks of a data set that are of this kind; None for
             all.
         n: How many runs.
@@ -133,7 +129,8 @@ def worth(
     """
     if n < LEAST_SEEDS:
         raise ConfigurationError(f"n must be {LEAST_SEEDS} or more, got {n}.")
-    chosen = _chosen(tasks, split, kind)
+    given = TaskSet(tasks) if isinstance(tasks, list | tuple) else tasks
+    chosen = tasks_of(given, split, kind)
     trees = {each: _tree(workflow, each) for each in sorted({task.kind for task in chosen})}
     backend, weights = SimulatedBackend(preset_of(preset)), RewardConfig.of(rewards)
     draw = random.Random(seed)
@@ -152,13 +149,6 @@ def worth(
         calls / n,
         n,
     )
-
-
-def _chosen(tasks: Any, split: str, kind: Kind | None) -> Sequence[WorkflowTask]:
-    if isinstance(tasks, WorkflowTask):
-        tasks = (tasks,)
-    given = TaskSet(tasks) if isinstance(tasks, list | tuple) else tasks
-    return list(tasks_of(given, split, kind))
 
 
 def _tree(workflow: Node | str, kind: Kind) -> Node:

@@ -28,7 +28,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.lazy import lazy
 from toolgym.policies import ByName, Policy, Situation, as_policy
 from toolgym.records import EpisodeRecord, Evaluation
-from toolgym.tasks import TaskSet, seed_of
+from toolgym.tasks import TaskSet
 from toolgym.tries import Try, seed_of_try, tries_of
 from toolgym.workers import Map, Progress
 
@@ -52,9 +52,10 @@ def play(
     Args:
         env: An environment, which may be wrapped; or the id, class or function that makes one.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
-        seed: Seed of the task and of the policy's draws.
+        seed: Seed of the task, of the draws of the environment and of those of the policy.
         task_id: The task to play, in place of the one that the seed chooses.
-        number: Number of the try at the task, from 0; other numbers give the policy other draws.
+        number: Number of the try at the task, from 0. Another number gives the policy other draws,
+            and with `task_id` the environment too.
         env_kwargs: Arguments of the environment.
 
     Raises:
@@ -63,8 +64,9 @@ def play(
     """
     made, actor = _make(env, env_kwargs), as_policy(policy)
     options = {"task_id": task_id} if task_id is not None else None
-    observation, _ = made.reset(seed=seed, options=options)
     inner = _inner(made)
+    begin = seed if task_id is None else seed_of_try(seed or 0, task_id, number)
+    observation, _ = made.reset(seed=begin, options=options)
     own = seed_of_try(seed or 0, inner.episode.task.id, number)
     playing = _Playing(made, Situation(inner, observation, own), inner.episode)
     while not playing.episode.over:
@@ -204,8 +206,8 @@ class _Player:
                 self.envs.append(made)
             opened = []
             for member, (task_id, number) in zip(self.envs, tries, strict=False):
-                observation, _ = member.reset(seed=seed_of(task_id), options={"task_id": task_id})
                 own = seed_of_try(seed, task_id, number)
+                observation, _ = member.reset(seed=own, options={"task_id": task_id})
                 inner = _inner(member)
                 opened.append(_Playing(member, Situation(inner, observation, own), inner.episode))
             playing = opened

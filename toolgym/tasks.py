@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,17 +43,6 @@ class Task:
 T = TypeVar("T", bound=Task)
 _FIRST_REASONS: Final = 3
 """Number of refusals shown in full in the message for a set without a playable task."""
-
-
-def seed_of(task_id: str) -> int:
-    """Return the seed of an environment for a task, a hash of the task's id.
-
-    All episodes of a task that are compared with each other, such as a group of rollouts, use it.
-
-    >>> seed_of("singers-001") == seed_of("singers-001") != seed_of("singers-002")
-    True
-    """
-    return zlib.crc32(task_id.encode(errors="surrogatepass"))
 
 
 @runtime_checkable

@@ -46,7 +46,7 @@ from toolgym.commands import (
     settings_of,
 )
 from toolgym.errors import ConfigurationError
-from toolgym.runs.checkpoints import origin_of
+from toolgym.runs.checkpoints import data_sets_of, origin_of
 
 if TYPE_CHECKING:
     from adapters.training.runs.evaluations import Evaluation
@@ -503,7 +503,7 @@ def default_data_set(env_id: str, model: str | None) -> str:
         ConfigurationError: The checkpoint's `toolgym.json` is damaged, or names a server.
     """
     if not isinstance(model, str) or model == TINY:
-        return "tiny"
+        return TINY if TINY in data_sets_of(env_id) else "bundled"
     origin = origin_of(model)
     dataset = origin.complete({}).get("dataset") if origin and origin.env_id == env_id else None
     return dataset if isinstance(dataset, str) else "bundled"

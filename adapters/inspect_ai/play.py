@@ -34,7 +34,7 @@ from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
 from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
-from toolgym.tasks import seed_of
+from toolgym.tries import seed_of_try
 
 Tools = Literal["native", "text"]
 """How a model sees the tools: by its provider's interface, or in the system prompt."""
@@ -63,14 +63,17 @@ def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None
     def begin(state: TaskState) -> ToolEnv[Any]:
         env = registration.make(env_id, **env_kwargs or {})
         task_id = str(state.sample_id)
-        env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        seed = seed_of_try(0, task_id, state.epoch - 1)
+        env.reset(seed=seed, options={"task_id": task_id})
         return env
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         env = await anyio.to_thread.run_sync(begin, state)
 
         def keep() -> None:
-            record = EpisodeRecord.of(env.episode, env_id, seed_of(env.task.id), state.epoch - 1)
+            number = state.epoch - 1
+            seed = seed_of_try(0, env.task.id, number)
+            record = EpisodeRecord.of(env.episode, env_id, seed, number)
             state.store.set(EPISODE, record.to_json())
 
         try:

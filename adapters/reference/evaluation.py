@@ -64,18 +64,20 @@ class Evaluator:
         with self._watch.phase(f"{evaluation.name}, {when}", len(tries)) as advance:
             while chunk := tries[len(played) : len(played) + 2 * player.engine.slots]:
                 stream = f"evaluation-{settings.seed}"
-                rollouts = [Rollout(task_id, 0, f"{stream}-{number}") for task_id, number in chunk]
+                rollouts = [
+                    Rollout(task, 0, f"{stream}-{number}", seed_of_try(SEED, task, number))
+                    for task, number in chunk
+                ]
                 player.play(
                     rollouts,
                     max_tokens=max(4096, 4 * settings.max_completion_length),
                     temperature=evaluation.temperature,
                     turn_tokens=settings.max_new_tokens,
                 )
-                for rollout, (task_id, number) in zip(rollouts, chunk, strict=True):
+                for rollout, (_, number) in zip(rollouts, chunk, strict=True):
                     if rollout.episode is None:
                         raise EnvironmentFault(rollout.fault)
-                    seed = seed_of_try(SEED, task_id, number)
-                    played.append(replace(rollout.episode, seed=seed, number=number))
+                    played.append(replace(rollout.episode, seed=rollout.seed, number=number))
                 advance(len(played), "")
         player.engine.release()  # the training needs its memory
         release_memory()

@@ -31,17 +31,19 @@ from toolgym.errors import EnvironmentFault
 from toolgym.generation import Engine, Generation, check_model, context_length
 from toolgym.messages import Message, turn_messages
 from toolgym.records import EpisodeRecord, Evaluation
-from toolgym.tasks import seed_of
+from toolgym.tries import seed_of_try
 
 
 @dataclass(eq=False)
 class Rollout:
-    """One rollout. `Player.play` fills all attributes but the first three.
+    """One rollout. `Player.play` fills all attributes but the first four.
 
     Attributes:
         task_id: Id of a task of the environment.
         group: Rollouts with the same number are compared with each other.
-        stream: Seeds the random numbers, together with the task.
+        stream: Seeds the sampling of tokens, together with the task.
+        seed: Seed of the environment's draws; equal in a group, so that its members differ by what
+            the model did only.
         env: The environment that played it.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
         unfinished: Whether it ran out of tokens before the episode was over.
@@ -55,6 +57,7 @@ class Rollout:
     task_id: str
     group: int
     stream: str
+    seed: int = 0
     env: Any = None
     tokens: Generation = field(default_factory=lambda: Generation([], "", 0))
     unfinished: bool = False
@@ -135,7 +138,7 @@ class Player:
 
     def prompt_length(self, task_id: str) -> int:
         """The number of tokens of a task's prompt."""
-        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        self.env.reset(options={"task_id": task_id})
         return len(self._chat.prompts([self.env])[0])
 
     def play(
@@ -249,8 +252,7 @@ def shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> None:
 
 def _reset(rollout: Rollout) -> None:
     try:
-        seed = seed_of(rollout.task_id)
-        rollout.env.reset(seed=seed, options={"task_id": rollout.task_id})
+        rollout.env.reset(seed=rollout.seed, options={"task_id": rollout.task_id})
     except EnvironmentFault as fault:
         rollout.fault = str(fault)
 
@@ -261,7 +263,9 @@ def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evalua
     Raises:
         EnvironmentFault: An environment failed before its episode began.
     """
-    rollouts = [Rollout(task_id, 0, "evaluation") for task_id in task_ids]
+    rollouts = [
+        Rollout(task_id, 0, "evaluation", seed_of_try(0, task_id, 0)) for task_id in task_ids
+    ]
     player.play(rollouts, max_tokens=max_tokens, temperature=0)
     if faults := [each.fault for each in rollouts if each.episode is None]:
         raise EnvironmentFault(faults[0])

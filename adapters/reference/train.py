@@ -70,6 +70,7 @@ from adapters.training.runs.progress import peak_memory
 from adapters.training.settings import GrpoSettings
 from toolgym.records import EpisodeRecord
 from toolgym.runs.metrics import recorded
+from toolgym.tries import seed_of_try
 
 _logger = logging.getLogger(__name__)
 
@@ -261,8 +262,9 @@ class ReferenceTrainer:
             rollouts = []
             for number, task in enumerate(self._tasks.take(count), first):
                 group = processes.size * number + processes.rank
-                names = (f"{config.seed}-{step}-{group}-{member}" for member in range(size))
-                rollouts += [Rollout(self._task_ids[task], group, name) for name in names]
+                task_id, name = self._task_ids[task], f"{config.seed}-{step}-{group}"
+                seed = seed_of_try(config.seed, task_id, step)  # other draws at each visit
+                rollouts += [Rollout(task_id, group, f"{name}-{m}", seed) for m in range(size)]
             max_tokens, temperature = config.max_completion_length, config.temperature
             with self.adapter.merged() if self.adapter is not None else nullcontext():
                 self.player.play(rollouts, max_tokens=max_tokens, temperature=temperature)

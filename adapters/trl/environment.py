@@ -40,8 +40,8 @@ from toolgym.calls import Parsing
 from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.messages import turn_messages
-from toolgym.tasks import seed_of
 from toolgym.tools import ToolSpec
+from toolgym.tries import seed_of_try
 
 # A tool's signature as TRL reads it.
 #
@@ -192,8 +192,8 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         Args:
             row: All its columns. `task_id` chooses the task, else `seed`; without both, the n-th
                 episode of every instance has the same task, so that a group still shares one
-                question. What an environment draws besides is the same in the whole group too, by
-                `seed`, else by the task.
+                question. The other draws of the environment are fixed by `seed`, or else by the
+                task and n: they are the same in a group, and others when the task comes again.
 
         Returns:
             The user's message, for TRL to add to the prompt.
@@ -226,7 +226,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         task_id, seed = row.get("task_id"), row.get("seed")
         if task_id is not None:
             task_id = self._playing.tasks.playable_from(str(task_id)).id
-            chance = seed_of(task_id) if seed is None else int(seed)
+            chance = seed_of_try(0, task_id, self._begun) if seed is None else int(seed)
             self._playing.reset(seed=chance, options={"task_id": task_id})
         else:
             self._playing.reset(seed=self._begun if seed is None else int(seed))

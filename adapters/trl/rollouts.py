@@ -32,6 +32,7 @@ from adapters.trl.vllm_engine import VllmEngine
 from toolgym import registration
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
+from toolgym.tries import seed_of_try
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -173,7 +174,8 @@ class Rollouts:
                 group = accelerator.num_processes * next(numbers) + accelerator.process_index
                 name = f"{mode}-{args.seed}-{step}-{group}"
                 playable = self._tasks.playable_from(task).id
-                rollouts += [Rollout(playable, group, f"{name}-{m}") for m in range(size)]
+                seed = seed_of_try(args.seed, playable, step)
+                rollouts += [Rollout(playable, group, f"{name}-{m}", seed) for m in range(size)]
             with _autocast(trainer):
                 player.play(
                     rollouts, max_tokens=args.max_completion_length, temperature=args.temperature

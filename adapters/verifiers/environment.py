@@ -26,7 +26,6 @@ from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
 from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
-from toolgym.tasks import seed_of
 
 FAULT: Final = "The environment failed, and this episode is not scored; the log says what failed."
 _logger = logging.getLogger(__name__)
@@ -88,7 +87,7 @@ class Episodes:
         else:
             chosen = env.tasks.shuffle(config.seed).first_playable(config.n)
         for task in chosen:
-            _reset(env, task.id)
+            env.reset(options={"task_id": task.id})
             data = EpisodeData(
                 id=task.id,
                 name=task.id,
@@ -99,10 +98,6 @@ class Episodes:
                 task_id=task.id,
             )
             yield EpisodeTask(data, config.task)
-
-
-def _reset(env: ToolEnv[Any], task_id: str) -> None:
-    env.reset(seed=seed_of(task_id), options={"task_id": task_id})
 
 
 class EpisodeEnvConfig(vf.EnvConfig):  # type: ignore[misc, unused-ignore]
@@ -125,7 +120,8 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
         async with agents.agent.interaction(task) as talk:
             try:
                 env = await asyncio.to_thread(registration.make, data.env_id, **data.env_kwargs)
-                await asyncio.to_thread(_reset, env, data.task_id)
+                # verifiers numbers neither steps nor rollouts, so the draws are fresh ones.
+                await asyncio.to_thread(env.reset, options={"task_id": data.task_id})
                 said = await talk.turn()
                 while not said.terminated:
                     texts = [each.content for each in said.messages if each.role == "assistant"]

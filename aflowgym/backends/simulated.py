@@ -1,137 +1,124 @@
 """A backend without a model: seeded draws in place of replies.
 
-Every reply is a real text, made from the task's own right and wrong answers, which goes through the
-real extractors and checkers; what an operator does next depends on what they read in it. Every draw
-is a hash of seed, task, place in the workflow, number of the call there and a label, so that equal
-beginnings of two workflows have equal results. `aflowgym.worth` takes the mean over many seeds.
+Every reply is a real text with a right or a wrong answer of the task. It goes through the real
+extractors and checkers, and what an operator does next depends on what they read in it. Wrong
+answers look like right ones: near numbers, other names of the same passages, mutated programs.
+
+Every draw is a hash of seed, task, operator, branch and the number of the call that the operator
+makes; for an operator that judges or mends an answer, also of that answer. So an operator that is
+called again draws nothing new, wherever it stands in a workflow.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice
+from statistics import NormalDist
 from typing import Final, Literal
 
 from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.extraction import final_answer
-from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
-from aflowgym.execution.grading import grade
-from aflowgym.operators.aflow import ALL_PASS, RETRY
-from aflowgym.operators.context import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
+from aflowgym.backends.presets import Preset, preset_of
+from aflowgym.operators.aflow import ALL_PASS, NO_TESTS, RETRY
+from aflowgym.operators.context import (
+    SEPARATOR,
+    Completion,
+    Job,
+    Request,
+    Sandbox,
+    hash_of,
+    shuffled,
+    unit,
+)
 from aflowgym.operators.replies import answer_key, letters, program_in
 from aflowgym.tasks.task import WorkflowTask, judge
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from toolgym.errors import EnvironmentFault
 
-State = Literal["R", "W", "M", "U"]
-Calls = tuple[tuple[str, str], ...]
-_LEAD: Final = {
-    "math": "I work it out from the numbers that are given.",
-    "code": "This function does what is asked.",
-    "qa": "I put the passages together.",
-}
-_LOOSE: Final = "it should be {}, as far as I can tell"
-_ATTEMPT: Final = re.compile(r"^ATTEMPT = (\d{7})$", re.MULTILINE)
-_HIDDEN: Final = 1_000_000
+State = Literal["right", "loose", "wrong"]
 MOST_REMEMBERED: Final = 4096
-_WORDS: Final = "bar bel cor dan dor el fen gal hol jor kel lan mer nor os pel quin ran sel tor"
-_SYLLABLES: Final = _WORDS.split()
+MISTAKES: Final = 60
+"""Wrong answers of a task, at most."""
 
 
 class World:
-    """One task as the simulated backend sees it: right, typical, loose and odd answers as texts.
+    """One task as the simulated backend sees it.
 
-    An answer is in one of these states, and it is told from its text alone, by the extractors and
-    checkers that judge every answer:
-
-    * `R` right; `W` right content in a loose form, which the verifier refuses;
-    * `M` the typical mistake of the task, the same text whoever makes it (its first distractor);
-    * `U` a mistake of its own, unlike any other: it carries a number of seven digits.
-
-    A wrong program also either fails a public test or only hidden ones, which stays so however
-    often it is run: an even number in it says that the public tests do not find it out.
+    Attributes:
+        right: The right answer.
+        loose: The right content in a form that the verifier refuses; "" for `code`.
+        mistakes: Wrong answers, which differ from each other. The first one is the typical one.
+            Wrong programs at odd places (`hidden`) pass the public tests.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
         self.task = task
-        self.solver = task.kind == "code"
-        self.right = _right_program(task) if self.solver else task.gold
-        if not self.solver and judge(task, self.said(self.right)).correct is not True:
+        self.is_code = task.kind == "code"
+        self.right = _right_program(task) if self.is_code else task.gold
+        self.loose = "" if self.is_code else f"it should be {task.gold}, as far as I can tell"
+        found = {answer_key(task, self.said(self.right)): ""}
+        nothing = f"def {task.entry_point}(*a, **k):\n    return None\n"
+        last_resorts = (*task.distractors, "0", "1", "unknown", nothing)
+        for mistakes in (_mistakes(task, self.right), last_resorts):
+            if len(found) == 1:
+                for each in islice(filter(self._is_wrong, mistakes), MISTAKES):
+                    found.setdefault(answer_key(task, self.said(each)), each)
+        self.mistakes = tuple(found.values())[1:]
+        is_read = self.is_code or judge(task, self.said(self.right)).correct is True
+        if not (is_read and self.mistakes):
+            refused = "no other answer" if is_read else f"the gold {task.gold!r}"
             raise EnvironmentFault(
-                f"the verifier refuses the gold {task.gold!r} of task {task.id!r}.",
-                "No right answer can be simulated; leave the task out.",
+                f"the verifier refuses {refused} of task {task.id!r}.",
+                "Right and wrong answers cannot be simulated; leave the task out.",
             )
-        self.modal = next(each for each in _mistakes(task) if self._is_wrong(each))
-        self.loose = "" if self.solver else _LOOSE.format(task.gold)
-        self._modal_key = answer_key(task, self.said(self.modal))
-        self.outcomes: dict[tuple[str, Calls], tuple[Outcome, ...]] = {}
-        self._states: dict[str, State] = {}
+        self.hidden = frozenset(self.mistakes[1::2])
+        #: By call of a test: the outcomes of the right program, of one that fails hidden tests
+        #: only, and of one that fails a public test.
+        self.outcomes: dict[tuple[str, str], tuple[Outcome, ...]] = {}
+        hidden = [test for test in task.tests if test not in task.public_tests]
+        missed = hidden[len(hidden) // 2 :]
+        revealing = [*task.public_tests[-1:], *missed]
+        for test in (*task.public_tests, *task.tests):
+            right, wrong = Outcome(test.expected), _missed_outcome(test)
+            self.outcomes[test.arguments, test.keywords] = (
+                right,
+                wrong if test in (missed or revealing) else right,
+                wrong if test in revealing else right,
+            )
+        self._read: dict[str, tuple[str, State]] = {}
 
     def _is_wrong(self, answer: str) -> bool:
-        if self.solver:
+        if self.is_code:
             return program_in(answer, self.task.entry_point) is not None
         return judge(self.task, self.said(answer)).correct is False
 
     def said(self, answer: str) -> str:
         """An answer as an operator writes it: a program in a fence, anything else after a mark."""
-        if self.solver:
-            return f"{_LEAD['code']}\n```python\n{answer}```"
-        return f"{_LEAD[self.task.kind]}\nAnswer: {answer}"
+        if self.is_code:
+            return f"This function does what is asked.\n```python\n{answer}```"
+        work = "put the passages together" if self.task.kind == "qa" else "calculate step by step"
+        return f"I {work}.\nAnswer: {answer}"
 
-    def bare(self, solution: str) -> str:
-        """The answer in a solution: its program, or its final answer."""
-        if self.solver:
-            return program_in(solution, self.task.entry_point) or solution
-        return final_answer(solution).text
+    def read(self, solution: str) -> tuple[str, State]:
+        """The answer in a solution, and whether it is right, right in a loose form, or wrong."""
+        read = self._read.get(solution)
+        if read is None:
+            if self.is_code:
+                answer = program_in(solution, self.task.entry_point) or solution
+                is_right = answer == self.right
+            else:
+                answer = final_answer(solution).text
+                is_right = bool(judge(self.task, solution).correct)
+            if len(self._read) >= MOST_REMEMBERED:
+                self._read.clear()
+            state: State = "right" if is_right else "loose" if answer == self.loose else "wrong"
+            read = self._read[solution] = (answer, state)
+        return read
 
-    def odd(self, drawn: int, revealed: bool = True) -> str:
-        """A wrong answer that is unlike any other, from a number.
-
-        Args:
-            drawn: At least 64 bits of chance.
-            revealed: Of a program: a public test finds it out.
-        """
-        marked = _HIDDEN + 2 + drawn % 4_400_000 * 2 + revealed
-        if self.solver:
-            return _with_number(self.modal, marked)
-        if self.task.kind == "math":
-            return str(marked)
-        parts = [_SYLLABLES[(drawn // 20**place) % 20] for place in range(6)]
-        return f"{''.join(parts[:3]).title()} {''.join(parts[3:]).title()}"
-
-    def typical(self, revealed: bool = True) -> str:
-        """The typical mistake; of a program also whether a public test finds it out."""
-        return self.modal if revealed or not self.solver else _with_number(self.modal, _HIDDEN)
-
-    def state(self, solution: str) -> State:
-        """The state of an answer, read from its text."""
-        state = self._states.get(solution)
-        if state is None:
-            if len(self._states) >= MOST_REMEMBERED:
-                self._states.clear()
-            state = self._states[solution] = self._read(solution)
-        return state
-
-    def _read(self, solution: str) -> State:
-        answer = self.bare(solution)
-        if self.solver:
-            if answer == self.right:
-                return "R"
-            return "M" if answer in (self.modal, self.typical(False)) else "U"
-        if grade(self.task, solution).correct:
-            return "R"
-        if answer == self.loose:
-            return "W"
-        return "M" if answer_key(self.task, solution) == self._modal_key else "U"
-
-
-def revealed(program: str) -> bool:
-    """Whether a public test finds a wrong program out."""
-    match = _ATTEMPT.search(program)
-    return match is None or int(match[1]) % 2 == 1
-
-
-def _with_number(program: str, number: int) -> str:
-    return f"{program}\nATTEMPT = {number}\n"
+    def mistakes_that(self, revealed: bool) -> Sequence[str]:
+        """The mistakes; of programs those that a public test reveals, or the others."""
+        return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 
 def _right_program(task: WorkflowTask) -> str:
@@ -141,15 +128,97 @@ def _right_program(task: WorkflowTask) -> str:
     return f"def {task.entry_point}(*a, **k):\n    return {{{table}}}[repr((a, k))]\n"
 
 
-def _mistakes(task: WorkflowTask) -> Iterator[str]:
-    """Typical mistakes, the task's own first; the last ones are wrong for any task."""
-    yield from task.distractors
+def _missed_outcome(test: CodeTest) -> Outcome:
+    """A value that the test does not expect."""
+    values = (Outcome(value) for value in ("None", "0", "-1"))
+    return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
+
+
+# The lengths are bounded, so that each search is linear in the text.
+_NUMBER: Final = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,6})?(?!\d)")
+_FRACTION: Final = re.compile(r"(\d{1,9})/(\d{1,9})")
+_NAME: Final = re.compile(
+    r"\b(\w{1,30})\W{1,3}((?:[Tt]he )?[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,5})"
+)
+_TOKEN: Final = re.compile(
+    r"[<>=!]=|//|\*\*|[<>+*%-]|\b(?:and|or|min|max|True|False|\d{1,9})\b|(?<=['\"])[a-z](?=['\"])"
+)
+_OTHER: Final = {
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==", "+": "-", "-": "+",
+    "*": "+", "//": "*", "%": "//", "**": "*", "and": "or", "or": "and", "min": "max",
+    "max": "min", "True": "False", "False": "True",
+}  # fmt: skip
+
+
+def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
+    """Wrong answers in the form of the right one, which may be equal to each other or right."""
     if task.kind == "code":
-        yield f"def {task.entry_point}(*a, **k):\n    return None\n"
-    elif task.kind == "math":
-        yield from ("0", "1")
-    else:
-        yield from ("nobody knows", "anybody")
+        yield from (mutants := _in_order(task, _mutants(right)))
+        for mutant in mutants[:MISTAKES]:
+            yield from _mutants(mutant)
+        return
+    yield from (each for each in task.distractors if _form(each) == _form(right))
+    if _NUMBER.search(right):
+        yield from _in_order(task, _near_numbers(right))
+    elif task.kind == "qa":
+        yield from _in_order(task, _other_names(task, right))
+
+
+def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
+    """The answers in an order that is drawn by the task."""
+    listed = list(dict.fromkeys(islice(answers, 2 * MISTAKES)))
+    return [listed[place] for place in shuffled(len(listed), task.id, "mistakes")]
+
+
+def _form(text: str) -> str:
+    """A text with one digit for each number and one letter for each name.
+
+    >>> _form("the Rhane"), _form("139.40")
+    ('the A', '0.0')
+    """
+    return re.sub(r"[A-Z][\w'-]*", "A", re.sub(r"\d+", "0", text))
+
+
+def _near_numbers(right: str) -> Iterator[str]:
+    """The text with one of its numbers a little larger or smaller, in the same form."""
+    for match in _NUMBER.finditer(right):
+        decimals = len(match[0].partition(".")[2])
+        value = int(match[0].replace(".", ""))
+        grain = next((g for g in (100, 50, 10, 5) if value % g == 0 and value >= 4 * g), 1)
+        most = grain * min(20, max(8, value // 20 // grain))
+        for near in range(max(1, value - most), value + most + 1, grain):
+            number = f"{near / 10**decimals:.{decimals}f}"
+            text = right[: match.start()] + number + right[match.end() :]
+            fraction = _FRACTION.search(text)
+            above, below = map(int, fraction.groups()) if fraction else (1, 2)
+            is_reduced = math.gcd(above, below) == 1 < below
+            if is_reduced and (value < 20 or len(number) == len(match[0])):
+                yield text
+
+
+def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
+    """Names of the passages in the form of the right one that follow the same words."""
+    text = "\n".join(task.context)
+    found = [(word, name.replace("The ", "the ")) for word, name in _NAME.findall(text)]
+    before = {word for word, name in found if name == right}
+    form = _form(right)
+    alike = dict.fromkeys(name for _, name in found if _form(name) == form)
+    yield from (name for word, name in found if word in before and name in alike)
+    if not before:
+        yield from alike
+
+
+def _mutants(program: str) -> Iterator[str]:
+    """The program with one number or operator changed."""
+    for match in _TOKEN.finditer(program):
+        token = match[0]
+        others = [_OTHER[token]] if token in _OTHER else []
+        if token.isdecimal():
+            others = [str(int(token) + change) for change in (-1, 1, 2) if int(token) + change >= 0]
+        if token not in _OTHER and token.islower():
+            others = [letter for letter in "aeiourstln" if letter != token]
+        for other in others:
+            yield program[: match.start()] + other + program[match.end() :]
 
 
 _RETURNS: Final = re.compile(r"\A\s*def solve\(\):\n    (return|raise) (.+)\n\s*\Z")
@@ -161,82 +230,24 @@ def solver(answer: str) -> str:
     return f"def solve():\n    return {answer if answer.isdecimal() else repr(answer)}\n"
 
 
-class SimulatedSandbox:
-    """The sandbox of the simulated backend: it tells what its programs return, and runs none.
-
-    A program of `Programmer` returns a literal or raises, and is read, not executed. A program of a
-    `code` task is known by its text: the right one passes every test, the others fail as many as
-    their state says. They are no real programs' results: a distractor fails here whichever tests
-    the draw has it fail, not those that it would fail in Python.
-    """
-
-    def __init__(self, world: Callable[[WorkflowTask], World]) -> None:
-        self._world = world
-
-    def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a job.
-
-        Raises:
-            ConfigurationError: The simulated backend did not write this program.
-        """
-        if job.task.kind != "code":
-            return (_read(job.program),)
-        world = self._world(job.task)
-        key = (job.program, job.calls)
-        outcomes = world.outcomes.get(key)
-        if outcomes is None:
-            if len(world.outcomes) >= MOST_REMEMBERED:
-                world.outcomes.clear()
-            outcomes = world.outcomes[key] = _test_outcomes(world, job)
-        return outcomes
-
-
-def _test_outcomes(world: World, job: Job) -> tuple[Outcome, ...]:
-    wrong = world.state(job.program) != "R"
-    failing = failing_tests(world.task, wrong, revealed(job.program))
-    all_tests = (*world.task.tests, *world.task.public_tests)
-    tests = {(test.arguments, test.keywords): test for test in reversed(all_tests)}
-    called = [tests[call] for call in job.calls]
-    return tuple(_missed_outcome(t) if t in failing else Outcome(t.expected) for t in called)
-
-
-def failing_tests(task: WorkflowTask, wrong: bool, public: bool) -> tuple[CodeTest, ...]:
-    """The tests that a program fails: half of the hidden ones, and the last public one if so."""
-    if not wrong:
-        return ()
-    hidden = [test for test in task.tests if test not in task.public_tests]
-    some = tuple(hidden[len(hidden) // 2 :])
-    return (*task.public_tests[-1:], *some) if public or not some else some
-
-
-def _missed_outcome(test: CodeTest) -> Outcome:
-    """A value that the test does not expect."""
-    values = (Outcome(value) for value in ("None", "0", "-1"))
-    return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
-
-
-def _read(program: str) -> Outcome:
-    match = _RETURNS.match(program)
-    if match is None:
-        raise ConfigurationError(
-            "the simulated sandbox runs only what the simulated backend wrote: pass a real one as"
-            " sandbox=, or take the simulated backend."
-        )
-    return Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2])
-
-
 NO_FAULT: Final = "I find no fault with it."
 _FAULT: Final = "One of the steps does not follow from what is given."
-_CHARACTERS_PER_TOKEN: Final = 4
+_PRAISE: Final = ("", NO_FAULT, ALL_PASS, NO_TESTS)
+_NORMAL: Final = NormalDist()
 
 
 class SimulatedBackend:
-    """Replies by draws.
+    """Replies by draws, and a sandbox that knows the outcomes of their programs and runs none.
+
+    An operator of your own acts by its inputs and outputs: as `MdEnsemble` with candidates, as
+    `Review` if it outputs a verdict only, as `Test` if also a solution, as `Revise` or `Format` if
+    it needs a solution, with or without feedback, as `CustomCodeGenerate` if it outputs code, and
+    otherwise as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]
     >>> execute(parse("Custom").workflow, task, SimulatedBackend("teaching"), seed=0).solution
-    'I work it out from the numbers that are given.\\nAnswer: 12'
+    'I calculate step by step.\\nAnswer: 12'
     """
 
     sandbox: Sandbox | None
@@ -244,7 +255,7 @@ class SimulatedBackend:
     def __init__(self, preset: str | Preset = "teaching") -> None:
         self.preset = preset_of(preset)
         self._worlds: dict[int, World] = {}
-        self.sandbox = SimulatedSandbox(self.world)
+        self.sandbox = self
 
     def world(self, task: WorkflowTask) -> World:
         """The simulated world of a task."""
@@ -255,163 +266,118 @@ class SimulatedBackend:
             world = self._worlds[id(task)] = World(task)
         return world
 
+    def run(self, job: Job) -> Sequence[Outcome]:
+        """The outcomes of a program.
+
+        A program that returns a literal or raises is read. A program of a `code` task passes every
+        test if it is the right one, and otherwise fails some, which are not those that it would
+        fail in Python.
+
+        Raises:
+            EnvironmentFault: It is another program.
+        """
+        world = self.world(job.task)
+        if world.is_code and all(call in world.outcomes for call in job.calls):
+            is_wrong = world.read(job.program)[1] != "right"
+            column = is_wrong + (is_wrong and job.program not in world.hidden)
+            return [world.outcomes[call][column] for call in job.calls]
+        match = _RETURNS.match(job.program)
+        if match is None:
+            raise EnvironmentFault(
+                "the simulated sandbox runs only programs of the simulated backend.",
+                "Pass a real sandbox as sandbox=.",
+            )
+        return (Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2]),)
+
     def generate(self, request: Request) -> Completion:
         """One reply.
 
         Raises:
-            ConfigurationError: The preset says nothing of the operator.
             EnvironmentFault: No right answer of the task can be written.
         """
-        acted = self.preset.acts(request.operator.name)
-        draws = Draws(request, self.world(request.task), self.preset.skills(request.task.kind))
-        text = _generate(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
-        read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
-        return Completion(text, read, request.operator.tokens)
+        text = self._text(request)
+        return Completion(text, len(request.prompt) // 4 + 1, request.operator.tokens)
 
+    def _text(self, request: Request) -> str:
+        operator, inputs, kind = request.operator, request.inputs, request.task.kind
+        world, skills = self.world(request.task), self.preset.skills(kind)
+        solution = inputs.get("code") or inputs.get("solution")
+        shown, state = world.read(solution) if solution else ("", "wrong")
+        feedback = str(inputs.get("feedback") or "").partition(RETRY)[0]
+        is_blamed = feedback.strip() not in _PRAISE
+        works_on_it = is_blamed or "solution" in operator.inputs
+        task_key = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
+        group, _, branch = request.branch.rpartition(".")
+        asks = (operator.name, group, str(request.number), shown if works_on_it else "")
+        list_key = task_key + SEPARATOR.join(asks) + SEPARATOR
+        call_key = f"{list_key}{branch}{SEPARATOR}"
 
-class Draws:
-    """The draws of one request."""
+        def draw(label: str) -> float:
+            """A draw of this call."""
+            return unit(hash_of(call_key + label))
 
-    def __init__(self, request: Request, world: World, skills: Skills) -> None:
-        self.request, self.world, self.skills = request, world, skills
-        self.inputs: Mapping[str, object] = request.inputs
-        self._task = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
-        self._call = request.key
+        def draw_of_task(label: str) -> float:
+            """A draw that all operators share."""
+            return unit(hash_of(task_key + label))
 
-    def uniform(self, label: str) -> float:
-        """A draw of this call."""
-        return unit(hash_of(self._call + label))
+        def right() -> str:
+            return world.loose if draw_of_task("loose") < skills.loose else world.right
 
-    def latent(self, label: str) -> float:
-        """A draw that belongs to the task, wherever it is asked for."""
-        return unit(hash_of(self._task + label))
+        def wrong(*, revealed: bool = False) -> str:
+            """A wrong answer, and not the one that is to be mended."""
+            is_modal = not works_on_it and draw("modal") < skills.modal
+            luck = draw_of_task("revealed") if is_modal else draw("revealed")
+            mistakes = world.mistakes_that(revealed or luck < skills.reveal)
+            # The branches of a list make different mistakes, as far as there are enough.
+            drawn = hash_of(list_key) + int(branch or 0)
+            place = 0 if is_modal else 1 + drawn % max(1, len(mistakes) - 1)
+            place += works_on_it and mistakes[place % len(mistakes)] == shown
+            return mistakes[place % len(mistakes)]
 
-    def odd(self, revealed: bool = True) -> str:
-        """A wrong answer of this call's own."""
-        return self.world.odd(hash_of(self._call + "odd"), revealed)
+        if "candidates" in operator.inputs:
+            candidates = [each.solution for each in inputs["candidates"]]
+            weights = [
+                1.0 if world.read(each)[1] == "wrong" else skills.weight for each in candidates
+            ]
+            limit = draw("vote") * sum(weights)
+            place = sum(total <= limit for total in accumulate(weights[:-1]))
+            return letters(len(candidates))[place] if operator.run else candidates[place]
+        if "verdict" in operator.outputs and "solution" in operator.outputs:
+            is_repaired = draw("repair") < skills.repair
+            return world.said(world.right if is_repaired else wrong(revealed=True))
+        if "verdict" in operator.outputs:
+            is_fault = draw("flag") < (skills.catch if state == "wrong" else skills.false_alarm)
+            return f"Verdict: wrong\n{_FAULT}" if is_fault else f"Verdict: right\n{NO_FAULT}"
+        if "solution" in operator.inputs and "feedback" in (*operator.inputs, *operator.optional):
+            if not is_blamed:
+                return world.said(shown)
+            if state == "wrong":
+                return world.said(right() if draw("fix") < skills.fix else wrong())
+            return world.said(shown if draw("keep") < skills.keep else wrong())
+        if "solution" in operator.inputs:
+            return world.right if state == "loose" and draw("bare") < skills.bare else shown
 
-    @property
-    def solution(self) -> str | None:
-        """The solution that was shown; a program stands for it where only that was."""
-        shown = self.inputs.get("code") or self.inputs.get("solution")
-        return shown if isinstance(shown, str) else None
-
-    @property
-    def blamed(self) -> bool | None:
-        """Whether the feedback that was shown finds fault; None if none was shown."""
-        feedback = str(self.inputs.get("feedback") or "").partition(RETRY)[0].strip()
-        return feedback not in (NO_FAULT, ALL_PASS) if feedback else None
-
-    def right(self) -> str:
-        """The right content, in the form in which it is given on this task."""
-        return self.world.loose if self.latent("loose") < self.skills.loose else self.world.right
-
-    def wrong(self) -> str:
-        """A wrong answer: the typical one, or one of its own."""
-        if self.uniform("modal") < self.skills.modal:
-            return self.world.typical(self.latent("modal revealed") < self.skills.reveal)
-        return self.odd(self.uniform("revealed") < self.skills.reveal)
-
-    def holds_right(self, solution: str) -> bool:
-        """Whether a solution has the right content, whatever its form."""
-        return self.world.state(solution) in ("R", "W")
-
-
-def _generate(draws: Draws, operator: str) -> str:
-    """An answer of a generator, in the form that this one gives it."""
-    world, kind = draws.world, draws.request.task.kind
-    if operator == "CustomCodeGenerate" and kind != "code":
-        # A program is no answer here: whatever it holds, it is wrong in a way of its own.
-        marked = draws.odd()
-        return f"```python\n{solver(marked)}```\nAnswer: see program {marked}"
-    if operator == "Programmer" and draws.uniform("breaks") < draws.skills.breaks:
-        return "I would go through it in a loop." if kind == "code" else _in_fence(BROKEN)
-    answer = _content(draws, operator)
-    if operator == "Programmer" and kind != "code":
-        return _in_fence(solver(answer))
-    return world.said(answer)
-
-
-def _content(draws: Draws, operator: str) -> str:
-    """What a generator answers: taken over from before, right, loose or wrong."""
-    world, skills, before = draws.world, draws.skills, draws.solution
-    if before is not None and not draws.blamed and draws.uniform("anchor") < skills.anchor:
-        return world.bare(before)
-    level = int(draws.latent("difficulty") * LEVELS)
-    if draws.uniform("right") >= skills.odds[operator][level]:
-        return draws.wrong()
-    return world.right if operator == "Programmer" else draws.right()
+        writes_code, runs = "code" in operator.outputs, operator.name == "Programmer"
+        if runs and draw("breaks") < skills.breaks:
+            return _in_fence(BROKEN) if kind != "code" else "I would go through it in a loop."
+        if shown and not is_blamed and draw("anchor") < skills.anchor:
+            answer = shown
+        else:
+            means = {"AnswerGenerate": skills.answer_generate, "Programmer": skills.programmer}
+            other = skills.custom_code_generate if writes_code else skills.custom
+            # A normal score: the share `difficulty` of its variance belongs to the task.
+            task = _NORMAL.inv_cdf(draw_of_task("difficulty") or 2**-54)
+            own = _NORMAL.inv_cdf(draw("right") or 2**-54)
+            score = skills.difficulty**0.5 * task + (1 - skills.difficulty) ** 0.5 * own
+            is_right = _NORMAL.cdf(score) < means.get(operator.name, other)
+            answer = wrong() if not is_right else world.right if runs else right()
+        if kind == "code" or not writes_code:
+            return world.said(answer)
+        if runs:
+            return _in_fence(solver(answer))
+        answer = wrong()  # a program is not an answer to another task than `code`
+        return f"{_in_fence(solver(answer))}\nAnswer: {answer}"
 
 
 def _in_fence(program: str) -> str:
     return f"```python\n{program}```"
-
-
-def _review(draws: Draws) -> str:
-    skills, solution = draws.skills, draws.solution or ""
-    chance = skills.false_alarm if draws.holds_right(solution) else skills.catch
-    if draws.uniform("flag") < chance:
-        return f"Verdict: wrong\n{_FAULT}"
-    return f"Verdict: right\n{NO_FAULT}"
-
-
-def _revise(draws: Draws) -> str:
-    """Told of a fault, it may mend or spoil; told of none, it leaves the answer as it is."""
-    world, skills, solution = draws.world, draws.skills, draws.solution or ""
-    blamed = draws.blamed
-    keep, fix = (
-        (skills.keep, skills.fix) if blamed else (1.0, 0.0)
-        if blamed is False else (skills.blind_keep, skills.blind_fix)
-    )  # fmt: skip
-    answer = world.bare(solution)
-    if draws.holds_right(solution):
-        if draws.uniform("keep") >= keep:
-            answer = draws.wrong()
-    elif draws.uniform("fix") < fix:
-        answer = draws.right()
-    return world.said(answer)
-
-
-def _format(draws: Draws) -> str:
-    world, solution = draws.world, draws.solution or ""
-    if world.state(solution) == "W" and draws.uniform("bare") < draws.skills.bare:
-        return world.right
-    return world.bare(solution)
-
-
-def _test(draws: Draws) -> str:
-    """One try to mend the program that was shown."""
-    mended = draws.uniform("repair") < draws.skills.repair
-    return draws.world.said(draws.world.right if mended else draws.solution or "")
-
-
-def _tie(draws: Draws) -> str:
-    count = len(_shown_candidates(draws))
-    return letters(count)[int(draws.uniform("tie") * count)]
-
-
-def _vote(draws: Draws) -> str:
-    """A letter, that of right content so much likelier than that of wrong."""
-    candidates = _shown_candidates(draws)
-    weights = [draws.skills.weight if draws.holds_right(each) else 1.0 for each in candidates]
-    left = draws.uniform("vote") * sum(weights)
-    for letter, weight in zip(letters(len(candidates)), weights, strict=True):
-        left -= weight
-        if left < 0:
-            return letter
-    return letters(len(candidates))[-1]
-
-
-def _shown_candidates(draws: Draws) -> list[str]:
-    candidates = draws.inputs.get("candidates")
-    return [each.solution for each in candidates] if isinstance(candidates, tuple) else []
-
-
-_WRITERS: Final[Mapping[str, Callable[[Draws], str]]] = {
-    "Review": _review,
-    "Revise": _revise,
-    "Format": _format,
-    "Test": _test,
-    "ScEnsemble": _tie,
-    "MdEnsemble": _vote,
-}

@@ -1,9 +1,8 @@
 """The base of both workflow environments: the task, the run of an episode, the submission.
 
-An episode has one `Interpreter`, whose seed is that of `reset`, or that of the task if only its id
-is given (`toolgym.tasks.seed_of`). So a seed fixes the replies of the simulated operators, and a
-workflow that is run again leaves the same solution. All workflows and operators of an episode share
-one budget of calls and tokens.
+An episode has one `Interpreter`, whose seed is that of `reset`, or a fresh one without it. So a
+seed fixes the replies of the simulated operators, and a workflow that is run again leaves the same
+solution. All workflows and operators of an episode share one budget of calls and tokens.
 
 The submitted solution always comes from an operator; no text of the agent becomes the answer,
 unless `instructions=True` lets the agent tell a language model what to write.
@@ -34,7 +33,7 @@ from toolgym.env import ToolEnv
 from toolgym.episode import Info
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.rewards import RewardConfig
-from toolgym.tasks import TaskSet, seed_of
+from toolgym.tasks import TaskSet
 from toolgym.tools import ToolSpec
 
 BUDGET: Final = Budget()
@@ -46,7 +45,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     """A task that operators solve; a subclass defines how they are called.
 
     Args:
-        dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
+        dataset: "bundled", a file, a folder, rows, or a `TaskSet`; see
             `aflowgym.load_tasks`.
         split: "train", "dev", "test", or another split of the data set. "dev-families" and
             "dev-shapes" are the tasks of "dev" whose family or shape is not in "train".
@@ -124,8 +123,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
         """Begin an episode as `ToolEnv.reset` does; the seed is that of the operators, too."""
-        task_id = (options or {}).get("task_id")
-        self._seed = seed_of(str(task_id)) if seed is None and task_id is not None else seed
+        self._seed = seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:

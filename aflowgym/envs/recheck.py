@@ -22,7 +22,7 @@ from toolgym.sanitize import unescape_control_tokens
 _LABEL: Final = re.compile(r"answer\s*:\s*", re.IGNORECASE)
 _FENCE: Final = re.compile(r"```(?:python)?\n(.*?)```", re.DOTALL)
 _NUMBER: Final = re.compile(
-    r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,3}|/[1-9]\d{0,8})?", re.ASCII
+    r"[-+]?(?:\d{1,3}(?:,\d{3}){1,4}|\d{1,15})(?:\.\d{1,3}|/[1-9]\d{0,8})?", re.ASCII
 )
 
 

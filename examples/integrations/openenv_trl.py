@@ -37,10 +37,11 @@ COMPLETION, TURN = 512, 96
 class Rollout:
     """One episode as tokens."""
 
-    def __init__(self, client, tokenizer, task_id: str) -> None:
+    def __init__(self, client, tokenizer, task_id: str, step: int) -> None:
         self.client, self.tokenizer = client, tokenizer
-        # What is drawn by chance is the same in a group, which is compared.
-        begun = client.reset(task_id=task_id, seed=zlib.crc32(task_id.encode()) % 2**31)
+        # The draws of the environment are the same in a group, and others at the next visit.
+        seed = zlib.crc32(f"{step}-{task_id}".encode()) % 2**31
+        begun = client.reset(task_id=task_id, seed=seed)
         seen = begun.observation
         self.over, self.rewards, self.scored = begun.done, [], seen.scored
         self.prompt = tokenizer.apply_chat_template(
@@ -125,7 +126,7 @@ def rollout_function(url: str):
             rollouts = []
             for task_id in prompts:
                 client = sessions.enter_context(ToolgymEnv(base_url=url).sync())
-                rollouts.append(Rollout(client, tokenizer, task_id))
+                rollouts.append(Rollout(client, tokenizer, task_id, trainer.state.global_step))
             while playing := [each for each in rollouts if each.is_open]:
                 for each in playing:
                     each.take_turn(model)

@@ -142,7 +142,7 @@ def play(text: str, task: int, luck: int) -> Ending:
 @functools.cache
 def _environment() -> tuple[Any, list[str]]:
     """The environment, and the ids of the first tasks of each kind."""
-    env = registration.make("aflowgym/Compose-v0", dataset="tiny")
+    env = registration.make("aflowgym/Compose-v0")
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for task_id in env.tasks.ids:
         by_kind[env.tasks.require(task_id).kind].append(task_id)

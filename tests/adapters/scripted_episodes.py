@@ -183,7 +183,8 @@ SCRIPTS: Final = (
         "tools without arguments",
         OPERATE,
         TRACE,
-        (call("review"), call("custom"), call("review"), call("answer")),
+        # None of these calls draws anything: frameworks give an episode different seeds.
+        (call("review"), call("test"), call("review"), call("answer")),
     ),
     # A recording without a record: the first operator that is asked has nothing to say.
     ScriptedEpisode(

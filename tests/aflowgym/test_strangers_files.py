@@ -35,7 +35,7 @@ def test_a_recording_nested_too_deeply_is_no_recording(tmp_path):
     file = tmp_path / "recording.jsonl"
     file.write_text("[" * 100_000)
 
-    with pytest.raises(ConfigurationError, match="is no recording"):
+    with pytest.raises(ConfigurationError, match="is not a recording"):
         Replay.load(file)
 
 

@@ -10,7 +10,7 @@ from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
 from aflowgym.dsl.tokens import tokenize, unquote
 from aflowgym.dsl.unwrap import in_words, is_prose, unwrap
-from aflowgym.envs import players, recheck, texts
+from aflowgym.envs import compose, players, recheck, texts
 from aflowgym.operators import replies
 from aflowgym.operators.aflow import OPERATORS
 from aflowgym.operators.operator import key
@@ -348,7 +348,7 @@ READERS = [
     ),
     code_reader(
         "aflowgym.envs.recheck, a program",
-        lambda text: recheck._same_program(SOLVE, text),
+        lambda text: recheck._is_known_program(SOLVE, text),
     ),
     Reader(
         "aflowgym.envs.texts.solution_in",
@@ -361,8 +361,14 @@ READERS = [
     Reader(
         "aflowgym.envs.players, the tests in an observation",
         players._FAILS_A_TEST.search,
-        marks=("Public tests: 1 of 2 pass", "Public tests: ", "1"),
-        before=("Public tests: 1", "Public tests: 1 of 2"),
+        marks=("Public tests: 1 of 1 pass", "Public tests: ", "1"),
+        before=("Public tests: 1", "Public tests: 1 of 1"),
+    ),
+    Reader(
+        "aflowgym.envs.compose, a message",
+        lambda text: compose.bare_workflow(OPERATORS, False, text[:LONGEST_WORKFLOW]),
+        marks=DSL_MARKS,
+        before=("Custom -> ", "```\nCustom\n```", "DSL: Custom\n", "<workflow>Custom</workflow>"),
     ),
     Reader(
         "aflowgym.backends.simulated, a program",

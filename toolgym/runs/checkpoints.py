@@ -84,7 +84,7 @@ def write_origin(
     Raises:
         ConfigurationError: An argument cannot be converted to JSON.
     """
-    names = _names_of_data_sets(env_id)
+    names = data_sets_of(env_id)
     kwargs = {
         name: str(Path(value).expanduser().resolve()) if _is_path(name, value, names) else value
         for name, value in plain(env_kwargs, "env_kwargs").items()
@@ -179,7 +179,7 @@ def with_settings_of(
     return arguments, chosen, f"Settings of the run that trained {model}: {listed}."
 
 
-def _names_of_data_sets(env_id: str) -> tuple[str, ...]:
+def data_sets_of(env_id: str) -> tuple[str, ...]:
     """Return the names of the data sets in the package of an environment."""
     module = sys.modules.get(env_id.partition("/")[0].partition(":")[0])
     return tuple(getattr(module, "DATA_SETS", ()))

@@ -345,10 +345,10 @@ def play_episodes(
     Args:
         env: The environment.
         policy: The policy that acts. An action without text ends its episode without an answer.
-        tries: Task id and seed of the situations of each episode.
+        tries: Task id and seed of each episode.
     """
     for task_id, seed in tries:
-        observation, _ = env.reset(options={"task_id": task_id})
+        observation, _ = env.reset(seed=seed, options={"task_id": task_id})
         memory: dict[str, Any] = {}
         while not env.episode.over:
             (action,) = policy.act([Situation(env, observation, seed, memory)])

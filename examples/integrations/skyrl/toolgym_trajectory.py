@@ -22,7 +22,6 @@ from toolgym.env import ToolEnv
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.messages import Message, system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
-from toolgym.tasks import seed_of
 
 FAULT: Final = "environment_fault"
 """The stop reason of a trajectory that is left out."""
@@ -71,8 +70,8 @@ class Trajectory:
                     f" {env.step_limit} calls: set it to {env.step_limit} at least, or the"
                     " environment's step_limit lower (toolgym export rows --set step_limit=N)."
                 )
-            # What is drawn by chance is the same in all trajectories of a task.
-            env.reset(seed=seed_of(self.task_id), options={"task_id": self.task_id})
+            # SkyRL tells an environment neither step nor group, so its draws are fresh ones.
+            env.reset(options={"task_id": self.task_id})
         except EnvironmentFault as fault:
             self._note(fault)
             return []

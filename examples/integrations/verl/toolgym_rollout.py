@@ -20,7 +20,7 @@ from toolgym.calls import opened_thought
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.messages import Message, prompt_messages, turn_messages
 from toolgym.records import EpisodeRecord
-from toolgym.tasks import seed_of
+from toolgym.tries import seed_of_try
 
 GRID: Final = 2**20
 """Scores are rounded to multiples of one part in so many. verl drops a group whose scores have no
@@ -125,8 +125,10 @@ class RowEpisode:
         task_id = str(extra["task_id"])
         env_kwargs = json.loads(extra.get("env_kwargs") or "{}")
         self.env = registration.make(str(extra["env_id"]), **env_kwargs)
-        # What is drawn by chance is the same in all rollouts of a task, which are compared.
-        self.env.reset(seed=seed_of(task_id), options={"task_id": task_id})
+        # verl gives the rollouts of a group one uid, and a new one at each visit of the task.
+        group = row.get("uid")
+        seed = None if group is None else seed_of_try(0, str(group), 0)
+        self.env.reset(seed=seed, options={"task_id": task_id})
         self.tools = self.env.tool_schemas()
         self.messages = prompt_messages(self.env)
 

@@ -119,8 +119,8 @@ def test_one_seed_gives_one_set_of_transcripts() -> None:
     [
         (EXPLORE, TINY),
         ("sqlgym/TextToSQL-v0", {**TINY, "tools": ("query", "answer"), "match": "sound"}),
-        ("aflowgym/Compose-v0", {"dataset": "tiny"}),
-        ("aflowgym/Operate-v0", {"dataset": "tiny"}),
+        ("aflowgym/Compose-v0", {}),
+        ("aflowgym/Operate-v0", {}),
         ("trl-tests/Notes-v0", {}),
     ],
 )
@@ -173,9 +173,7 @@ def test_a_wrong_call_is_found_whatever_the_tools_are_called_and_ends_no_episode
 
 def test_a_wrong_workflow_is_mended_by_the_call_that_the_error_offers() -> None:
     mended = 0
-    transcripts = demonstrate(
-        "aflowgym/Compose-v0", 12, demonstrator="expert", recoveries=1.0, dataset="tiny"
-    )
+    transcripts = demonstrate("aflowgym/Compose-v0", 12, demonstrator="expert", recoveries=1.0)
     for transcript in transcripts:
         calls = calls_in(transcript)
         for (_, _, _, result), following in itertools.pairwise(calls):

@@ -97,7 +97,7 @@ def test_on_tiny_unseen_tasks_unseen_databases_and_samples_are_measured() -> Non
     ("env_id", "env_kwargs", "split", "name"),
     [
         (EXPLORE, {"dataset": "bundled"}, "train", "unseen databases"),
-        ("aflowgym/Compose-v0", {"dataset": "tiny", "kind": "qa"}, "train", "unseen families"),
+        ("aflowgym/Compose-v0", {"kind": "qa"}, "train", "unseen families"),
         # The name of a split is relative to `train`, and another split may be trained on.
         (EXPLORE, {"dataset": "tiny"}, "dev-databases", "unseen databases"),
     ],

@@ -2,7 +2,6 @@
 
 import json
 
-import gymnasium as gym
 import pytest
 
 import aflowgym
@@ -26,7 +25,7 @@ ANSWER = {"name": "answer", "arguments": {}}
 @pytest.fixture
 def env():
     made = registration.make(COMPOSE, kind="math")
-    made.reset(options={"task_id": "math-change-1"})
+    made.reset(seed=0, options={"task_id": "math-change-1"})
     return made
 
 
@@ -79,7 +78,7 @@ def test_the_answer_is_what_a_workflow_last_left_though_a_later_one_fails():
 
     backend = ScriptedBackend(reply, lambda job: [])
     env = registration.make(COMPOSE, kind="math", backend=backend)
-    env.reset(options={"task_id": "math-change-1"})
+    env.reset(seed=0, options={"task_id": "math-change-1"})
     env.step(run("Custom"))
     observation, *_, info = env.step(run("AnswerGenerate"))
     assert "No solution. error[E-REPLY-EMPTY] at step 0" in observation
@@ -162,7 +161,7 @@ def test_equal_seeds_are_equal_episodes_and_other_seeds_draw_anew(env):
 
     task = {"options": {"task_id": "math-change-1"}}
     assert played(seed=5) == played(seed=5)
-    assert played(**task) == played(**task)
+    assert played(seed=5, **task) == played(seed=5, **task)
     assert len({str(played(seed=seed, **task)) for seed in range(8)}) > 4
 
 
@@ -198,17 +197,6 @@ def test_what_was_recorded_is_replayed_and_what_was_not_is_a_fault(tmp_path):
 def test_an_argument_out_of_range_is_refused(options, told):
     with pytest.raises(ConfigurationError, match=told):
         registration.make(COMPOSE, **options)
-
-
-def test_every_layout_of_the_loaders_is_played(tmp_path):
-    rows = [{"question": "What is 3 + 4?", "answer": "3 + 4 = 7\n#### 7"}]
-    (tmp_path / "train.jsonl").write_text(json.dumps(rows[0]) + "\n", encoding="utf-8")
-    for dataset in (rows, str(tmp_path), tmp_path / "train.jsonl"):
-        env = gym.make(COMPOSE, dataset=dataset).unwrapped
-        assert env.reset(seed=0)[0].startswith("What is 3 + 4?\nKind: math.\n")
-        env.step(run("Programmer"))
-        env.step(ANSWER)
-        assert env.episode.terminated
 
 
 TAGGED = {

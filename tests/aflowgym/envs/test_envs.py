@@ -23,13 +23,12 @@ SURE = Skills(
     answer_generate=1,
     custom_code_generate=1,
     programmer=1,
-    spread=0,
+    difficulty=0,
     breaks=0,
     catch=1,
     false_alarm=0,
     keep=1,
     fix=1,
-    blind_keep=1,
     reveal=1,
     repair=1,
 )
@@ -62,23 +61,6 @@ def test_an_environment_without_luck_keeps_the_contract(env_id, options):
 
 # The law ------------------------------------------------------------------------------------------
 
-WORKFLOWS = [
-    ("Custom", "math"),
-    ("Programmer", "math"),
-    ("Custom -> Programmer -> Review ? Revise : done", "math"),
-    ("[Programmer * 3] -> ScEnsemble", "math"),
-    ("[Custom, AnswerGenerate, Programmer] -> MdEnsemble", "math"),
-    ("Custom -> Revise -> Format", "math"),
-    ("Programmer -> Test", "code"),
-    ("CustomCodeGenerate -> Test * 3", "code"),
-    ("[CustomCodeGenerate * 2] -> ScEnsemble -> Test", "code"),
-    ("Programmer -> Review ? Revise : done", "code"),
-    ("AnswerGenerate -> (Review -> Revise) * 3 -> Format", "qa"),
-    ("AnswerGenerate -> Format", "qa"),
-    ("[Custom * 3] -> ScEnsemble -> Review ? Revise : done", "qa"),
-    ("Programmer", "qa"),
-]
-
 
 @pytest.mark.parametrize(
     ("dsl", "kind", "preset", "rounds"),
@@ -86,9 +68,8 @@ WORKFLOWS = [
         ("Custom -> Programmer -> Review ? Revise : done", "math", "teaching", 3),
         ("CustomCodeGenerate -> Test * 3", "code", "teaching", 8),
         *(
-            pytest.param(*workflow, preset, 25, marks=pytest.mark.nightly)
-            for workflow in WORKFLOWS
-            for preset in ("teaching", "paper")
+            pytest.param(dsl, kind, preset, 25, marks=pytest.mark.nightly)
+            for (preset, kind), dsl in FIRST.items()
         ),
     ],
 )
@@ -197,10 +178,10 @@ def test_identical_rollouts_earn_the_same(env_id):
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     env = registration.make(env_id)
-    ids = env.tasks.ids[::4]
+    ids = env.tasks.ids[::2]
 
     def novice_score(task_id):
-        env.reset(options={"task_id": task_id})
+        env.reset(seed=0, options={"task_id": task_id})
         playing = env.novice(random.Random(task_id))
         observation = None
         while not env.episode.over:
@@ -212,7 +193,7 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     expert = fmean(rollout.play(env, policies.ExpertPolicy(), task_id=i).score for i in ids)
     chance = fmean(rollout.play(env, policies.RandomPolicy(), task_id=i).score for i in ids)
     middle = fmean(map(novice_score, ids))
-    assert expert > 0.8
+    assert expert > 0.75
     assert expert > middle + 0.2
     assert middle > chance + 0.2
 

@@ -91,7 +91,7 @@ def test_the_prompt_of_one_shot_mode_has_the_language_and_no_tools():
 
 @pytest.mark.parametrize("demonstrator", ["sloppy", "expert"])
 def test_demonstrations_of_one_shot_mode_are_bare_workflows(demonstrator):
-    options = {"one_shot": True, "dataset": "tiny"}
+    options = {"one_shot": True}
     for transcript in demonstrate(COMPOSE, 20, demonstrator=demonstrator, **options):
         assert [message["role"] for message in transcript] == ["system", "user", "assistant"]
         said = transcript[-1]

@@ -44,7 +44,7 @@ def no_program(job):
 def made(env_id, **options):
     backend = ScriptedBackend(reply, no_program)
     env = registration.make(env_id, kind="math", backend=backend, operators=OWN, **options)
-    env.reset(options={"task_id": "math-change-1"})
+    env.reset(seed=0, options={"task_id": "math-change-1"})
     return env
 
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from aflowgym.tasks.loading import DRAWS, tasks_of
+from aflowgym.tasks.loading import tasks_of
 from toolgym import ConfigurationError, registration, rollout
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
@@ -13,23 +13,6 @@ ANSWER = {"name": "answer", "arguments": {}}
 
 def run(dsl):
     return {"name": "run_workflow", "arguments": {"dsl": dsl}}
-
-
-def test_tiny_holds_every_task_many_times_under_ids_of_their_own():
-    tasks = tasks_of("tiny", "train")
-    assert len(tasks) == DRAWS * len(tasks_of("bundled", "train"))
-    assert tasks.require("math-change-1.07").question == tasks.require("math-change-1.00").question
-    assert len(set(tasks.ids)) == len(tasks)
-    for wrong in ("math-change-1", "math-change-1.99", "math-change-1.7", "x.01"):
-        with pytest.raises(ConfigurationError, match="there is no task"):
-            tasks.get(wrong)
-    env = registration.make(COMPOSE, dataset="tiny", kind="math")
-    rights = []
-    for draw in range(DRAWS):
-        env.reset(options={"task_id": f"math-change-1.{draw:02d}"})
-        env.step(run("Programmer"))
-        rights.append(env.step(ANSWER)[4]["correct"])
-    assert len(set(rights)) == 2
 
 
 @pytest.mark.parametrize("kind", ["math", "code", "qa"])
@@ -48,7 +31,7 @@ def test_the_family_tells_facts_shows_tasks_and_knows_splits(tmp_path):
     assert "2 public tests" in {fact["given"] for fact in facts}
     task = tasks_of("bundled", "train", "math")[0]
     assert family.shown(task)["gold"] == task.gold
-    assert family.splits("bundled") == family.splits("tiny") == ("train", "dev", "test")
+    assert family.splits("bundled") == ("train", "dev", "test")
     (tmp_path / "dev.jsonl").touch()
     (tmp_path / "more.json").touch()
     assert family.splits(tmp_path) == ("dev", "more")

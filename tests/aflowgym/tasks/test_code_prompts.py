@@ -5,7 +5,6 @@ import pytest
 from aflowgym import execute, load_tasks, parse
 from aflowgym.answers.code import CodeTest, Outcome, read_tests
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
-from aflowgym.backends.replay import key_of
 from aflowgym.execution.grading import grade, job_of
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.tasks.code_prompts import examples, setup
@@ -120,14 +119,6 @@ def test_the_same_program_without_its_setup_fails():
 
     (outcome,) = UnsafeSandbox().run(job_of(task, PROGRAM, task.tests)._replace(setup=""))
     assert outcome.error == "NameError: name 'List' is not defined (line 1)"
-
-
-def test_a_recorded_outcome_is_found_with_its_setup_only():
-    (task,) = load_tasks([ROW], "train")
-    job = job_of(task, PROGRAM, task.tests)
-
-    assert key_of(job) == key_of(job_of(task, PROGRAM, task.tests))
-    assert key_of(job) != key_of(job._replace(setup=""))
 
 
 def test_a_public_test_that_is_no_hidden_one_runs_in_the_simulated_sandbox_too():

@@ -129,7 +129,7 @@ def test_a_family_that_writes_no_tasks_says_so_and_has_its_tasks_counted_and_sho
     done = tasks("synth", harbour, "--out", "out", *env)
     assert done.returncode == 2
     assert "the tasks of this environment cannot be written by a program" in done.stderr
-    counted = json.loads(tasks("stats", "tiny", *env, "--json").stdout)
+    counted = json.loads(tasks("stats", "bundled", *env, "--json").stdout)
     assert counted["rows"][-1]["tasks"] == counted["playable"] > 0
-    task_id = make("aflowgym/Compose-v0", dataset="tiny").tasks.ids[0]
-    assert "question: " in tasks("show", "tiny", task_id, *env).stdout
+    task_id = make("aflowgym/Compose-v0").tasks.ids[0]
+    assert "question: " in tasks("show", "bundled", task_id, *env).stdout
