@@ -24,6 +24,7 @@ from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.execution.grading import grade
 from aflowgym.execution.protocols import Backend, Sandbox
 from aflowgym.execution.state import Budget
+from aflowgym.execution.trace import Usage
 from aflowgym.operators.catalogue import OPERATORS
 from aflowgym.operators.declaration import Operator
 from aflowgym.score import charge_calls, check_weights, progress
@@ -135,12 +136,14 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         """The name by which the agent calls an operator."""
         return operator.name
 
-    def _left(self, solution: str | None, calls: int) -> None:
+    def _left(self, solution: str | None, usage: Usage) -> None:
         """Take over what a run left, charge its calls and take note of how far it came.
 
         A run that left nothing leaves what was there.
         """
-        charge_calls(self.episode.ledger, calls)
+        charge_calls(self.episode.ledger, usage.calls)
+        price = getattr(self.backend, "dollars", None)
+        self.episode.use_models(*usage, dollars=price(usage) if price else None)
         if solution is None:
             self.reach(progress(None))
             return
@@ -167,7 +170,7 @@ def _free_answer() -> ToolSpec:
         Args:
             value: The answer; for a code task the program.
         """
-        self._left(str(value), 0)
+        self._left(str(value), Usage())
         return self._submitted()
 
     # The annotations are texts, and the names in them those of this module.

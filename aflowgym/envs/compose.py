@@ -136,7 +136,7 @@ class ComposeEnv(WorkflowEnv):
         result = execute(
             workflow, self._base, self.backend, seed=self._seed, budget=BUDGET, sandbox=self.sandbox
         )
-        self._left(result.solution, result.usage.calls)
+        self._left(result.solution, result.usage)
         return run_text(self._base, parsed, result, self.sandbox)
 
     @tool(terminal=True, aliases=ENDS)

@@ -160,7 +160,7 @@ class OperateEnv(WorkflowEnv, OperatorTools):
         after = self._walk.usage
         used = Usage(*(now - then for now, then in zip(after, before, strict=True)))
         wrote = not failure and "solution" in operator.writes and state.solution is not None
-        self._left(state.solution if wrote else None, used.calls)
+        self._left(state.solution if wrote else None, used)
         result = failure or "\n".join(self._shown(operator))
         return f"{usage_line(used)}\n{result}"
 
