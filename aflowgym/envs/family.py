@@ -6,7 +6,7 @@ counted. What can be told of the tasks themselves is in `aflowgym.tasks.loading`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aflowgym.tasks.loading import WorkflowTaskFacts
@@ -25,7 +25,13 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         return recheck(env, task, turns)
 
     def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
-        """The workflows of some rollouts, counted; see `aflowgym.statistics.tables`."""
-        from aflowgym.statistics.tables import workflow_statistics
+        """The workflows of rollouts, counted; see `aflowgym.statistics`."""
+        from aflowgym.statistics import workflow_statistics
 
         return workflow_statistics(rollouts, top)
+
+    def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+        """The workflows in a training log, or in lines of JSON; see `aflowgym.statistics.logs`."""
+        from aflowgym.statistics import read_log
+
+        return read_log(lines)

@@ -1,184 +1,44 @@
 """Tables on the workflows of rollouts: validity, errors, frequent ones, operators, structures.
 
 Workflows are counted by their canonical text, so that two spellings of one workflow are the same,
-and those that are not valid by the codes of their errors. Rollouts are counted one at a time;
-memory is bounded by the number of different workflows, of which at most `MOST_DIFFERENT` are kept.
+and those that are not valid by the codes of their errors. Rollouts are counted one at a time and
+then dropped. Memory is bounded: at most `MOST` different workflows and `MOST` steps are told apart;
+further workflows are counted as `(others)`, further steps with the last one.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from itertools import pairwise
 from typing import Any, Final
 
-from aflowgym.dsl import CODES
+from aflowgym.dsl import CODES, parse
+from aflowgym.dsl.nodes import operators_of
 from aflowgym.execution.errors import WORKFLOW_ERRORS
-from aflowgym.operators.catalogue import OPERATORS, Registry
-from aflowgym.statistics.workflows import FALLBACK, STRUCTURES, Workflow, WorkflowReader, kind_of
-from aflowgym.tasks.task import KINDS
-from toolgym.calls import CALL_ERRORS
+from aflowgym.operators import OPERATORS, Operators
+from aflowgym.statistics.workflows import ANY_SIZE, STRUCTURES, structure, workflows_of
 from toolgym.statistics import Cell, Rollout, Share, Statistics, Table
 
-PHASES: Final = ("before", "grpo", "after")
-"""The phases of a run in order; others follow, sorted by name."""
+MOST: Final = 20_000
 MOST_WINDOWS: Final = 20
-MOST_DIFFERENT: Final = 100_000
 OTHERS: Final = "(others)"
-_MEANINGS: Final = {
-    **CALL_ERRORS,
+MEANINGS: Final = {
     **WORKFLOW_ERRORS,
     **CODES,
-    FALLBACK: "The trainer replaced the output by a default workflow.",
+    "fallback": "The trainer replaced the output by a default workflow.",
 }
-_FIGURES: Final = (
-    *("rollouts", "valid", "right", "score", "calls"),
-    *("different", "diversity", "most frequent", "its share"),
-)
 
-
-@dataclass
-class Tally:
-    """Counts of a group of rollouts.
-
-    Attributes:
-        rollouts: Number of rollouts.
-        able: Number of rollouts with a valid workflow.
-        written: Number of workflows, valid or not.
-        judged: Number of rollouts that are known to be right or wrong.
-        right: Number of these that are right.
-        scored: Number of rollouts with a score.
-        score: Sum of their scores.
-        metered: Number of rollouts with known calls of models.
-        calls: Sum of these calls.
-        valid: How often each valid workflow was written, by canonical text.
-        codes: How many of the other workflows have each error code.
-        ended: Number of judged rollouts by their last valid workflow; "" for none.
-        ended_right: Number of these that are right.
-    """
-
-    rollouts: int = 0
-    able: int = 0
-    written: int = 0
-    judged: int = 0
-    right: int = 0
-    scored: int = 0
-    score: float = 0.0
-    metered: int = 0
-    calls: float = 0
-    valid: Counter[str] = field(default_factory=Counter)
-    codes: Counter[str] = field(default_factory=Counter)
-    ended: Counter[str] = field(default_factory=Counter)
-    ended_right: Counter[str] = field(default_factory=Counter)
-
-    def add(self, rollout: Mapping[str, Any], workflows: list[Workflow]) -> None:
-        """Count a rollout."""
-        texts = [each.text for each in workflows if each.text]
-        self.rollouts += 1
-        self.able += bool(texts)
-        self.written += len(workflows)
-        self.valid.update(texts)
-        for workflow in workflows:
-            self.codes.update(workflow.codes)
-        if rollout.get("score") is not None and not math.isnan(rollout["score"]):
-            self.scored += 1
-            self.score += rollout["score"]
-        if rollout.get("env_usage"):
-            self.metered += 1
-            self.calls += rollout["env_usage"]["calls"]
-        if rollout.get("scored", True) and rollout["correct"] is not None:
-            last = texts[-1] if texts else ""
-            self.judged += 1
-            self.right += rollout["correct"]
-            self.ended[last] += 1
-            self.ended_right[last] += rollout["correct"]
-
-    def __iadd__(self, other: Tally) -> Tally:
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
-        return self
-
-    def figures(self) -> tuple[Cell, ...]:
-        """Return the cells of `_FIGURES`."""
-        text, count = next(iter(rank(self.valid)), ("", 0))
-        return (
-            self.rollouts,
-            Share(self.able, self.rollouts),
-            Share(self.right, self.judged),
-            self.score / self.scored if self.scored else None,
-            self.calls / self.metered if self.metered else None,
-            len(self.valid),
-            diversity(self.valid),
-            text,
-            Share(count, self.valid.total()),
-        )
-
-
-class Windows:
-    """Tallies of consecutive steps; their width doubles until there are at most `MOST_WINDOWS`."""
-
-    def __init__(self) -> None:
-        self.width = 1
-        self.first = self.last = 0
-        self._tallies: dict[int, Tally] = {}
-
-    def add(self, step: int, rollout: Mapping[str, Any], workflows: list[Workflow]) -> None:
-        """Count a rollout of a step, from 1."""
-        self.first = min(self.first, step) if self._tallies else step
-        self.last = max(self.last, step) if self._tallies else step
-        self._tallies.setdefault((step - 1) // self.width, Tally()).add(rollout, workflows)
-        while len(self._tallies) > MOST_WINDOWS:
-            self.width *= 2
-            narrow, self._tallies = self._tallies, {}
-            for place, tally in narrow.items():
-                wide = self._tallies.setdefault(place // 2, Tally())
-                wide += tally
-
-    def rows(self) -> list[tuple[str, Tally]]:
-        """Return the steps of each window, such as `5` or `1-4`, and its tally, in order."""
-        found = []
-        for place, tally in sorted(self._tallies.items()):
-            low = max(place * self.width + 1, self.first)
-            high = min((place + 1) * self.width, self.last)
-            found.append((str(low) if low == high else f"{low}-{high}", tally))
-        return found
-
-
-class Collapses:
-    """Counts how often the share of valid outputs falls by more than half in the next step."""
-
-    def __init__(self) -> None:
-        self.groups = self.changes = self.falls = self.updates = self.falls_after = 0
-        self._group: tuple[Any, ...] | None = None
-        self._valid = self._of = 0
-        self._before: float | None = None
-        self._updated = False
-
-    def add(self, group: tuple[Any, ...], able: bool) -> None:
-        """Count an output of a step and number of updates, which are `group`."""
-        if group != self._group:
-            self.close()
-            self.groups += 1
-            self._before = self._valid / self._of if self._of else None
-            self._updated = self._group is not None and group[1] != self._group[1]
-            self._group, self._valid, self._of = group, 0, 0
-        self._valid += able
-        self._of += 1
-
-    def close(self) -> None:
-        """Compare the last step with the one before."""
-        if self._before is not None:
-            fell = self._valid / self._of < self._before / 2
-            self.changes += 1
-            self.falls += fell
-            self.updates += self._updated
-            self.falls_after += fell and self._updated
-        self._before = None
+Counts = defaultdict[str, Counter[str]]
+"""Counts of some rollouts. `valid`: valid workflows by text. `error`: other workflows by code.
+`invalid`: their number. `ended`, `judged` and `right`: rollouts, those that are known to be right
+or wrong, and those that are right, by their last valid workflow ("" for none). `score`: the sum of
+the scores, and `scored` their number."""
 
 
 def workflow_statistics(
-    rollouts: Iterable[Rollout], top: int = 10, *, operators: Registry = OPERATORS
+    rollouts: Iterable[Rollout], top: int = 10, *, operators: Operators = OPERATORS
 ) -> Statistics:
     """Return the tables on the workflows of rollouts.
 
@@ -189,36 +49,179 @@ def workflow_statistics(
         operators: The operators that the agents could use.
 
     Returns:
-        The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds`,
-        `collapse` and `time`.
+        The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `collapse` and
+        `time`.
     """
-    reader = WorkflowReader(operators)
-    phases: dict[str, Tally] = {}
-    kinds: dict[tuple[str, str], Tally] = {}
-    outside: dict[str, Tally] = {}
-    windows: dict[str, Windows] = {}
-    numbered = Windows()
-    collapses: dict[str, Collapses] = {}
-    known: dict[str, Workflow] = {}
-    ...
-    return Statistics(())
+    known: set[str] = set()
+    steps: dict[tuple[str, Any, int], Counts] = {}
+    counts: Counts = defaultdict(Counter)
+    for rollout in rollouts:
+        record = rollout if isinstance(rollout, Mapping) else vars(rollout)
+        step = (record.get("phase", ""), record.get("step"), record.get("updates", 0))
+        if step in steps or len(steps) < MOST:
+            counts = steps.setdefault(step, defaultdict(Counter))
+        last = ""
+        for text, codes in workflows_of(record, operators):
+            if not text:
+                counts["invalid"][""] += 1
+                counts["error"].update(codes)
+                continue
+            last = text if text in known or len(known) < MOST else OTHERS
+            known.add(last)
+            counts["valid"][last] += 1
+        counts["ended"][last] += 1
+        if record.get("scored", True) and record["correct"] is not None:
+            counts["judged"][last] += 1
+            counts["right"][last] += bool(record["correct"])
+        if (score := record.get("score")) is not None and not math.isnan(score):
+            counts["scored"][""] += 1
+            counts["score"][""] += score
+
+    whole = _sum(steps.values())
+    valid, errors = whole["valid"], whole["error"]
+    n, invalid = valid.total(), whole["invalid"].total()
+    accepted = n + invalid - errors["fallback"]
+    able = _able(whole)
+    validity: list[tuple[Cell, ...]] = [
+        ("rollouts", able.of, None),
+        ("rollouts with a valid workflow", able.count, able),
+        ("workflows", n + invalid, None),
+        ("valid", n, Share(n, n + invalid)),
+        ("different valid workflows", len(valid), None),
+    ]
+    if errors["fallback"]:
+        validity.append(("accepted by the trainer", accepted, Share(accepted, n + invalid)))
+        validity.append(("accepted by the trainer and valid", n, Share(n, accepted)))
+    uses, within = Counter(dict.fromkeys(operators, 0)), Counter(dict.fromkeys(operators, 0))
+    classes: dict[str, list[int]] = {name: [] for name in STRUCTURES}
+    for text, count in valid.items():
+        if node := parse(text, operators=operators, limits=ANY_SIZE).workflow:  # not `OTHERS`
+            classes[structure(node)].append(count)
+            for name, times in Counter(each.name for each in operators_of(node)).items():
+                uses[name] += times * count
+                within[name] += count
+
+    collapse: list[tuple[Cell, ...]] = []
+    time: list[tuple[Cell, ...]] = []
+    for phase in dict.fromkeys(phase for phase, _, _ in steps):
+        own = [step for step in steps if step[0] == phase]
+        trained = [step for step in own if step[1] is not None]
+        falls = [
+            (after[2] != before[2], 2 * _rate(steps[after]) < _rate(steps[before]))
+            for before, after in pairwise(trained)
+        ]
+        for compared, fallen in (
+            ("steps after an update", [fell for is_updated, fell in falls if is_updated]),
+            ("all steps", [fell for _, fell in falls]),
+        ):
+            if fallen:
+                share = Share(sum(fallen), len(fallen))
+                collapse.append((phase, compared, share.of, share.count, share))
+        width = max(1, -(-len(trained) // MOST_WINDOWS))
+        windows = [trained[i : i + width] for i in range(0, len(trained), width)]
+        for window in ([step for step in own if step[1] is None], *windows):
+            if window:
+                ends = dict.fromkeys(step[1] for step in (window[0], window[-1]))
+                counts = _sum(steps[step] for step in window)
+                scored = counts["scored"].total()
+                favorite, count = next(iter(_rank(counts["valid"])), ("", 0))
+                time.append(
+                    (
+                        phase,
+                        " to ".join(str(end) for end in ends if end is not None),
+                        counts["ended"].total(),
+                        _able(counts),
+                        Share(counts["right"].total(), counts["judged"].total()),
+                        counts["score"].total() / scored if scored else None,
+                        len(counts["valid"]),
+                        favorite,
+                        Share(count, counts["valid"].total()),
+                    )
+                )
+
+    return Statistics(
+        (
+            Table("validity", "Validity", ("what", "count", "share"), tuple(validity)),
+            Table(
+                "errors",
+                "Errors",
+                ("code", "meaning", "count", "share"),
+                tuple(
+                    (code, MEANINGS.get(code), count, Share(count, invalid))
+                    for code, count in _rank(errors)
+                ),
+                "Share: of the workflows that are not valid; one may have several errors.",
+            ),
+            Table(
+                "patterns",
+                "Patterns",
+                ("workflow", "count", "share", "right"),
+                tuple(
+                    (
+                        text,
+                        count,
+                        Share(count, n),
+                        Share(whole["right"][text], whole["judged"][text]),
+                    )
+                    for text, count in _rank(valid)[:top]
+                ),
+                "Right: of the rollouts whose last valid workflow this is, those that are right.",
+            ),
+            Table(
+                "operators",
+                "Operators",
+                ("operator", "uses", "workflows", "share"),
+                tuple((name, uses[name], count, Share(count, n)) for name, count in _rank(within)),
+                "Share: of the valid workflows, those that contain the operator.",
+            ),
+            Table(
+                "structures",
+                "Structures",
+                ("structure", "different", "count", "share"),
+                tuple(
+                    (name, len(counted), sum(counted), Share(sum(counted), n))
+                    for name, counted in classes.items()
+                ),
+            ),
+            Table(
+                "collapse",
+                "Collapse",
+                ("phase", "compared", "cases", "collapses", "share"),
+                tuple(collapse),
+                "Collapse: the share of rollouts with a valid workflow falls to 0, or by more than"
+                " half. Where a log marks no steps, they are unknown, and windows are compared.",
+            ),
+            Table(
+                "time",
+                "Over time",
+                (
+                    *("phase", "steps", "rollouts", "valid", "right", "score"),
+                    *("different", "most frequent", "its share"),
+                ),
+                tuple(time),
+            ),
+        )
+    )
 
 
-def rank(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return the entries, the most frequent first, equal counts by text."""
+def _sum(parts: Iterable[Counts]) -> Counts:
+    whole: Counts = defaultdict(Counter)
+    for part in parts:
+        for name, counter in part.items():
+            whole[name].update(counter)
+    return whole
+
+
+def _able(counts: Counts) -> Share:
+    """Return the share of rollouts with a valid workflow."""
+    of = counts["ended"].total()
+    return Share(of - counts["ended"][""], of)
+
+
+def _rate(counts: Counts) -> float:
+    return _able(counts).value or 0.0
+
+
+def _rank(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Return the entries with a count, the most frequent first, equal counts by text."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
-def diversity(counts: Mapping[str, int]) -> float:
-    """Return the chance that two entries, drawn without replacement, differ (Simpson 1949).
-
-        D = 1 - sum_i n_i (n_i - 1) / (n (n - 1))
-
-    It is unbiased, so groups of different sizes can be compared; nan for fewer than two entries.
-
-    >>> diversity({"a": 2, "b": 2}) == 2 / 3
-    True
-    """
-    total = sum(counts.values())
-    same = sum(count * (count - 1) for count in counts.values())
-    return 1 - same / (total * (total - 1)) if total > 1 else math.nan
