@@ -146,13 +146,19 @@ class TaskFamily:
         """
         return None
 
-    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+    def statistics(
+        self,
+        rollouts: Iterable[Rollout],
+        top: int = 10,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> Statistics:
         """Return the tables of `toolgym stats`: statistics of what agents wrote in rollouts.
 
         Args:
             rollouts: Episode records, or lines of a run's `rollouts.jsonl`. There may be more than
                 fit into memory.
             top: Number of entries in lists by frequency.
+            env_kwargs: Arguments of the environment that a run recorded.
 
         Raises:
             ConfigurationError: This family has no statistics.

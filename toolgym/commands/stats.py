@@ -51,8 +51,8 @@ def command(
     """Print statistics of the rollouts of a run, or of the outputs in a log.
 
     The tables depend on the environment. Workflow environments report validity, errors, frequent
-    workflows, operators, structures, diversity, and collapses from one step to the next. Shares
-    have 95 % Wilson intervals.
+    workflows, operators, structures, and collapses from one step to the next. Shares have 95 %
+    Wilson intervals.
 
     A log is the text that another trainer printed, with lines such as `DSL质量: fallback=False,
     ops=2, chain=True, DSL=Custom -> Programmer`; or a JSONL file with one output per line: a
@@ -67,6 +67,8 @@ def command(
     """
     from toolgym.registration import recorded
     from toolgym.runs.episodes import is_log, rollouts_of
+    from toolgym.runs.run import Run
+    from toolgym.statistics import recorded_kwargs
 
     counted = 0
     with progress_bar("rollouts counted", quiet=quiet) as progress:
@@ -88,7 +90,8 @@ def command(
             env_id = env or recorded(str(first.get("env_id", "")))
         else:
             env_id, rollouts = _read_log(run, env, phase)
-        statistics = family_of(env_id).statistics(counting(rollouts), top)
+        kwargs = recorded_kwargs(Run.open(run).config) if run.is_dir() else None
+        statistics = family_of(env_id).statistics(counting(rollouts), top, kwargs)
     if as_json:
         about = {"run": str(run), "env_id": env_id, "rollouts": counted}
         return print_json(about | statistics.to_json())

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aflowgym
-from aflowgym.operators import OPERATORS, Operator, Operators
+from aflowgym.operators import Operator
 from aflowgym.statistics import workflow_statistics
 from aflowgym.statistics.workflows import structure
 from tests.toolgym.commands.command_line import run_here
@@ -17,6 +17,7 @@ from toolgym.records import EpisodeRecord
 from toolgym.runs.run import Run
 from toolgym.statistics import Share
 
+GUESS = Operator("Guess", "Guess the answer.", "{problem}")
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
 
 
@@ -142,11 +143,14 @@ def test_right_excludes_rollouts_that_a_fault_left_unscored():
     assert {row[0]: row[3] for row in rows} == {"Custom": Share(1, 1), "Programmer": Share(1, 1)}
 
 
-def test_operators_of_your_own_are_read_if_they_are_given():
-    mine = Operators([*OPERATORS.values(), Operator("Guess", "Guess.", "{problem}")])
+def test_operators_of_your_own_are_those_of_the_run(tmp_path):
+    kwargs = {"operators": [f"{__name__}:GUESS"]}
+    run = Run.create(tmp_path / "run", {"settings": {"env_kwargs": kwargs}})
+    run.log_rollouts([line("Guess", env_id=COMPOSE)])
+    found = json.loads(run_here("stats", run.path, "--json").stdout)
 
     assert counts([line("Guess")], "patterns") == {}
-    assert counts([line("Guess")], "patterns", operators=mine) == {"Guess": 1}
+    assert [row["workflow"] for row in found["patterns"]] == ["Guess"]
 
 
 def test_steps_are_shown_in_at_most_20_windows_between_before_and_after():
