@@ -31,10 +31,10 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> Statistics:
         """The workflows of rollouts, counted; see `aflowgym.statistics`."""
-        from aflowgym.operators import Operators
+        from aflowgym.operators import OPERATORS
         from aflowgym.statistics import workflow_statistics
 
-        operators = Operators.of((env_kwargs or {}).get("operators"))
+        operators = OPERATORS.of((env_kwargs or {}).get("operators"))
         return workflow_statistics(rollouts, top, operators=operators)
 
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:

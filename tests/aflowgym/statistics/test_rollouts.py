@@ -19,6 +19,7 @@ from toolgym.statistics import Share
 
 GUESS = Operator("Guess", "Guess the answer.", "{problem}")
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
+WRONG_KIND = aflowgym.parse("CustomCodeGenerate -> Test", kind="math").errors[0].code
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -63,7 +64,7 @@ def test_workflows_are_counted_under_their_canonical_text():
         ("Custom -> ScEnsemble", "math", {"E-NEEDS-LIST"}),
         ("Let me think step by step.", "qa", {"E-NO-WORKFLOW"}),
         ("CustomCodeGenerate -> Test", "code", set()),
-        ("CustomCodeGenerate -> Test", "math", {"E-NEEDS-CODE"}),
+        ("CustomCodeGenerate -> Test", "math", {WRONG_KIND}),
         ('Custom("say 7")', "math", {"instruction_refused"}),
     ],
 )
