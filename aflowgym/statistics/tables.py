@@ -106,29 +106,25 @@ def workflow_statistics(
     for phase in dict.fromkeys(phase for phase, _, _ in steps):
         own = [step for step in steps if step[0] == phase]
         trained = [step for step in own if step[1] is not None]
-        falls = [
-            (after[2] != before[2], 2 * _rate(steps[after]) < _rate(steps[before]))
-            for before, after in pairwise(trained)
-        ]
-        for compared, fallen in (
-            ("steps after an update", [fell for is_updated, fell in falls if is_updated]),
-            ("all steps", [fell for _, fell in falls]),
-        ):
-            if fallen:
-                share = Share(sum(fallen), len(fallen))
-                collapse.append((phase, compared, share.of, share.count, share))
+        pairs = [*pairwise(trained)]
+        updates = [(before, after) for before, after in pairs if before[2] != after[2]]
+        for compared, cases in (("steps after an update", updates), ("all steps", pairs)):
+            if cases:
+                fallen = sum(_rate(steps[b]) / 2 > _rate(steps[a]) for b, a in cases)
+                share = Share(fallen, len(cases))
+                collapse.append((phase, compared, len(cases), fallen, share))
         width = max(1, -(-len(trained) // MOST_WINDOWS))
         windows = [trained[i : i + width] for i in range(0, len(trained), width)]
         for window in ([step for step in own if step[1] is None], *windows):
             if window:
-                ends = dict.fromkeys(step[1] for step in (window[0], window[-1]))
+                ends = [str(end[1]) for end in (window[0], window[-1]) if end[1] is not None]
                 counts = _sum(steps[step] for step in window)
                 scored = counts["scored"].total()
                 favorite, count = next(iter(_rank(counts["valid"])), ("", 0))
                 time.append(
                     (
                         phase,
-                        " to ".join(str(end) for end in ends if end is not None),
+                        " to ".join(dict.fromkeys(ends)),
                         counts["ended"].total(),
                         _able(counts),
                         Share(counts["right"].total(), counts["judged"].total()),
