@@ -8,7 +8,8 @@ Two kinds of lines are outputs of the policy; all other lines are ignored.
   `Step 4: 准确率` mark a step, those that begin with `更新策略` or `触发梯度更新` an update (signs
   such as `📍` may precede), and `跳过...更新` states that an update was skipped.
 - A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
-  and optionally `step`, `phase`, `correct`, and `score` or `reward`.
+  and optionally `step`, `phase`, `correct`, and `score` or `reward`. Such lines of a training log
+  are ignored.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     """
     step: int | None = None
     outputs = updates = 0
-    is_pending = False
+    is_pending = is_training = False
     for line in lines:
         entry: dict[str, Any] = {}
         if match := _OUTPUT.search(line):
-            updates, is_pending = updates + is_pending, False
+            updates, is_pending, is_training = updates + is_pending, False, True
             entry = {"workflow": match[2], "step": step, "fallback": match[1] == "True"}
         elif match := _STEP.match(line):
             step = int(match[1])
@@ -53,7 +54,7 @@ def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             is_pending = True
         elif _SKIPPED.match(line):
             is_pending = False
-        elif line.lstrip()[:1] in ('"', "{"):
+        elif not is_training and line.lstrip()[:1] in ('"', "{"):
             try:
                 read = json.loads(line)
             except (ValueError, RecursionError):

@@ -90,9 +90,16 @@ def test_an_update_without_a_step_separates_the_outputs():
 )
 def test_a_step_is_marked_by_the_trainer_and_not_by_the_model(mark):
     line = "fallback=False, ops=1, chain=False, DSL=Custom"
-    model = ["### Step 1: Analyze", "Step 2: Solve it.", "**Step 3/4** of it", "Step 5/6 is next"]
+    model = [
+        line,
+        '"Programmer"',
+        "### Step 1: Analyze",
+        "Step 2: Solve it.",
+        "**Step 3/4** of it",
+        "Step 5/6 is next",
+    ]
 
-    assert [each["step"] for each in read_log([mark, *model, line])] == [4]
+    assert [each["step"] for each in read_log([mark, *model, line])] == [4, 4]
 
 
 def test_what_the_trainer_accepts_and_the_language_does_not_is_counted_by_its_error():
