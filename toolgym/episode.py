@@ -131,6 +131,9 @@ class Turn(NamedTuple):
 class ModelUsage(NamedTuple):
     """The usage of the models that an environment calls in an episode, such as its operators.
 
+    Replies from a cache count like others, so that the usage of an episode does not depend on what
+    was played before; what a server was paid may be less.
+
     Attributes:
         calls: Number of calls.
         tokens_in: Number of prompt tokens.
