@@ -128,11 +128,31 @@ class Turn(NamedTuple):
         return bool(self.calls) and all(call.error is None for call in self.calls)
 
 
+class ModelUsage(NamedTuple):
+    """The usage of the models that an environment calls in an episode, such as its operators.
+
+    Replies from a cache count like others, so that the usage of an episode does not depend on what
+    was played before; what a server was paid may be less.
+
+    Attributes:
+        calls: Number of calls.
+        tokens_in: Number of prompt tokens.
+        tokens_out: Number of generated tokens.
+        dollars: Cost of the calls by their price; None if a price is not known.
+    """
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float | None = 0.0
+
+
 @dataclass
 class Episode:
     """The mutable state of one episode.
 
     Attributes:
+        env_usage: Usage of the models that the environment calls; None if it called none.
         over: Whether the episode has ended.
         seen: Fingerprints of the calls that were executed.
         failed: Words and error code of each failed call.
@@ -148,6 +168,7 @@ class Episode:
     seen: set[Hashable] = field(default_factory=set)
     failed: set[tuple[Hashable, str]] = field(default_factory=set)
     fault: str = ""
+    env_usage: ModelUsage | None = None
 
     @property
     def terminated(self) -> bool:
@@ -169,6 +190,16 @@ class Episode:
         """End the episode without a score, and keep the reason."""
         self.ledger.faulted = self.over = True
         self.fault = encodable(str(fault))
+
+    def use_models(
+        self, calls: int, tokens_in: int, tokens_out: int, dollars: float | None
+    ) -> None:
+        """Record calls of models by the environment; arguments as in `ModelUsage`."""
+        used = self.env_usage or ModelUsage()
+        total = None if dollars is None or used.dollars is None else used.dollars + dollars
+        self.env_usage = ModelUsage(
+            used.calls + calls, used.tokens_in + tokens_in, used.tokens_out + tokens_out, total
+        )
 
     def finish(self) -> float:
         """Close the episode if it is still open, and return its score; nan after a fault."""

@@ -9,7 +9,7 @@ task; a family overrides the methods that need more.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -146,13 +146,19 @@ class TaskFamily:
         """
         return None
 
-    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
+    def statistics(
+        self,
+        rollouts: Iterable[Rollout],
+        top: int = 10,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> Statistics:
         """Return the tables of `toolgym stats`: statistics of what agents wrote in rollouts.
 
         Args:
             rollouts: Episode records, or lines of a run's `rollouts.jsonl`. There may be more than
                 fit into memory.
             top: Number of entries in lists by frequency.
+            env_kwargs: Arguments of the environment that a run recorded.
 
         Raises:
             ConfigurationError: This family has no statistics.
@@ -161,6 +167,16 @@ class TaskFamily:
             "there are no statistics for the environment that was played; `toolgym report` shows"
             " the metrics that every run has."
         )
+
+    def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+        """Yield the outputs in a log of another program, as rollouts that `statistics` takes.
+
+        `toolgym stats FILE` asks each family, and takes the first that yields one. Default: none.
+
+        Args:
+            lines: The lines of the log, without undecodable bytes; very long ones are cut.
+        """
+        return iter(())
 
     def synthesize(self, order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
         """Write a data set for sources that have no tasks, and return a summary as plain data.

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final
 from pydantic import AfterValidator, BeforeValidator, TypeAdapter, ValidationError
 
 from toolgym.calls import ToolCall
-from toolgym.episode import Episode, Outcome, Turn
+from toolgym.episode import Episode, ModelUsage, Outcome, Turn
 from toolgym.errors import ConfigurationError, refused_fields
 from toolgym.intervals import Effect, mean_over_tasks, pass_at
 from toolgym.rewards import MISTAKES
@@ -77,6 +77,8 @@ class EpisodeRecord:
         number: Number of the try at its task, from 0 (`toolgym.tries`); None if tries are not
             numbered, as in training.
         mistake: As in `info`; None if every question has an answer.
+        env_usage: The fields of `ModelUsage`, for the models that the environment called; None if
+            it called none.
     """
 
     env_id: str
@@ -93,6 +95,7 @@ class EpisodeRecord:
     fault: str = ""
     number: int | None = None
     mistake: str | None = None
+    env_usage: dict[str, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
         """Compare all fields; nan is equal to nan, so unscored records can be equal."""
@@ -108,10 +111,12 @@ class EpisodeRecord:
     def row(self) -> dict[str, Any]:
         """Return the record as a flat row of a table, with numbers, texts and lists of codes.
 
-        `turns` and `calls` are counts; the parts of the reward are `reward_NAME`.
+        `turns` and `calls` are counts; the parts of the reward are `reward_NAME`, the usage of the
+        environment's models `env_NAME`.
         """
         plain = self.to_json()
         turns, parts = plain.pop("turns"), plain.pop("reward_parts")
+        usage = plain.pop("env_usage", None) or {}
         counts = {
             "turns": len(turns),
             "calls": sum(len(turn["calls"]) for turn in turns),
@@ -120,7 +125,9 @@ class EpisodeRecord:
             "errors": [code for turn in turns for code in turn["errors"]],
             "last_action": turns[-1]["action"] if turns else "",
         }
-        return {**plain, **counts, **{f"reward_{name}": value for name, value in parts.items()}}
+        amounts = {f"env_{name}": value for name, value in usage.items()}
+        rewards = {f"reward_{name}": value for name, value in parts.items()}
+        return {**plain, **counts, **amounts, **rewards}
 
     def figures(self) -> dict[str, float]:
         """Return figures of the episode that can be averaged, for frameworks that average metrics.
@@ -160,11 +167,13 @@ class EpisodeRecord:
             fault=episode.fault,
             number=number,
             mistake=ledger.mistake,
+            env_usage=episode.env_usage and episode.env_usage._asdict(),
         )
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain data for JSON; nan becomes None."""
-        known = {k: v for k, v in vars(self).items() if k != "mistake" or v is not None}
+        optional = ("mistake", "env_usage")
+        known = {k: v for k, v in vars(self).items() if k not in optional or v is not None}
         plain: dict[str, Any] = json.loads(json.dumps(known), parse_constant=lambda _: None)
         return plain
 
@@ -351,6 +360,24 @@ class Evaluation:
             for j in range(1, self.k + 1)
         }
 
+    @property
+    def env_usage(self) -> dict[str, float | None]:
+        """Usage of the models that the environment called, summed over all episodes.
+
+        Returns:
+            The fields of `ModelUsage`, and `episodes`, the number of episodes; empty if the
+            environment called no model.
+        """
+        used = [record.env_usage for record in self.records if record.env_usage]
+        if not used:
+            return {}
+        totals: dict[str, float | None] = {"episodes": self.episodes}
+        for name in ModelUsage._fields:
+            amounts = [each[name] for each in used]
+            known = [amount for amount in amounts if amount is not None]
+            totals[name] = sum(known) if len(known) == len(amounts) else None
+        return totals
+
     def summary(self) -> dict[str, Any]:
         """Return the figures as plain data for JSON."""
         figures: dict[str, Any] = {
@@ -367,6 +394,8 @@ class Evaluation:
         mistakes = [record.mistake for record in self._scored if record.mistake is not None]
         for mistake in MISTAKES if mistakes else ():
             figures[mistake] = mistakes.count(mistake) / len(mistakes)
+        if self.env_usage:
+            figures["env_usage"] = self.env_usage
         if self.k > 1:
             passes = {str(j): found for j, found in self.pass_at_k.items()}
             figures["pass_at_k"] = {j: found.value for j, found in passes.items()}
@@ -374,6 +403,22 @@ class Evaluation:
         return {
             key: None if isinstance(v, float) and math.isnan(v) else v for key, v in figures.items()
         }
+
+
+def usage_text(usage: Mapping[str, Any]) -> str:
+    """Return `Evaluation.env_usage` as text; "" if it is empty or has unexpected values.
+
+    >>> usage = {"episodes": 4, "calls": 10, "tokens_in": 3000, "tokens_out": 1000}
+    >>> usage_text({**usage, "dollars": 0.02})
+    '2.5 calls and 1,000 tokens per episode, $0.0200 in total'
+    """
+    try:
+        count, price = usage["episodes"], usage["dollars"]
+        tokens = usage["tokens_in"] + usage["tokens_out"]
+        text = f"{usage['calls'] / count:,.1f} calls and {tokens / count:,.0f} tokens per episode"
+        return text if price is None else f"{text}, ${price:,.4f} in total"
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return ""
 
 
 def html_table(title: str, facts: Mapping[str, object]) -> str:

@@ -162,6 +162,8 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def take(self, result: Result) -> None:
         """Charge the calls of a run, and judge the solution that it leaves, if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
+        price = getattr(self.backend, "dollars", None)
+        self.episode.use_models(*result.usage, dollars=price(result.usage) if price else None)
         solution = result.solution
         if solution is None:
             self.reach(progress(None))

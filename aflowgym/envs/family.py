@@ -1,12 +1,12 @@
-"""The facts of played workflow tasks, for the commands that look at what was recorded.
+"""The family of workflow tasks, for the commands on recorded episodes and logs.
 
-A recorded episode is judged a second time (`aflowgym.envs.recheck`), and the workflows of many are
-counted. What can be told of the tasks themselves is in `aflowgym.tasks.loading`.
+It judges a recorded episode a second time (`aflowgym.envs.recheck`), counts the workflows of many,
+and reads the logs of other trainers. The facts of tasks are in `aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from aflowgym.tasks.loading import WorkflowTaskFacts
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowTaskFamily(WorkflowTaskFacts):
-    """Problems for workflows, and what is recorded of playing them."""
+    """Problems that workflows solve."""
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """The submitted solution, read from the transcript and compared in another way."""
@@ -24,8 +24,21 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
 
         return recheck(env, task, turns)
 
-    def statistics(self, rollouts: Iterable[Rollout], top: int = 10) -> Statistics:
-        """The workflows of some rollouts, counted; see `aflowgym.statistics.tables`."""
-        from aflowgym.statistics.tables import workflow_statistics
+    def statistics(
+        self,
+        rollouts: Iterable[Rollout],
+        top: int = 10,
+        env_kwargs: Mapping[str, Any] | None = None,
+    ) -> Statistics:
+        """The workflows of rollouts, counted; see `aflowgym.statistics`."""
+        from aflowgym.operators import OPERATORS
+        from aflowgym.statistics import workflow_statistics
 
-        return workflow_statistics(rollouts, top)
+        operators = OPERATORS.of((env_kwargs or {}).get("operators"))
+        return workflow_statistics(rollouts, top, operators=operators)
+
+    def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+        """The workflows in a training log, or in lines of JSON; see `aflowgym.statistics.logs`."""
+        from aflowgym.statistics import read_log
+
+        return read_log(lines)

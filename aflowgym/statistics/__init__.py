@@ -1,8 +1,6 @@
-"""Statistics of many recorded workflows.
+"""Statistics of the workflows in recorded rollouts and in the logs of other trainers."""
 
-Read `tables` first, which puts together what the others count.
-"""
-
+from aflowgym.statistics.logs import read_log
 from aflowgym.statistics.tables import workflow_statistics
 
-__all__ = ["workflow_statistics"]
+__all__ = ["read_log", "workflow_statistics"]

@@ -1,164 +1,223 @@
-"""Tables on the workflows of some rollouts: which are valid, which are liked, how varied.
+"""Tables on the workflows of rollouts: validity, errors, frequent ones, operators, structures.
 
-The tables are those by which the collapse of a GRPO training on workflows was found: validity, the
-most frequent patterns, operators, structures. To them come how varied the workflows are and how
-that moved while the model was trained. Workflows are counted by their canonical text, so that two
-spellings of one are one, and those that are not valid by the codes of their errors.
-
-Everything is a function of the rollouts alone; ties are broken by text.
+Workflows are counted by their canonical text, so that two spellings of one workflow are the same,
+and those that are not valid by the codes of their errors. Rollouts are counted one at a time and
+then dropped. Memory is bounded: at most `MOST` different workflows and `MOST` steps are told apart;
+further workflows are counted as `(others)`, further steps with the last one.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Any, Final
 
-from aflowgym.dsl import CODES
+from aflowgym.dsl import CODES, parse
+from aflowgym.dsl.nodes import operators_of
 from aflowgym.execution.errors import WORKFLOW_ERRORS
-from aflowgym.operators.aflow import OPERATORS
-from aflowgym.operators.operator import Operators
-from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, rank
-from aflowgym.statistics.workflows import STRUCTURES, readings
-from aflowgym.tasks.task import KINDS
-from toolgym.calls import CALL_ERRORS
+from aflowgym.operators import OPERATORS, Operators
+from aflowgym.statistics.workflows import ANY_SIZE, STRUCTURES, structure, workflows_of
 from toolgym.statistics import Cell, Rollout, Share, Statistics, Table
 
-#: Why a workflow is not valid, or why none was written: code to meaning.
-MEANINGS = {**CALL_ERRORS, **WORKFLOW_ERRORS, **CODES}
+MOST: Final = 20_000
+MOST_WINDOWS: Final = 20
+OTHERS: Final = "(others)"
+MEANINGS: Final = {
+    **WORKFLOW_ERRORS,
+    **CODES,
+    "fallback": "The trainer replaced the output by a default workflow.",
+}
+
+Counts = defaultdict[str, Counter[str]]
+"""Counts of some rollouts. `valid`: valid workflows by text. `error`: other workflows by code.
+`invalid`: their number. `ended`, `judged` and `right`: rollouts, those that are known to be right
+or wrong, and those that are right, by their last valid workflow ("" for none). `score`: the sum of
+the scores, and `scored` their number."""
 
 
 def workflow_statistics(
-    rollouts: Iterable[Rollout],
-    top: int = 10,
-    *,
-    operators: Operators = OPERATORS,
+    rollouts: Iterable[Rollout], top: int = 10, *, operators: Operators = OPERATORS
 ) -> Statistics:
-    """The tables on the workflows of some rollouts.
+    """Return the tables on the workflows of rollouts.
 
     Args:
-        rollouts: Episode records of this package's environments, or lines of a run's
-            `rollouts.jsonl`; each is let go when it was counted.
-        top: Patterns to tell at most.
-        operators: The operators that the agents could name.
+        rollouts: Episode records, lines of a run's `rollouts.jsonl`, or the output of `read_log`,
+            in the order of the training.
+        top: Maximum number of workflows in the table `patterns`.
+        operators: The operators that the agents could use.
 
     Returns:
-        The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `kinds` and
+        The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `collapse` and
         `time`.
     """
-    gathered = Gathered(readings(rollouts, operators))
-    return Statistics(
-        tables=(
-            _validity(gathered.total),
-            _errors(gathered.total),
-            _patterns(gathered, top),
-            _operators(gathered, operators),
-            _structures(gathered),
-            _kinds(gathered),
-            _time(moments(gathered)),
-        ),
-    )
+    known: set[str] = set()
+    steps: dict[tuple[str, Any, int], Counts] = {}
+    counts: Counts = defaultdict(Counter)
+    for rollout in rollouts:
+        record = rollout if isinstance(rollout, Mapping) else vars(rollout)
+        step = (record.get("phase", ""), record.get("step"), record.get("updates", 0))
+        if step in steps or len(steps) < MOST:
+            counts = steps.setdefault(step, defaultdict(Counter))
+        last = ""
+        for text, codes in workflows_of(record, operators):
+            if not text:
+                counts["invalid"][""] += 1
+                counts["error"].update(codes)
+                continue
+            last = text if text in known or len(known) < MOST else OTHERS
+            known.add(last)
+            counts["valid"][last] += 1
+        counts["ended"][last] += 1
+        if record.get("scored", True) and record["correct"] is not None:
+            counts["judged"][last] += 1
+            counts["right"][last] += bool(record["correct"])
+        if (score := record.get("score")) is not None and not math.isnan(score):
+            counts["scored"][""] += 1
+            counts["score"][""] += score
 
-
-def _validity(all_of: Tally) -> Table:
-    written, valid = all_of.written, all_of.counts.total()
-    rows: list[tuple[Cell, ...]] = [
-        ("rollouts", all_of.rollouts, None),
-        ("rollouts with a workflow", all_of.acted, Share(all_of.acted, all_of.rollouts)),
-        ("rollouts with a valid workflow", all_of.able, all_of.validity),
-        ("workflows written", written, None),
-        ("valid", valid, Share(valid, written)),
-        ("valid, read without a remark", all_of.plain, Share(all_of.plain, written)),
-        ("not valid", all_of.wrong, Share(all_of.wrong, written)),
-        ("different valid workflows", len(all_of.counts), None),
-        ("diversity", diversity(all_of.counts), None),
-        ("entropy (nats)", entropy(all_of.counts), None),
+    whole = _sum(steps.values())
+    valid, errors = whole["valid"], whole["error"]
+    n, invalid = valid.total(), whole["invalid"].total()
+    accepted = n + invalid - errors["fallback"]
+    able = _able(whole)
+    validity: list[tuple[Cell, ...]] = [
+        ("rollouts", able.of, None),
+        ("rollouts with a valid workflow", able.count, able),
+        ("workflows", n + invalid, None),
+        ("valid", n, Share(n, n + invalid)),
+        ("different valid workflows", len(valid), None),
     ]
-    note = "Diversity: the chance that two of the valid workflows differ."
-    return Table("validity", "Validity", ("what", "count", "share"), tuple(rows), note)
+    if errors["fallback"]:
+        validity.append(("accepted by the trainer", accepted, Share(accepted, n + invalid)))
+        validity.append(("accepted by the trainer and valid", n, Share(n, accepted)))
+    uses, within = Counter(dict.fromkeys(operators, 0)), Counter(dict.fromkeys(operators, 0))
+    classes: dict[str, list[int]] = {name: [] for name in STRUCTURES}
+    for text, count in valid.items():
+        if node := parse(text, operators=operators, limits=ANY_SIZE).workflow:  # not `OTHERS`
+            classes[structure(node)].append(count)
+            for name, times in Counter(each.name for each in operators_of(node)).items():
+                uses[name] += times * count
+                within[name] += count
 
+    collapse: list[tuple[Cell, ...]] = []
+    time: list[tuple[Cell, ...]] = []
+    for phase in dict.fromkeys(phase for phase, _, _ in steps):
+        own = [step for step in steps if step[0] == phase]
+        trained = [step for step in own if step[1] is not None]
+        pairs = [*pairwise(trained)]
+        updates = [(before, after) for before, after in pairs if before[2] != after[2]]
+        for compared, cases in (("steps after an update", updates), ("all steps", pairs)):
+            if cases:
+                fallen = sum(_rate(steps[b]) / 2 > _rate(steps[a]) for b, a in cases)
+                share = Share(fallen, len(cases))
+                collapse.append((phase, compared, len(cases), fallen, share))
+        width = max(1, -(-len(trained) // MOST_WINDOWS))
+        windows = [trained[i : i + width] for i in range(0, len(trained), width)]
+        for window in ([step for step in own if step[1] is None], *windows):
+            if window:
+                ends = [str(end[1]) for end in (window[0], window[-1]) if end[1] is not None]
+                counts = _sum(steps[step] for step in window)
+                scored = counts["scored"].total()
+                favorite, count = next(iter(_rank(counts["valid"])), ("", 0))
+                time.append(
+                    (
+                        phase,
+                        " to ".join(dict.fromkeys(ends)),
+                        counts["ended"].total(),
+                        _able(counts),
+                        Share(counts["right"].total(), counts["judged"].total()),
+                        counts["score"].total() / scored if scored else None,
+                        len(counts["valid"]),
+                        favorite,
+                        Share(count, counts["valid"].total()),
+                    )
+                )
 
-def _errors(all_of: Tally) -> Table:
-    rows = tuple(
-        (code, MEANINGS.get(code), count, Share(count, all_of.wrong))
-        for code, count in rank(all_of.codes)
-    )
-    note = "Of the workflows that are not valid; one may have several errors."
-    return Table("errors", "Errors", ("code", "meaning", "count", "share"), rows, note)
-
-
-def _patterns(gathered: Gathered, top: int) -> Table:
-    all_of = gathered.total
-    by_phase = {phase: gathered.by_phase[phase].counts for phase in gathered.phases}
-    compared = by_phase if len(by_phase) > 1 else {}
-    rows: tuple[tuple[Cell, ...], ...] = tuple(
+    return Statistics(
         (
-            text,
-            count,
-            Share(count, all_of.counts.total()),
-            Share(all_of.ended_right[text], all_of.ended[text]),
-            *(Share(each[text], each.total()) for each in compared.values()),
+            Table("validity", "Validity", ("what", "count", "share"), tuple(validity)),
+            Table(
+                "errors",
+                "Errors",
+                ("code", "meaning", "count", "share"),
+                tuple(
+                    (code, MEANINGS.get(code), count, Share(count, invalid))
+                    for code, count in _rank(errors)
+                ),
+                "Share: of the workflows that are not valid; one may have several errors.",
+            ),
+            Table(
+                "patterns",
+                "Patterns",
+                ("workflow", "count", "share", "right"),
+                tuple(
+                    (
+                        text,
+                        count,
+                        Share(count, n),
+                        Share(whole["right"][text], whole["judged"][text]),
+                    )
+                    for text, count in _rank(valid)[:top]
+                ),
+                "Right: of the rollouts whose last valid workflow this is, those that are right.",
+            ),
+            Table(
+                "operators",
+                "Operators",
+                ("operator", "uses", "workflows", "share"),
+                tuple((name, uses[name], count, Share(count, n)) for name, count in _rank(within)),
+                "Share: of the valid workflows, those that contain the operator.",
+            ),
+            Table(
+                "structures",
+                "Structures",
+                ("structure", "different", "count", "share"),
+                tuple(
+                    (name, len(counted), sum(counted), Share(sum(counted), n))
+                    for name, counted in classes.items()
+                ),
+            ),
+            Table(
+                "collapse",
+                "Collapse",
+                ("phase", "compared", "cases", "collapses", "share"),
+                tuple(collapse),
+                "Collapse: the share of rollouts with a valid workflow falls to 0, or by more than"
+                " half. Where a log marks no steps, they are unknown, and windows are compared.",
+            ),
+            Table(
+                "time",
+                "Over time",
+                (
+                    *("phase", "steps", "rollouts", "valid", "right", "score"),
+                    *("different", "most frequent", "its share"),
+                ),
+                tuple(time),
+            ),
         )
-        for text, count in rank(all_of.counts)[:top]
     )
-    columns = ("workflow", "count", "share", "right", *(f"share {phase}" for phase in compared))
-    note = "Right: of the rollouts whose last valid workflow it is, those that ended right."
-    return Table("patterns", "Patterns", columns, rows, note)
 
 
-def _operators(gathered: Gathered, operators: Operators) -> Table:
-    counts = gathered.total.counts
-    uses = Counter(dict.fromkeys(operators, 0))
-    within = Counter(dict.fromkeys(operators, 0))
-    for text, count in counts.items():
-        for name, times in gathered.operators[text].items():
-            uses[name] += times * count
-            within[name] += count
-    rows = tuple(
-        (name, uses[name], count, Share(count, counts.total())) for name, count in rank(within)
-    )
-    columns = ("operator", "uses", "workflows", "share")
-    note = "Share: of the valid workflows, those that hold it at least once."
-    return Table("operators", "Operators", columns, rows, note)
+def _sum(parts: Iterable[Counts]) -> Counts:
+    whole: Counts = defaultdict(Counter)
+    for part in parts:
+        for name, counter in part.items():
+            whole[name].update(counter)
+    return whole
 
 
-def _structures(gathered: Gathered) -> Table:
-    counts = gathered.total.counts
-    rows = []
-    for name in STRUCTURES:
-        texts = [text for text in counts if gathered.structures[text] == name]
-        total = sum(counts[text] for text in texts)
-        rows.append((name, len(texts), total, Share(total, counts.total())))
-    columns = ("structure", "different", "count", "share")
-    return Table("structures", "Structures", columns, tuple(rows))
+def _able(counts: Counts) -> Share:
+    """Return the share of rollouts with a valid workflow."""
+    of = counts["ended"].total()
+    return Share(of - counts["ended"][""], of)
 
 
-_FIGURES = (
-    *("rollouts", "with a valid workflow", "right", "calls"),
-    *("different", "diversity", "entropy", "favourite", "its share"),
-)
+def _rate(counts: Counts) -> float:
+    return _able(counts).value or 0.0
 
 
-def _figures(tally: Tally) -> tuple[Cell, ...]:
-    """What is told of any group of rollouts, as cells of `_FIGURES`."""
-    counts = tally.counts
-    varied = (len(counts), diversity(counts), entropy(counts))
-    ended = (tally.accuracy, tally.mean_calls)
-    return (tally.rollouts, tally.validity, *ended, *varied, *tally.favourite)
-
-
-def _kinds(gathered: Gathered) -> Table:
-    rows = tuple(
-        (kind, phase, *_figures(gathered.by_kind[kind, phase]))
-        for kind in KINDS
-        for phase in gathered.phases
-        if (kind, phase) in gathered.by_kind
-    )
-    return Table("kinds", "By kind of task", ("kind", "phase", *_FIGURES), rows, _CALLS)
-
-
-def _time(course: Sequence[Moment]) -> Table:
-    rows = tuple((moment.phase, moment.steps, *_figures(moment.tally)) for moment in course)
-    return Table("time", "Over time", ("phase", "steps", *_FIGURES), rows, _CALLS)
-
-
-_CALLS = "Calls: of a model by the operators, for each scored rollout."
+def _rank(counts: Counter[str]) -> list[tuple[str, int]]:
+    """Return the entries with a count, the most frequent first, equal counts by text."""
+    return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

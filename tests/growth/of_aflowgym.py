@@ -16,7 +16,8 @@ from aflowgym.operators.aflow import OPERATORS
 from aflowgym.operators.operator import key
 from aflowgym.operators.replies import program_in
 from aflowgym.sandbox import base, values
-from aflowgym.statistics.workflows import readings
+from aflowgym.statistics import read_log
+from aflowgym.statistics.workflows import workflows_of
 from aflowgym.tasks import code_prompts, layouts
 from tests.growth.measuring import Reader
 
@@ -123,10 +124,10 @@ def _recorded(text: str) -> Any:
     turn = {
         "calls": [{"name": "run_workflow", "arguments": {"dsl": text}}],
         "errors": [],
-        "observation": text,
+        "observation": f"error[invalid_workflow] {text}",
         "action": text,
     }
-    return list(readings([{"turns": [turn], "question": text, "env_id": text}]))
+    return list(workflows_of({"turns": [turn]}, OPERATORS))
 
 
 def _task(question: str, **more: Any) -> Any:
@@ -187,17 +188,17 @@ READERS = [
         marks=("Custom", "_"),
     ),
     Reader(
-        "aflowgym.statistics.workflows.readings",
+        "aflowgym.statistics.workflows.workflows_of",
         _recorded,
-        marks=(
-            "Kind: math",
-            "E-",
-            "E-LIST-",
-            "Took 1 call of the model, 9 tokens.\n",
-            "Custom -> ",
-        ),
-        before=("Kind: ", "E-A", "Took 1"),
-        after=("\nKind: math", " tokens."),
+        marks=("E-", "E-LIST-", "Custom -> "),
+        before=("E-A", "Custom -> "),
+    ),
+    Reader(
+        "aflowgym.statistics.logs.read_log",
+        lambda text: list(read_log(text.splitlines())),
+        marks=("fallback=True, ops=", "1, chain=True, DSL=", "Step 1/2", "跳过", "更新", "\n"),
+        before=('{"workflow": "', '"', "fallback=True, ops="),
+        after=('"}', '"'),
     ),
     reply_reader(
         "aflowgym.operators.replies.without_thoughts",

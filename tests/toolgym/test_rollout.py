@@ -25,7 +25,7 @@ from toolgym import (
 )
 from toolgym.errors import EnvironmentFault
 from toolgym.intervals import mean_over_tasks, pass_at
-from toolgym.records import FIGURES, EpisodeRecord
+from toolgym.records import FIGURES, EpisodeRecord, Evaluation, usage_text
 
 
 @pytest.fixture
@@ -225,6 +225,41 @@ def test_episodes_are_read_back_as_they_were(lock_id, tmp_path):
     file.write_text(file.read_text()[:-20])
     with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is left out"):
         assert read_episodes(file) == list(played)[:-1]
+
+
+def test_the_usage_of_the_models_of_an_environment_is_totalled(lock_env, lock_id, tmp_path):
+    def asking(price):
+        def make():
+            env = lock_env()
+            begin = env.begin
+
+            def begin_and_ask(task):
+                env.episode.use_models(2, 100, 10, dollars=price)
+                env.episode.use_models(1, 50, 5, dollars=price)
+                return begin(task)
+
+            env.begin = begin_and_ask
+            return env
+
+        return make
+
+    totals = {"episodes": 4, "calls": 12, "tokens_in": 600, "tokens_out": 60, "dollars": 2.0}
+    file = tmp_path / "played.jsonl"
+    found = rollout.evaluate(asking(0.25), "expert")
+    file.write_text("".join(json.dumps(each.to_json()) + "\n" for each in found))
+    free = rollout.evaluate(lock_id, "expert")
+
+    assert found.summary()["env_usage"] == found.env_usage == totals
+    assert usage_text(totals) == "3.0 calls and 165 tokens per episode, $2.0000 in total"
+    assert found.records[0].row()["env_calls"] == 3
+    assert Evaluation(tuple(read_episodes(file))).env_usage == totals
+    assert rollout.evaluate(asking(None), "expert").env_usage == {**totals, "dollars": None}
+    assert "env_usage" not in free.summary() | free.records[0].to_json()
+
+
+@pytest.mark.parametrize("usage", [{}, {"episodes": 0}, dict.fromkeys(("episodes", "calls"), "x")])
+def test_a_usage_with_unexpected_values_has_no_text(usage):
+    assert usage_text({"tokens_in": 1, "tokens_out": [], "dollars": "?", **usage}) == ""
 
 
 def test_every_info_can_be_written_as_json(lock_id):

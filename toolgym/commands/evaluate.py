@@ -275,6 +275,7 @@ def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: 
 def _figures(evaluation: Evaluation, setting: Mapping[str, Any]) -> Table:
     from rich.table import Table
 
+    from toolgym.records import usage_text
     from toolgym.rewards import MISTAKES
 
     figures = evaluation.summary()
@@ -295,6 +296,8 @@ def _figures(evaluation: Evaluation, setting: Mapping[str, Any]) -> Table:
     shares = [name for name in MISTAKES if name in figures]
     for name in ("mean_score", "validity", "answered", *shares):
         table.add_row(name.replace("_", " "), _number(figures[name]))
+    if text := usage_text(evaluation.env_usage):
+        table.add_row("environment's models", text)
     return table
 
 

@@ -1,16 +1,16 @@
-"""`toolgym stats`: print statistics of the actions in a run.
+"""`toolgym stats`: print statistics of the actions in a run, an evaluation or a log.
 
 The family of the environment computes them (`TaskFamily.statistics`). A file of `toolgym eval
---out` is read like a run folder; its lines are the same records without phase and step.
+--out` is read like a run folder; its lines are the same records without phase and step. Any other
+file is a log, which is read by the first family that finds outputs in it (`TaskFamily.read_log`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,6 +20,7 @@ from toolgym.commands import (
     Quiet,
     RunsEnv,
     family_of,
+    load_environments,
     print_json,
     print_table,
     say,
@@ -28,14 +29,16 @@ from toolgym.commands.progress import progress_bar
 from toolgym.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from toolgym.runs.files import Record
     from toolgym.statistics import Table
 
 
 def command(
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="A run folder, or a file of `toolgym eval --out`."),
+        typer.Argument(
+            metavar="RUN",
+            help="A run folder, a file of `toolgym eval --out`, or a log of another trainer.",
+        ),
     ],
     phase: Phase = None,
     env: RunsEnv = None,
@@ -45,40 +48,76 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print statistics of the rollouts of a run.
+    """Print statistics of the rollouts of a run, or of the outputs in a log.
 
-    The tables depend on the environment. Workflow environments report validity, errors, patterns,
-    operators, structures and diversity. Shares have 95 % Wilson intervals.
+    The tables depend on the environment. Workflow environments report validity, errors, frequent
+    workflows, operators, structures, and collapses from one step to the next. Shares have 95 %
+    Wilson intervals.
+
+    A log is the text that another trainer printed, with lines such as `DSL质量: fallback=False,
+    ops=2, chain=True, DSL=Custom -> Programmer`; or a JSONL file with one output per line: a
+    workflow as a string, or an object with `workflow` or `dsl` and optionally `step`, `phase`,
+    `correct`, `score` or `reward`.
 
     Example:
         toolgym stats runs/compose-001
         toolgym stats runs/compose-001 --phase before --phase after
+        toolgym stats training.log --json
+        toolgym stats workflows.jsonl --top 20
     """
     from toolgym.registration import recorded
-    from toolgym.runs.episodes import rollouts_of
+    from toolgym.runs.episodes import is_log, rollouts_of
+    from toolgym.runs.run import Run
+    from toolgym.statistics import recorded_kwargs
 
-    counted: Counter[str] = Counter()
+    counted = 0
     with progress_bar("rollouts counted", quiet=quiet) as progress:
 
-        def counting(rollouts: Iterable[Record]) -> Iterator[Record]:
-            for number, rollout in enumerate(rollouts, start=1):
-                counted[str(rollout.get("env_id", ""))] += 1
-                progress(number, None)  # the total is not known before the end of the file
+        def counting(rollouts: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+            nonlocal counted
+            for counted, rollout in enumerate(rollouts, start=1):
+                progress(counted, None)  # the total is not known before the end of the file
                 yield rollout
 
-        rollouts = counting(rollouts_of(run, phase))
-        first = next(rollouts, None)
-        if first is None:
-            where = f" of phase {' or '.join(phase)}" if phase else ""
-            raise ConfigurationError(f"{run} has no rollouts{where}.")
-        family = family_of(env or recorded(str(first.get("env_id", ""))))
-        statistics = family.statistics(itertools.chain([first], rollouts), top)
+        is_run = not is_log(run)
+        if is_run:
+            rollouts: Iterator[Mapping[str, Any]] = rollouts_of(run, phase)
+            first = next(rollouts, None)
+            if first is None:
+                where = f" of phase {' or '.join(phase)}" if phase else ""
+                raise ConfigurationError(f"{run} has no rollouts{where}.")
+            rollouts = itertools.chain([first], rollouts)
+            env_id = env or recorded(str(first.get("env_id", "")))
+        else:
+            env_id, rollouts = _read_log(run, env, phase)
+        kwargs = recorded_kwargs(Run.open(run).config) if run.is_dir() else None
+        statistics = family_of(env_id).statistics(counting(rollouts), top, kwargs)
     if as_json:
-        about = {"run": str(run), "env_id": min(counted), "rollouts": counted.total()}
+        about = {"run": str(run), "env_id": env_id, "rollouts": counted}
         return print_json(about | statistics.to_json())
-    say(f"{counted.total():,} rollouts of {', '.join(sorted(counted))}.")
+    say(f"{counted:,} {'rollouts' if is_run else 'outputs in a log'} of {env_id}.")
     for table in statistics.tables:
         _print(table)
+
+
+def _read_log(
+    run: Path, env: str | None, phases: Sequence[str] | None
+) -> tuple[str, Iterator[Mapping[str, Any]]]:
+    """Return an environment whose family finds outputs in a log, and the outputs."""
+    from toolgym.registration import tool_env_ids
+    from toolgym.runs.episodes import log_lines
+
+    load_environments()
+    for env_id in [env] if env else tool_env_ids():
+        outputs = family_of(env_id).read_log(log_lines(run))
+        found = (each for each in outputs if not phases or each.get("phase") in phases)
+        if (first := next(found, None)) is not None:
+            return env_id, itertools.chain([first], found)
+    where = f" of phase {' or '.join(phases)}" if phases else ""
+    raise ConfigurationError(
+        f"{run} has neither episodes of `toolgym eval --out` nor outputs{where} that an environment"
+        " can read; `toolgym stats --help` describes the logs."
+    )
 
 
 def _print(table: Table) -> None:

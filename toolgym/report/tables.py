@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolgym.intervals import LEAST_SEEDS, average
+from toolgym.records import usage_text
 from toolgym.report.view import NOTHING, RunView, interval, is_drawable, percent
 
 
@@ -40,6 +41,9 @@ def results(runs: Sequence[RunView]) -> list[Row]:
                 shares = [(percent(figures.get(key)), "") for key in ("answered", "validity")]
                 score, episodes = figures.get("mean_score"), figures.get("episodes")
                 played = [f"{episodes:,} episodes"] if isinstance(episodes, int) else []
+                used = figures.get("env_usage")
+                if isinstance(used, Mapping) and (text := usage_text(used)):
+                    played.append(f"models of the environment: {text}")
                 cells = [
                     (percent(figures.get("accuracy")), between),
                     *shares,

@@ -12,12 +12,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from toolgym.errors import ConfigurationError
 from toolgym.records import EpisodeRecord
 from toolgym.runs.files import Record, read_lines
 from toolgym.runs.run import ALL_PHASES, KIND, Run
+
+LONGEST_LINE: Final = 2**20
 
 
 def is_evaluation(config: Mapping[str, Any]) -> bool:
@@ -97,6 +99,21 @@ def rollouts_of(
         if not phases or record["phase"] in phases:
             yield record
     notes += run.notes
+
+
+def is_log(path: Path) -> bool:
+    """Return whether a path is a file without recorded episodes, such as a log."""
+    return path.is_file() and '"turns"' not in next(log_lines(path), "")
+
+
+def log_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a file with text in any encoding; of each, `LONGEST_LINE` characters."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        is_start = True
+        while line := stream.readline(LONGEST_LINE):
+            if is_start:
+                yield line
+            is_start = line.endswith("\n")
 
 
 def _episode_line(record: Record) -> Record:

@@ -66,7 +66,7 @@ CASES = {
     "serve sqlgym/Explore-v0 --port 65536": "invalid value for '--port'",
     "serve sqlgym/Explore-v0 --host 0.0.0.0": "name with --allow-host the host by which",
     "stats nowhere": "There is no run folder nowhere. Run folders",
-    "stats text.txt": "Line 1 of text.txt is damaged: Expecting value: line",
+    "stats text.txt": "text.txt has neither episodes of `toolgym eval --out` nor outputs",
     "stats damaged": "there is no environment ''.",
     "stats run --phase never": "there is no phase 'never'; a run has before",
     "audit nowhere": "There is no run folder nowhere. Run folders",

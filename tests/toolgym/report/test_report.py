@@ -41,6 +41,15 @@ def test_the_table_holds_both_evaluations(run: Run, page: Page) -> None:
         assert row in page.text
 
 
+def test_the_table_states_the_usage_of_the_models_of_the_environment(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "run", {})
+    usage = {"episodes": 4, "calls": 10, "tokens_in": 30, "tokens_out": 10, "dollars": 0.5}
+    run.write_summary({"after": {"accuracy": 0.5, "episodes": 4, "env_usage": usage}})
+
+    told = "2.5 calls and 10 tokens per episode, $0.5000 in total"
+    assert f"4 episodes, models of the environment: {told}" in Page(write_report(run)).text
+
+
 def test_a_long_run_is_drawn_with_few_points(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", {})
     lines = [json.dumps({"phase": "grpo", "step": n, "reward": n}) for n in range(1, 1_001)]
@@ -136,7 +145,8 @@ def test_nothing_that_a_model_or_a_database_wrote_becomes_markup(tmp_path: Path)
             record["turns"][1]["repairs"] = record["turns"][1]["errors"] = [HOSTILE]
             record["reward_parts"] = {HOSTILE: 1.0}
         run.log_rollouts(records)
-    figures = dict.fromkeys(("interval", "episodes", "validity"), HOSTILE) | {"accuracy": 0.5}
+    figures = dict.fromkeys(("interval", "episodes", "validity", "env_usage"), HOSTILE)
+    figures |= {"accuracy": 0.5}
     evaluated = {"name": HOSTILE, "before": figures, "after": figures}
     run.write_summary({"gain": HOSTILE, "evaluations": [evaluated], "diagnosis": HOSTILE})
     finding = dict.fromkeys(("check", "level", "reason", "advice"), HOSTILE)
