@@ -67,9 +67,9 @@ def literal_value(node: ast.expr) -> Any:
         case ast.Tuple(elts=items):
             return tuple(literal_value(item) for item in items)
         case ast.Set(elts=items):
-            return set(_hashable(map(literal_value, items)))
+            return set(hashable(map(literal_value, items)))
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            read = _hashable(literal_value(key) for key in keys)  # type: ignore[arg-type]
+            read = hashable(literal_value(key) for key in keys)  # type: ignore[arg-type]
             return dict(zip(read, map(literal_value, values), strict=True))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             value = _number(operand)
@@ -96,13 +96,18 @@ def _named_value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
             items = literal_value(args[0]) if len(args) == 1 else ()
             if len(args) <= 1 and isinstance(items, list | tuple | set):
-                members = _hashable(items)
+                members = hashable(items)
                 return frozenset(members) if kind == "frozenset" else set(members)
     raise ValueError("no literal")
 
 
-def _hashable(values: Iterable[Any]) -> list[Any]:
-    """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
+def hashable(values: Iterable[Any]) -> list[Any]:
+    """Values as a list that can become a set, or keys of a dict, in linear time.
+
+    Raises:
+        ValueError: Too many of them share a hash.
+        TypeError: One has no hash.
+    """
     listed, first = list(values), dict[int, Any]()
     # Equal values do no harm: only those that share a hash and differ are compared again and again.
     shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)

@@ -23,7 +23,8 @@ from dataclasses import replace
 from numbers import Number
 from typing import Any, Final, NamedTuple
 
-from aflowgym.answers.code import CodeTest, Outcome, UnsupportedTest, passes, read_tests
+from aflowgym.answers.assertions import UnsupportedTest, read_tests
+from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.literals import parse_program, read_literal
 
 _PROMPT: Final = r"(?P<doctest>>>>[ \t]*)?"

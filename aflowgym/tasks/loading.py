@@ -120,6 +120,7 @@ REFUSALS: Final[dict[str, str]] = {
     "empty_question": "The question is empty.",
     "unreadable_gold": "The gold answer is nothing that its verifier could compare.",
     "unsupported_test": "A test is not an assertion over literals.",
+    "unanswerable": "The question has no answer in its passage.",
     "duplicate_id": "Another entry has the same id.",
 }
 """The codes of why an entry is refused, for the documentation."""

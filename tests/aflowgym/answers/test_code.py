@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym.answers import CodeTest, Outcome, extract_code, judge_code, read_tests
-from aflowgym.answers.code import UnsupportedTest
+from aflowgym.answers.assertions import UnsupportedTest
 from aflowgym.answers.literals import read_literal
 
 TESTS = read_tests(

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym.answers import CodeTest, Outcome, judge_code, read_tests
-from aflowgym.answers.code import UnsupportedTest, passes
+from aflowgym.answers.assertions import UnsupportedTest
+from aflowgym.answers.code import passes
 from aflowgym.sandbox import values
 
 #: An assertion, and returned values with which it holds and does not.
