@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,10 +28,14 @@ _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
 _LONGEST: Final = 20_000
 _LONGEST_DECIMAL: Final = 60
+_MOST_LAYERS: Final = 10
+_AROUND: Final = (
+    ("**", "**"), ("__", "__"), ("$$", "$$"), ("$", "$"), ("`", "`"), ('"', '"'), ("“", "”"),
+    ("\\(", "\\)"), ("\\[", "\\]"),
+)  # fmt: skip
 # The blanks behind a marked answer are left to `bare`: a pattern that asks of each run of blanks
 # whether the line ends there goes through it once for each of its blanks.
 _MARK: Final = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
-_STARS: Final = re.compile(r"\*(?=\*)")
 _SAID: Final = re.compile(
     r"\b(?:the\s+)?(?:final\s+|correct\s+|right\s+)?answer(?:\s+is|\s*[:=]|\s+would\s+be)[ \t*:]*",
     re.IGNORECASE,
@@ -110,54 +113,20 @@ def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
 def bare(text: str) -> str:
     """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
     text = text.strip()
-    if text.isalnum():
-        return text
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
         text = text[:-3] + "…"  # the dots of `0.333...` tell of more decimals
-    # Two places move towards each other: to cut the text anew at each of a million marks would copy
-    # it a million times. For the same reason the asterisks are looked for once.
-    start, end = 0, len(text)
-    stars = [match.start() for match in _STARS.finditer(text)]
-    while True:
-        before = start, end
-        start, end = _trimmed(text, start, end)
-        if text.endswith(".", start, end):
-            start, end = _trimmed(text, start, end - 1)
-        for mark in ("**", "__", "$$", "`", '"', "“", "”"):
-            if end - start > 2 * len(mark) and _between(text, start, end, mark, mark):
-                start, end = start + len(mark), end - len(mark)
-        if stars and _occurs_once(stars, start, end):
-            start += 2 * text.startswith("**", start, end)
-            end -= 2 * text.endswith("**", start, end)
-        if end - start > 2 and _between(text, start, end, "$", "$"):
-            start, end = start + 1, end - 1
-        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("“", "”")):
-            if _between(text, start, end, opening, closing):
-                start, end = start + len(opening), end - len(closing)
-        if (start, end) == before:
-            return text[start:end]
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The piece of a text without blanks around it."""
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
-def _between(text: str, start: int, end: int, opening: str, closing: str) -> bool:
-    return text.startswith(opening, start, end) and text.endswith(closing, start, end)
-
-
-def _occurs_once(stars: list[int], start: int, end: int) -> bool:
-    """Does `**` stand in a piece of a text exactly once, as `str.count` counts?"""
-    first = bisect_left(stars, start)
-    if first == len(stars) or stars[first] + 2 > end:
-        return False
-    second = bisect_left(stars, stars[first] + 2)
-    return second == len(stars) or stars[second] + 2 > end
+    for _ in range(_MOST_LAYERS):
+        before = text
+        text = text.removesuffix(".").strip()
+        for opening, closing in _AROUND:
+            if len(text) > len(opening + closing) and text.startswith(opening):
+                if text.endswith(closing):
+                    text = text[len(opening) : -len(closing)].strip()
+        if text.count("**") == 1:
+            text = text.removeprefix("**").removesuffix("**").strip()
+        if text == before:
+            break
+    return text
 
 
 def _last_boxed(text: str) -> str | None:

@@ -88,5 +88,5 @@ def _judge_text(
 ) -> Verdict:
     """The verdict on a text, remembered: runs of one task end in few different ones."""
     if kind == "qa":
-        return judge_qa((gold, *aliases), answer, question)
+        return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)
