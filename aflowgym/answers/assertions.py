@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import operator
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aflowgym.answers.code import VIEWS, CodeTest, Form
@@ -28,17 +28,51 @@ _RELATIVE: Final = 1e-9
 _NO_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 _UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
 _DISTANCES: Final[dict[type[ast.cmpop], Form]] = {ast.Lt: "abs <", ast.LtE: "abs <="}
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    bits = base.bit_length() if isinstance(base, int) else 1
+    if bits * abs(exponent) > _MOST_BITS:
+        raise ValueError("a power is too large")
+    return base**exponent
+
+
+def _product(left: Any, right: Any) -> Any:
+    if isinstance(left, str) and isinstance(right, int):
+        if len(left) * right > _LONGEST_RANGE:
+            raise ValueError("a text is too long")
+        return left * right
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return left * right
+    raise ValueError("a product of something else")
+
+
+def _remainder(left: Any, right: Any) -> Any:
+    if not isinstance(left, int | float):
+        raise ValueError("a format")
+    return left % right
+
+
+def _range(*bounds: int) -> list[int]:
+    numbers = range(*bounds)
+    if len(numbers) > _LONGEST_RANGE:
+        raise ValueError("a range is too long")
+    return list(numbers)
+
+
 _OPERATORS: Final[dict[type[ast.AST], Callable[..., Any]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: _product, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: _remainder, ast.Pow: _power, ast.USub: operator.neg,
     ast.UAdd: operator.pos, ast.Not: operator.not_, ast.Eq: operator.eq, ast.NotEq: operator.ne,
     ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+    ast.And: lambda *values: all(values), ast.Or: lambda *values: any(values),
 }  # fmt: skip
 _FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
-    "list": list, "tuple": tuple, "sorted": sorted, "sum": sum, "len": len, "abs": abs,
-    "min": min, "max": max, "str": str, "int": int, "float": float, "round": round,
-    "set": lambda *items: set(hashable(*items)) if items else set(),
+    "range": _range, "sum": sum, "len": len, "abs": abs, "min": min, "max": max,
+    "str": lambda number: {int: str, float: str}[type(number)](number),
+    "int": int, "float": float, "round": round, **VIEWS,
 }  # fmt: skip
+_SEQUENCES: Final = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}
 
 
 class UnsupportedTest(ValueError):
@@ -88,16 +122,16 @@ class _Reader:
                     case ast.FunctionDef(body=inner):
                         self.run(inner)
                     case ast.For(target=target, iter=items, body=inner, orelse=[]):
-                        for item in self._items(items):
+                        for item in VIEWS["list"](self._value(items)):
                             self._bind(target, item)
                             self.run(inner)
                     case ast.Assign(targets=[target], value=value):
                         self._bind(target, self._value(value))
                     case ast.Import() | ast.ImportFrom() | ast.Pass():
                         pass
-                    case ast.Expr(value=ast.Constant() | ast.Name()):
-                        pass
-                    case ast.Expr(value=ast.Call(func=ast.Name(id="check"))):
+                    case ast.Expr(
+                        value=ast.Constant() | ast.Name() | ast.Call(func=ast.Name(id="check"))
+                    ):
                         pass
                     case _:
                         raise ValueError("a statement of another kind")
@@ -123,7 +157,7 @@ class _Reader:
                 ops=[ast.Lt() | ast.LtE() as sign],
                 comparators=[bound],
             ):
-                self._add(_DISTANCES[type(sign)], left, right, self._bound(bound))
+                self._add(_DISTANCES[type(sign)], left, right, float(self._value(bound)))
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
                 self._add("==", left, right)
             case ast.Compare(left=left, ops=[ast.Is()], comparators=[right]):
@@ -137,7 +171,7 @@ class _Reader:
                 args=[left, right],
                 keywords=named,
             ):
-                bounds = {each.arg: self._bound(each.value) for each in named}
+                bounds = {each.arg: float(self._value(each.value)) for each in named}
                 relative = bounds.pop("rel_tol", _RELATIVE)
                 absolute = bounds.pop("abs_tol", 0.0)
                 if bounds:
@@ -147,12 +181,6 @@ class _Reader:
                 self._add("false", call, ast.Constant(False))
             case _:
                 self._add("true", node, ast.Constant(True))
-
-    def _bound(self, node: ast.expr) -> float:
-        bound = self._value(node)
-        if not isinstance(bound, int | float):
-            raise ValueError("the bound is no number")
-        return float(bound)
 
     def _add(
         self,
@@ -205,17 +233,6 @@ class _Reader:
             case _:
                 raise ValueError("another kind of target")
 
-    def _items(self, node: ast.expr) -> Iterator[Any]:
-        """The items of what a loop runs over."""
-        match node:
-            case ast.Call(func=ast.Name(id="range"), args=args, keywords=[]):
-                numbers = range(*map(self._value, args))
-                if len(numbers) > _LONGEST_RANGE:
-                    raise ValueError("a range is too long")
-                yield from numbers
-            case _:
-                yield from self._value(node)
-
     def _value(self, node: ast.expr) -> Any:
         """The value of an expression; raises one of `_UNREADABLE` where it is of another kind."""
         self._spend(1)
@@ -227,65 +244,38 @@ class _Reader:
             case ast.Constant(value=str() | bytes() as text):
                 self._spend(len(text) // 100)
                 return text
-            case ast.List(elts=items):
-                return [self._value(item) for item in items]
-            case ast.Tuple(elts=items):
-                return tuple(self._value(item) for item in items)
-            case ast.Set(elts=items):
-                return set(hashable(map(self._value, items)))
+            case ast.List() | ast.Tuple() | ast.Set():
+                return VIEWS[_SEQUENCES[type(node)]]([self._value(item) for item in node.elts])
             case ast.Dict(keys=keys, values=values) if None not in keys:
                 read = hashable(self._value(key) for key in keys if key)
                 return dict(zip(read, map(self._value, values), strict=True))
-            case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _OPERATORS:
+            case ast.UnaryOp(op=sign, operand=operand):
                 return _OPERATORS[type(sign)](self._value(operand))
-            case ast.BinOp(left=left, op=sign, right=right):
-                return self._combined(sign, self._value(left), self._value(right))
-            case ast.Compare(left=left, ops=[sign], comparators=[right]):
+            case (
+                ast.BinOp(left=left, op=sign, right=right)
+                | ast.Compare(left=left, ops=[sign], comparators=[right])
+                | ast.BoolOp(op=sign, values=[left, right])
+            ):
                 return _OPERATORS[type(sign)](self._value(left), self._value(right))
-            case ast.BoolOp(op=sign, values=values):
-                read = [bool(self._value(value)) for value in values]
-                return all(read) if isinstance(sign, ast.And) else any(read)
             case (
                 ast.ListComp(elt=item, generators=[each])
                 | ast.GeneratorExp(elt=item, generators=[each])
             ):
-                return [self._value(item) for _ in self._matching(each)]
-            case ast.Call(func=ast.Name(id="range"), keywords=[]):
-                return list(self._items(node))
+                values = []
+                for value in VIEWS["list"](self._value(each.iter)):
+                    self._bind(each.target, value)
+                    if all(self._value(condition) for condition in each.ifs):
+                        values.append(self._value(item))
+                return values
             case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _FUNCTIONS:
-                return _FUNCTIONS[name](*map(self._value, args))
+                result = _FUNCTIONS[name](*map(self._value, args))
+                self._spend(len(result) if isinstance(result, list | tuple | set) else 0)
+                return result
             case ast.Call(
                 func=ast.Attribute(value=ast.Name(id="random"), attr="randint"), args=[low, high]
             ):
                 return self._random.randint(self._value(low), self._value(high))
         return literal_value(node)
-
-    def _matching(self, each: ast.comprehension) -> Iterator[None]:
-        for value in self._items(each.iter):
-            self._bind(each.target, value)
-            if all(self._value(condition) for condition in each.ifs):
-                yield
-
-    def _combined(self, sign: ast.operator, left: Any, right: Any) -> Any:
-        """The result of an operation on two values, of a bounded size."""
-        numbers = isinstance(left, int | float | complex) and isinstance(
-            right, int | float | complex
-        )
-        match sign:
-            case ast.Pow() if numbers:
-                bits = left.bit_length() if isinstance(left, int) else 1
-                if isinstance(right, complex) or bits * abs(right) > _MOST_BITS:
-                    raise ValueError("a power is too large")
-                return left**right
-            case ast.Mult() if numbers:
-                return left * right
-            case ast.Mult() if isinstance(left, str) and isinstance(right, int):
-                if len(left) * right > _LONGEST_RANGE:
-                    raise ValueError("a text is too long")
-                return left * right
-            case ast.Mod() if not numbers:
-                raise ValueError("a format")
-        return _OPERATORS[type(sign)](left, right)
 
     def _spend(self, steps: int) -> None:
         self._steps += steps

@@ -24,14 +24,21 @@ from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
 Form = Literal["==", "is", "abs <", "abs <=", "isclose", "true", "false"]
-VIEWS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "": lambda value: value,
-    "list": list,
-    "tuple": tuple,
+
+
+def _listed(value: Any) -> list[Any]:
+    if isinstance(value, set | frozenset):
+        raise ValueError("a set has no order")
+    return list(value)
+
+
+VIEWS: Final[Mapping[str, Callable[..., Any]]] = {
+    "list": _listed,
+    "tuple": lambda value: tuple(_listed(value)),
     "sorted": sorted,
     "set": lambda value: set(hashable(value)),
 }
-"""What a test may apply to the returned value before it compares, by name."""
+"""Functions that a test may apply to the returned value before it compares, by name."""
 # The second form goes past tildes that open nothing, with the others on their line: these would
 # each be followed through the same line. Back-quotes end such a line by themselves.
 _FENCE: Final = re.compile(
@@ -118,7 +125,9 @@ def passes(test: CodeTest, outcome: Outcome) -> bool:
 def _holds(test: CodeTest, returned: str, literal: str) -> bool:
     """Whether a test holds; cached, since programs return few different values."""
     try:
-        value, expected = VIEWS[test.view](read_literal(returned)), read_literal(literal)
+        value, expected = read_literal(returned), read_literal(literal)
+        if test.view:
+            value = VIEWS[test.view](value)
         match test.form:
             case "is":  # `1` is not `True`, though it equals it
                 return type(value) is type(expected) and bool(value == expected)

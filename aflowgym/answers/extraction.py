@@ -119,9 +119,9 @@ def bare(text: str) -> str:
         before = text
         text = text.removesuffix(".").strip()
         for opening, closing in _AROUND:
-            if len(text) > len(opening + closing) and text.startswith(opening):
-                if text.endswith(closing):
-                    text = text[len(opening) : -len(closing)].strip()
+            longer = len(text) > len(opening + closing)
+            if longer and text.startswith(opening) and text.endswith(closing):
+                text = text[len(opening) : -len(closing)].strip()
         if text.count("**") == 1:
             text = text.removeprefix("**").removesuffix("**").strip()
         if text == before:
