@@ -28,10 +28,14 @@ if TYPE_CHECKING:
     from aflowgym.dsl import Diagnostic as Diagnostic
     from aflowgym.dsl import Parsed as Parsed
     from aflowgym.dsl import parse as parse
-    from aflowgym.execution.executor import Result as Result
-    from aflowgym.execution.executor import execute as execute
     from aflowgym.execution.grading import grade as grade
-    from aflowgym.execution.state import Budget as Budget
+    from aflowgym.execution.interpreter import Budget as Budget
+    from aflowgym.execution.interpreter import Interpreter as Interpreter
+    from aflowgym.execution.interpreter import Result as Result
+    from aflowgym.execution.interpreter import execute as execute
+    from aflowgym.operators.aflow import OPERATORS as OPERATORS
+    from aflowgym.operators.context import Context as Context
+    from aflowgym.operators.operator import Operator as Operator
     from aflowgym.sampling import REFERENCE_WORKFLOWS as REFERENCE_WORKFLOWS
     from aflowgym.sampling import Worth as Worth
     from aflowgym.sampling import worth as worth
@@ -41,9 +45,11 @@ else:
         __name__,
         {
             "aflowgym.dsl": "Diagnostic Parsed parse",
-            "aflowgym.execution.executor": "Result execute",
             "aflowgym.execution.grading": "grade",
-            "aflowgym.execution.state": "Budget",
+            "aflowgym.execution.interpreter": "Budget Interpreter Result execute",
+            "aflowgym.operators.aflow": "OPERATORS",
+            "aflowgym.operators.context": "Context",
+            "aflowgym.operators.operator": "Operator",
             "aflowgym.sampling": "REFERENCE_WORKFLOWS Worth worth",
             "aflowgym.tasks.loading": "load_tasks",
         },

@@ -17,8 +17,8 @@ from aflowgym.backends.presets import Preset, preset_of
 from aflowgym.backends.simulated import SimulatedBackend
 from aflowgym.dsl import parse
 from aflowgym.dsl.nodes import Node
-from aflowgym.execution.executor import execute
 from aflowgym.execution.grading import grade
+from aflowgym.execution.interpreter import execute
 from aflowgym.score import episode_score, progress
 from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import SandboxRefused, SubsetSandbox, WalledSandbox
 from aflowgym.tasks.task import WorkflowTask
 

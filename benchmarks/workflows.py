@@ -38,7 +38,7 @@ from aflowgym.dsl.tokens import tokenize
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.players import TYPICAL
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import hash_of, unit
+from aflowgym.operators.context import hash_of, unit
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration
 

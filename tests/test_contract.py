@@ -35,6 +35,11 @@ def test_an_environment_with_one_tool_keeps_the_contract():
     check_tool_env("sqlgym/TextToSQL-v0", tools=("answer",), match="sound")
 
 
+@pytest.mark.parametrize("parsing", ["lenient", "strict"])
+def test_an_environment_whose_whole_message_is_read_keeps_the_contract(parsing):
+    check_tool_env("aflowgym/Compose-v0", one_shot=True, parsing=parsing, luck=True)
+
+
 class Yes(toolgym.ToolEnv):
     """Say yes."""
 

@@ -148,6 +148,14 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """
         return {}
 
+    def no_call(self, text: str) -> ToolError:
+        """Return the error for a message without a call.
+
+        Args:
+            text: The message.
+        """
+        return errors.no_call(self.tools)
+
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
         """Return more help for a call that is repeated after it failed; appended to its error.
 
@@ -267,8 +275,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:
-        """Return the tools in the OpenAI function format."""
-        return [spec.schema() for spec in self.tools.values()]
+        """Return the tools in the OpenAI function format, without hidden ones."""
+        return [spec.schema() for spec in self.tools.values() if not spec.hidden]
 
     def user_prompt(self, question: str | None = None) -> str:
         """Return the first message for the agent: the question and the budget.
@@ -341,7 +349,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         made = calls
         if not calls:
             words = recorded if isinstance(recorded, str) else type(action).__name__
-            made = (ToolCall("", {"text": words}, (), errors.no_call(self.tools)),)
+            made = (ToolCall("", {"text": words}, (), self.no_call(words)),)
         outcomes = [self._run_call(call) for call in made]
         results = tuple([safe_text(text) for text, _ in outcomes])
         mistakes = tuple([error for _, error in outcomes])
@@ -434,6 +442,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
                 self.episode.fail(fault)
                 raise
         episode.failed.add((words, error.code))
+        if any(spec.hidden for spec in self.tools.values()):  # the only message was the answer
+            text = f"{text}\n{self.submit(False)}"
+            episode.over = True
         return text, safe
 
     def _spend_step(self) -> None:

@@ -32,17 +32,26 @@ TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
 """The wording of `tools_in_words`, as Jinja macros that a chat template can include."""
 
 
-def system_prompt(env: ToolEnv[Any]) -> str:
+def system_prompt(env: ToolEnv[Any], *, in_words: bool = False) -> str:
     """Return the instructions to the agent, which begin with the environment's docstring.
 
-    The tools are not listed, because a chat template renders `env.tool_schemas()`.
+    Where the agent writes no calls (`ToolSpec.hidden`), the description of the tool follows.
+
+    Args:
+        env: The environment.
+        in_words: Whether to describe the tools, for a server or chat template that does not show
+            them. Others render `env.tool_schemas()`.
     """
     purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
+    for spec in env.tools.values():
+        if spec.hidden:
+            return f"{purpose} {spec.description}"
     ends = " or ".join(spec.name for spec in env.tools.values() if spec.terminal)
-    return (
+    prompt = (
         f"{purpose} Use the tools you are given, one call at a time, and read each result before"
         f" the next call. When you are sure, call {ends}: it ends the episode."
     )
+    return f"{prompt}\n\n{tools_in_words(env.tools)}" if in_words else prompt
 
 
 def tools_in_words(tools: Any) -> str:

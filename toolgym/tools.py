@@ -59,6 +59,11 @@ class ToolSpec:
         terminal: Whether a call ends the episode; such a call costs no step.
         aliases: Other names that a call may use.
         function: The undecorated method; None for a spec read from a schema.
+        bare: Reads a message without a call: returns the arguments of a call of this tool if the
+            message is nothing else, and None otherwise. The call gets the repair `bare_argument`
+            unless the tool is hidden.
+        hidden: Whether prompts leave the tool out because the agent writes no calls: its first
+            message is the answer, and is read by `bare`.
     """
 
     name: str
@@ -67,6 +72,8 @@ class ToolSpec:
     terminal: bool = False
     aliases: tuple[str, ...] = ()
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+    bare: Callable[[str], dict[str, Any] | None] | None = field(default=None, compare=False)
+    hidden: bool = False
 
     @lazy
     def parameters(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from toolgym import registration
 from toolgym.calls.bind import decoded, unquoted
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import system_prompt, tools_in_words
+from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
@@ -90,10 +90,8 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
     Raises:
         EnvironmentFault: The machine failed.
     """
-    system, offered = system_prompt(env), []
-    if tools == "text":
-        system = f"{system}\n\n{tools_in_words(env.tools)}"
-    else:
+    system, offered = system_prompt(env, in_words=tools == "text"), []
+    if tools == "native":
         offered = [
             ToolInfo(
                 name=spec.name,
@@ -101,6 +99,7 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
                 parameters=ToolParams.model_validate(spec.parameters),
             )
             for spec in env.tools.values()
+            if not spec.hidden
         ]
     messages: list[ChatMessage] = [
         ChatMessageSystem(content=system),

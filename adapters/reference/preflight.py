@@ -272,7 +272,8 @@ def template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> 
     options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
     bare = str(tokenizer.apply_chat_template(prompt, **options))
     shown = str(tokenizer.apply_chat_template(prompt, tools=schemas, **options))
-    hidden = [name for name in env.tools if shown.count(name) <= bare.count(name)]
+    names = [name for name, spec in env.tools.items() if not spec.hidden]
+    hidden = [name for name in names if shown.count(name) <= bare.count(name)]
     if hidden:
         reason = f"The chat template does not show the tools {', '.join(hidden)}."
     elif _NULL.search(shown) and not _NULL.search(json.dumps([prompt, schemas])):
@@ -314,7 +315,8 @@ def expert_findings(
         for example in examples:
             places = itertools.groupby(range(len(example.ids)), key=example.learn.__getitem__)
             turns = [list(place) for is_learned, place in places if is_learned]
-            lengths += [turns[-2][-1] + 1 - turns[0][0]] if turns[1:] else []  # without "done"
+            played = turns[: max(1, len(turns) - 1)]  # without "done"
+            lengths += [played[-1][-1] + 1 - played[0][0]] if played else []
             for turn in turns:
                 tokens, message = [example.ids[place] for place in turn], next(spoken)
                 text = str(tokenizer.decode(tokens[:-1] if tokens[-1] in stop else tokens))

@@ -24,7 +24,7 @@ from pydantic import Field
 from toolgym import policies, registration, rollout
 from toolgym.env import ToolEnv
 from toolgym.errors import EnvironmentFault
-from toolgym.messages import system_prompt, tools_in_words
+from toolgym.messages import system_prompt
 from toolgym.records import EpisodeRecord
 from toolgym.tasks import seed_of
 
@@ -93,7 +93,7 @@ class Episodes:
                 id=task.id,
                 name=task.id,
                 prompt=env.user_prompt(),
-                system_prompt=f"{system_prompt(env)}\n\n{tools_in_words(env.tools)}",
+                system_prompt=system_prompt(env, in_words=True),
                 env_id=config.env_id,
                 env_kwargs=config.env_kwargs,
                 task_id=task.id,

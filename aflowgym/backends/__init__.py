@@ -14,7 +14,7 @@ from typing import Any, Final
 from aflowgym.backends.presets import PRESETS, Preset, Skills
 from aflowgym.backends.replay import Recorder, Replay, ScriptedBackend
 from aflowgym.backends.simulated import SimulatedBackend
-from aflowgym.execution.protocols import Backend
+from aflowgym.operators.context import Backend
 from toolgym.errors import ConfigurationError
 
 __all__ = [

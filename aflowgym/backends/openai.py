@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from aflowgym.backends.sharing import Shared
-from aflowgym.execution.protocols import Completion, Request, Sandbox
-from aflowgym.execution.trace import Usage
+from aflowgym.operators.context import Completion, Request, Sandbox
+from aflowgym.operators.trace import Usage
 from toolgym.chat import Chat, ChatClient, ChatSettings, Reply
 
 TEMPERATURE: Final = 0.7

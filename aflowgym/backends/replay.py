@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Backend, Completion, Job, Request, Sandbox
+from aflowgym.operators.context import Backend, Completion, Job, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 Records = dict[str, Any]
@@ -29,7 +29,7 @@ def key_of(asked: Request | Job) -> str:
     """The key by which a completion or an outcome is found."""
     fields = list(asked)
     if isinstance(asked, Request):
-        fields = [asked.operator, asked.prompt, asked.path, asked.number, asked.seed]
+        fields = [asked.operator.name, asked.prompt, asked.branch, asked.number, asked.seed]
     else:
         fields = [asked.program, asked.function, *map(list, asked.calls)]
         fields += [asked.setup] if asked.setup else []
@@ -111,7 +111,7 @@ class Replay:
         Raises:
             EnvironmentFault: This was not asked then.
         """
-        what = f"call {request.number} of {request.operator} at {request.path}"
+        what = f"call {request.number} of {request.operator.name}"
         return Completion(*self._record_of(request, what))
 
     def run(self, job: Job) -> Sequence[Outcome]:
@@ -160,15 +160,17 @@ class ScriptedBackend:
 
     def generate(self, request: Request) -> Completion:
         """The next reply."""
-        made = sum(asked.operator == request.operator for asked in self.requests)
+        made = sum(asked.operator.name == request.operator.name for asked in self.requests)
         self.requests.append(request)
         if callable(self.replies):
-            return Completion(self.replies(request), len(request.prompt) // 4, request.tokens)
-        script = self.replies.get(request.operator)
+            return Completion(
+                self.replies(request), len(request.prompt) // 4, request.operator.tokens
+            )
+        script = self.replies.get(request.operator.name)
         if not script:
-            raise ConfigurationError(f"the script has no reply for {request.operator}.")
+            raise ConfigurationError(f"the script has no reply for {request.operator.name}.")
         text = script[min(made, len(script) - 1)]
-        return Completion(text, len(request.prompt) // 4, request.tokens)
+        return Completion(text, len(request.prompt) // 4, request.operator.tokens)
 
     def run(self, job: Job) -> Sequence[Outcome]:
         """The outcomes by the rule."""

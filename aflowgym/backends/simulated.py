@@ -15,11 +15,10 @@ from typing import Final, Literal
 from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.extraction import final_answer
 from aflowgym.backends.presets import GENERATORS, LEVELS, Preset, Skills, preset_of
-from aflowgym.execution.behaviours import ALL_PASS, RETRY
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
-from aflowgym.execution.replies import answer_key, letters
-from aflowgym.execution.state import program_in
+from aflowgym.operators.aflow import ALL_PASS, RETRY
+from aflowgym.operators.context import SEPARATOR, Completion, Job, Request, Sandbox, hash_of, unit
+from aflowgym.operators.replies import answer_key, letters, program_in
 from aflowgym.tasks.task import WorkflowTask, judge
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
@@ -263,11 +262,11 @@ class SimulatedBackend:
             ConfigurationError: The preset says nothing of the operator.
             EnvironmentFault: No right answer of the task can be written.
         """
-        acted = self.preset.acts(request.operator)
+        acted = self.preset.acts(request.operator.name)
         draws = Draws(request, self.world(request.task), self.preset.skills(request.task.kind))
         text = _generate(draws, acted) if acted in GENERATORS else _WRITERS[acted](draws)
         read = len(request.prompt) // _CHARACTERS_PER_TOKEN + 1
-        return Completion(text, read, request.tokens)
+        return Completion(text, read, request.operator.tokens)
 
 
 class Draws:
@@ -277,7 +276,7 @@ class Draws:
         self.request, self.world, self.skills = request, world, skills
         self.inputs: Mapping[str, object] = request.inputs
         self._task = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
-        self._call = f"{self._task}{request.path}{SEPARATOR}{request.number}{SEPARATOR}"
+        self._call = request.key
 
     def uniform(self, label: str) -> float:
         """A draw of this call."""

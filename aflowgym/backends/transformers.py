@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aflowgym.backends.sharing import Shared
-from aflowgym.execution.protocols import Completion, Request, Sandbox
+from aflowgym.operators.context import Completion, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.forks import renew_in_child
 

@@ -18,7 +18,8 @@ from aflowgym.dsl.parsing import GRAMMAR, read
 from aflowgym.dsl.prose import is_prose
 from aflowgym.dsl.searching import check_comments, faulty_piece, only
 from aflowgym.dsl.tokens import Syntax
-from aflowgym.operators.catalogue import OPERATORS, Registry
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import Operators
 
 __all__ = ["CODES", "GRAMMAR", "Diagnostic", "Limits", "Node", "Parsed", "calls", "check", "parse"]
 
@@ -50,7 +51,7 @@ def parse(
     text: str,
     *,
     kind: str | None = None,
-    operators: Registry = OPERATORS,
+    operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
     """Read a workflow, wherever in the text it stands, and check its types.
@@ -87,7 +88,7 @@ Expected [a, b].
 
 
 def _unwrap(
-    text: str, inner: Held, parsed: Parsed, notes: tuple[Diagnostic, ...], operators: Registry
+    text: str, inner: Held, parsed: Parsed, notes: tuple[Diagnostic, ...], operators: Operators
 ) -> Parsed:
     """What a workflow in JSON says, its places those in the text."""
     works = parsed.diagnostics[0].suggestion if parsed.diagnostics else str(parsed.workflow)
@@ -121,7 +122,7 @@ def _with_notes(syntax: Syntax, region: Region) -> Syntax:
     return Syntax(syntax.tree, records)
 
 
-def _search(region: Region, operators: Registry) -> Syntax:
+def _search(region: Region, operators: Operators) -> Syntax:
     """The workflow in a text that is not one as a whole."""
     clean = remove_marks(region, operators)
     for attempt in (region, clean):
@@ -132,7 +133,7 @@ def _search(region: Region, operators: Registry) -> Syntax:
     return _with_notes(single or _hopeless(clean, syntax, operators), clean)
 
 
-def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
+def _hopeless(region: Region, syntax: Syntax, operators: Operators) -> Syntax:
     """The errors of a faulty workflow, or that there is none at all."""
     if any(note.code in ("N-TAG", "N-FENCE", "N-LABEL") for note in region.notes):
         return syntax
@@ -145,7 +146,7 @@ def _hopeless(region: Region, syntax: Syntax, operators: Registry) -> Syntax:
     return syntax if narrowed.sound else narrowed
 
 
-def _finish(syntax: Syntax, kind: str | None, operators: Registry, limits: Limits) -> Parsed:
+def _finish(syntax: Syntax, kind: str | None, operators: Operators, limits: Limits) -> Parsed:
     """Check the types, and put a corrected workflow beside whatever was found."""
     records = syntax.diagnostics
     tree = syntax.tree

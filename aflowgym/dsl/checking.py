@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from aflowgym.dsl.diagnostics import Diagnostic, has_error
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, size, steps_of
-from aflowgym.operators.catalogue import BIT, SLOTS, Operator, Registry
+from aflowgym.operators.operator import BIT, SLOTS, Operator, Operators
 
 
 class Calls(NamedTuple):
@@ -27,7 +27,7 @@ class Calls(NamedTuple):
     most: int
 
 
-def calls(node: Node | Done, operators: Registry) -> Calls:
+def calls(node: Node | Done, operators: Operators) -> Calls:
     """The least and most calls of the model in one run of a workflow."""
     return Bounds(operators).calls(node)
 
@@ -35,7 +35,7 @@ def calls(node: Node | Done, operators: Registry) -> Calls:
 class Bounds:
     """The bounds of the nodes of one tree, which must outlive this: it knows nodes by identity."""
 
-    def __init__(self, operators: Registry) -> None:
+    def __init__(self, operators: Operators) -> None:
         self.operators = operators
         self._calls: dict[int, Calls] = {}
         self._exits: dict[int, bool] = {}
@@ -150,7 +150,7 @@ def after(operator: Operator, state: int) -> int:
     return (state & stays) | fills
 
 
-def gives_verdict(node: Node | Done, operators: Registry) -> bool:
+def gives_verdict(node: Node | Done, operators: Operators) -> bool:
     """Whether a condition can ask this node: its last step is a check."""
     match node:
         case Op():
@@ -166,7 +166,7 @@ def gives_verdict(node: Node | Done, operators: Registry) -> bool:
 class Checker:
     """One walk over a tree, collecting what does not fit."""
 
-    def __init__(self, operators: Registry, kind: str | None) -> None:
+    def __init__(self, operators: Operators, kind: str | None) -> None:
         self.operators = operators
         self.kind = kind
         self.found: list[Diagnostic] = []
@@ -207,26 +207,17 @@ class Checker:
             message = f"{node.name} takes one solution, not a list."
             self.say("E-LIST", message, node, ("ScEnsemble", "MdEnsemble"))
             state = _SOLUTION
-        if operator.requirement & ~state:
-            state = self._lacking(node, operator, state)
+        for slot in operator.inputs:
+            if not state & BIT[slot]:  # report it once, and go on as if it were filled
+                self._lacks(node, slot)
+                for each in operator.inputs:
+                    state |= BIT[each]
         if state & _LONE:
             self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
         return after(operator, state)
 
-    def _lacking(self, node: Op, operator: Operator, state: int) -> int:
-        """Say what is missing, and go on as if it were there, so that it is said once."""
-        for slot in operator.needs:
-            if not state & BIT[slot]:
-                self._lacks(node, slot)
-                break
-        for slot in operator.wants:
-            if not state & BIT[slot]:
-                message = f"{node.name} works by {slot}, and nothing before it gives any."
-                self.say("W-NO-FEEDBACK", message, node, ("Review",))
-        return state | operator.requirement
-
     def _wrong_kind(self, node: Op, operator: Operator) -> None:
-        code = "E-NEEDS-CODE" if "code" in operator.needs else "E-KIND"
+        code = "E-NEEDS-CODE" if "code" in operator.inputs else "E-KIND"
         message = f"{node.name} is for {' and '.join(operator.kinds)} tasks; this is {self.kind}."
         self.say(code, message, node, ("Review",))
 
@@ -238,7 +229,7 @@ class Checker:
         givers = tuple(
             name
             for name, operator in self.operators.items()
-            if slot in operator.writes and not operator.needs
+            if slot in operator.outputs and not operator.inputs
         )
         message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
         self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
@@ -285,7 +276,7 @@ class Checker:
         return sure | ((ends[0] | ends[1]) & _FEEDBACK)
 
 
-def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> list[Diagnostic]:
+def check(tree: Node, operators: Operators, kind: str | None, limits: Limits) -> list[Diagnostic]:
     """The records of what does not fit in a tree: none, for a workflow that runs without remarks.
 
     Args:
@@ -312,7 +303,7 @@ def check(tree: Node, operators: Registry, kind: str | None, limits: Limits) -> 
 
 
 def accepted(
-    tree: Node, operators: Registry, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
+    tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> bool:
     """Whether a tree runs: `check` finds no error in it."""
     return not has_error(check(tree, operators, kind, limits))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Node, operators_of
 from aflowgym.dsl.prose import Item, follows, leads
-from aflowgym.operators.catalogue import Registry
+from aflowgym.operators.operator import Operators
 
 #: Stands for a character of an instruction.
 MASK = "\ue000"
@@ -36,7 +36,7 @@ _MEANS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "\\":
 _KEYS = frozenset({"workflow", "dsl"})
 
 
-def mask_instructions(text: str, operators: Registry) -> str:
+def mask_instructions(text: str, operators: Operators) -> str:
     """The text with every quoted instruction of an operator hidden, character for character."""
 
     def hidden(match: re.Match[str]) -> str:
@@ -173,7 +173,7 @@ def _blank(text: str, pattern: re.Pattern[str]) -> str:
     return pattern.sub(lambda match: " " * len(match[0]), text)
 
 
-def _without_pairs(text: str, pattern: re.Pattern[str], operators: Registry) -> str:
+def _without_pairs(text: str, pattern: re.Pattern[str], operators: Operators) -> str:
     """The text without the marks of every pair around something that names an operator."""
 
     def bare(match: re.Match[str]) -> str:
@@ -184,7 +184,7 @@ def _without_pairs(text: str, pattern: re.Pattern[str], operators: Registry) -> 
     return pattern.sub(bare, text)
 
 
-def _without_elements(text: str, operators: Registry) -> str:
+def _without_elements(text: str, operators: Operators) -> str:
     """The text without the tags of other elements, `<answer>`; `<Review>` is none."""
 
     def bare(match: re.Match[str]) -> str:
@@ -209,7 +209,7 @@ def _without_stops(text: str) -> str:
 
 
 def _narrow(
-    region: Region, pattern: re.Pattern[str], code: str, message: str, operators: Registry
+    region: Region, pattern: re.Pattern[str], code: str, message: str, operators: Operators
 ) -> Region:
     """The last match of a pattern that speaks of an operator, if there is one."""
     last = None
@@ -229,7 +229,7 @@ def _narrow(
     )
 
 
-def _cut_off(shape: str, span: tuple[int, int], operators: Registry) -> list[Diagnostic]:
+def _cut_off(shape: str, span: tuple[int, int], operators: Operators) -> list[Diagnostic]:
     """What stands right beside a tag, a fence or a label and may be more of its workflow."""
     start, end = span
     bare = _bare(shape, operators)
@@ -245,11 +245,11 @@ def rest(items: list[Item], text: str, offset: int = 0) -> Diagnostic:
     return Diagnostic("E-REST", message, (start, end), text[start:end], ("->", "a full stop"))
 
 
-def _names_an_operator(text: str, operators: Registry) -> bool:
+def _names_an_operator(text: str, operators: Operators) -> bool:
     return any(operators.resolve(word) for word in re.findall(r"[A-Za-z][\w-]*", text))
 
 
-def locate(text: str, operators: Registry) -> Region:
+def locate(text: str, operators: Operators) -> Region:
     """The text without thoughts, narrowed to its last tag, fence and label."""
     shape = mask_instructions(text, operators)
     unthought = _blank(shape, _THINK)
@@ -267,7 +267,7 @@ def locate(text: str, operators: Registry) -> Region:
     return region
 
 
-def _bare(shape: str, operators: Registry) -> str:
+def _bare(shape: str, operators: Operators) -> str:
     """The same without quotes, bullets, numbers, tags and trailing punctuation."""
     shape = _without_elements(shape, operators)
     for pattern in _MARKUP:
@@ -278,7 +278,7 @@ def _bare(shape: str, operators: Registry) -> str:
     return _without_stops(shape)
 
 
-def remove_marks(region: Region, operators: Registry) -> Region:
+def remove_marks(region: Region, operators: Operators) -> Region:
     """The same without quotes, bullets, numbers, tags and trailing punctuation."""
     shape = _bare(region.shape, operators)
     if shape == region.shape:

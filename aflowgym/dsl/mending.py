@@ -22,7 +22,7 @@ from aflowgym.dsl.nodes import (
     sequence,
     size,
 )
-from aflowgym.operators.catalogue import BIT, Registry
+from aflowgym.operators.operator import BIT, Operators
 
 _SOLUTION, _LIST = BIT["solution"], BIT["candidates"]
 _FILLS = {"solution": "Custom", "code": "Programmer", "feedback": "Review", "verdict": "Review"}
@@ -38,7 +38,7 @@ _DEEPEST = 8
 class Mender:
     """One walk that inserts what is missing; the mirror of the checker."""
 
-    def __init__(self, operators: Registry, kind: str | None) -> None:
+    def __init__(self, operators: Operators, kind: str | None) -> None:
         self.operators = operators
         self.kind = kind
 
@@ -76,7 +76,7 @@ class Mender:
             steps.append(Op(_CLOSER))
             state = _SOLUTION
         for slot in ("code", "solution", "feedback", "verdict"):
-            if slot in operator.needs and not state & BIT[slot]:
+            if slot in operator.inputs and not state & BIT[slot]:
                 steps.append(Op(_FILLS[slot]))
                 state = after(self.operators[_FILLS[slot]], state)
         if operator.is_ensemble and not state & _LIST:
@@ -112,7 +112,7 @@ class Mender:
     def _repeat(self, node: Repeat, state: int) -> tuple[list[Node], int]:
         before: list[Node] = []
         first = next(operators_of(node.body))
-        if not state & _SOLUTION and "solution" in self.operators[first.name].needs:
+        if not state & _SOLUTION and "solution" in self.operators[first.name].inputs:
             before.append(Op("Custom"))
             state = after(self.operators["Custom"], state)
         body, end = self.single(node.body, state)
@@ -165,7 +165,7 @@ def _smaller(node: Node, bounds: Bounds) -> Node | None:
             return None
 
 
-def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
+def _too_large(tree: Node, operators: Operators, limits: Limits) -> bool:
     count, deep = size(tree)
     return (
         count > limits.operators
@@ -174,7 +174,7 @@ def _too_large(tree: Node, operators: Registry, limits: Limits) -> bool:
     )
 
 
-def mend(tree: Node | None, operators: Registry, kind: str | None, limits: Limits) -> str | None:
+def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
     """The canonical text of an accepted workflow near to a tree.
 
     Returns:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
 from aflowgym.dsl.tokens import MAY_COUNT, STARTS, Halt, Reader, Syntax, Token, unquote
-from aflowgym.operators.catalogue import DONE_WORDS, Registry
+from aflowgym.operators.operator import DONE_WORDS, Operators
 
 GRAMMAR = """\
 workflow := seq [ARROW DONE]
@@ -283,6 +283,6 @@ class Parser(Reader):
             self.unexpected((closer,), "here")
 
 
-def read(text: str, operators: Registry) -> Syntax:
+def read(text: str, operators: Operators) -> Syntax:
     """Read a text that is nothing but a workflow."""
     return Parser(text, operators).workflow()

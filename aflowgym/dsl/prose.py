@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from aflowgym.dsl.tokens import Token, tokenize
-from aflowgym.operators.catalogue import DONE_WORDS, Registry
+from aflowgym.operators.operator import DONE_WORDS, Operators
 
 Sort = Literal["name", "loose", "plain", "on", "int", "sign", "stop", "pause", "mark"]
 
@@ -55,7 +55,7 @@ class Item(NamedTuple):
         return self.token.text.lower()
 
 
-def items_of(tokens: Sequence[Token], text: str, operators: Registry) -> list[Item]:
+def items_of(tokens: Sequence[Token], text: str, operators: Operators) -> list[Item]:
     """The tokens with their sorts, those left out that say nothing."""
     items = []
     for at, token in enumerate(tokens):
@@ -81,20 +81,20 @@ def items_of(tokens: Sequence[Token], text: str, operators: Registry) -> list[It
     return items
 
 
-def _may_name(tokens: Sequence[Token], text: str, operators: Registry) -> bool:
+def _may_name(tokens: Sequence[Token], text: str, operators: Operators) -> bool:
     if tokens[0].kind == "word":
         return _word(tokens, text, operators).sort in ("name", "loose")
     return tokens[0].kind in "([?:"
 
 
-def _word(tokens: Sequence[Token], text: str, operators: Registry) -> Item:
+def _word(tokens: Sequence[Token], text: str, operators: Operators) -> Item:
     token = tokens[0]
     name = operators.resolve(token.text)
     if name is not None:
         return Item("loose" if token.text.islower() else "name", token, name)
     for count in (3, 2):
         if len(tokens) >= count and all(each.kind == "word" for each in tokens[:count]):
-            name = operators.resolve_words(text[token.start : tokens[count - 1].end])
+            name = operators.resolve(text[token.start : tokens[count - 1].end])
             if name is not None:
                 return Item("loose", token, name)
     lower = token.text.lower()
@@ -314,7 +314,7 @@ def _bare_behind_a_colon(part: list[Item]) -> bool:
     return bool(_names(behind)) and _plain(behind) == 0
 
 
-def is_prose(text: str, operators: Registry, own: frozenset[str]) -> bool:
+def is_prose(text: str, operators: Operators, own: frozenset[str]) -> bool:
     """Whether a text that goes with a workflow of these operators is no part of it."""
     tokens, _ = tokenize(text)
     parts = sentences(items_of(tokens[:-1], text, operators), text)
@@ -324,7 +324,7 @@ def is_prose(text: str, operators: Registry, own: frozenset[str]) -> bool:
 # --- beside a tag, a fence, a label or a comment -------------------------------------------------
 
 
-def follows(text: str, operators: Registry) -> list[Item]:
+def follows(text: str, operators: Operators) -> list[Item]:
     """The items that go on with a workflow at the beginning of a text behind it; none if none do.
 
     That the workflow ended was told by a tag, a fence, a label or the sign of a comment, so only
@@ -349,7 +349,7 @@ def follows(text: str, operators: Registry) -> list[Item]:
     return part if _names(words) and _plain(words) == 0 else []
 
 
-def leads(text: str, operators: Registry) -> list[Item]:
+def leads(text: str, operators: Operators) -> list[Item]:
     """The items that a workflow goes on with at the end of a text before it: an arrow from one."""
     tokens, _ = tokenize(text)
     items = items_of(tokens[-3:-1], text, operators)

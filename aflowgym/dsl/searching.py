@@ -19,7 +19,7 @@ from aflowgym.dsl.nodes import Node, Op, Span, operators_of, sequence, size
 from aflowgym.dsl.parsing import Parser
 from aflowgym.dsl.prose import follows, items_of, more_of_it
 from aflowgym.dsl.tokens import Syntax, Token, opens, tokenize
-from aflowgym.operators.catalogue import DONE_WORDS, Registry
+from aflowgym.operators.operator import DONE_WORDS, Operators
 
 #: Starting points tried in one text; prose of a thousand operators holds no workflow.
 _MOST_STARTS = 400
@@ -35,7 +35,7 @@ class Found:
     end: int
 
 
-def _starts(tokens: list[Token], operators: Registry) -> list[int]:
+def _starts(tokens: list[Token], operators: Operators) -> list[int]:
     """The tokens at which a workflow could begin."""
     return [
         at
@@ -47,7 +47,7 @@ def _starts(tokens: list[Token], operators: Registry) -> list[int]:
 _LINKS = frozenset({"arrow", "times", "[", "(", "?"})
 
 
-def _cut(text: str, tokens: list[Token], first: int, last: int, operators: Registry) -> bool:
+def _cut(text: str, tokens: list[Token], first: int, last: int, operators: Operators) -> bool:
     """Whether the tokens from `first` up to `last` are a piece of something larger."""
     if first and tokens[first - 1].kind in _LINKS:
         return True
@@ -86,7 +86,7 @@ def _one_span(parser: Parser, at: int) -> tuple[Found | None, int]:
     return Found(syntax, size(syntax.tree)[0], start, stop), end
 
 
-def _alone(text: str, start: int, end: int, tree: Node, operators: Registry) -> bool:
+def _alone(text: str, start: int, end: int, tree: Node, operators: Operators) -> bool:
     """Whether a span without arrow or bracket is a canonical name alone on its line."""
     stop = text.find("\n", end)
     line = text[_line(text, start) : start] + text[end : stop if stop >= 0 else None]
@@ -117,7 +117,7 @@ def _lines(breaks: list[int], span: Found) -> set[int]:
     return set(range(bisect_left(breaks, span.start), bisect_left(breaks, span.end) + 1))
 
 
-def _meant(candidates: list[Found], operators: Registry) -> list[Found]:
+def _meant(candidates: list[Found], operators: Operators) -> list[Found]:
     """The spans that can be what is meant: not a piece of the longest that could not run alone.
 
     `Review -> Revise` in an explanation of `Custom -> Review -> Revise` is such a piece.
@@ -132,7 +132,7 @@ def _meant(candidates: list[Found], operators: Registry) -> list[Found]:
     ]
 
 
-def only(text: str, operators: Registry) -> Syntax | None:
+def only(text: str, operators: Operators) -> Syntax | None:
     """The one workflow in a text of prose; errors where there are more, None if there is none."""
     parser = Parser(text, operators, prose=True)
     candidates = spans(parser)
@@ -197,7 +197,7 @@ def _gaps(
     return gaps
 
 
-def check_comments(text: str, syntax: Syntax, operators: Registry) -> Syntax:
+def check_comments(text: str, syntax: Syntax, operators: Operators) -> Syntax:
     """A reading, with an error for each comment behind a step that looks like another step."""
     spans = [record.span for record in syntax.diagnostics if record.code == "N-COMMENT"]
     behind = [span for span in spans if text[_line(text, span[0]) : span[0]].strip()]
@@ -205,7 +205,7 @@ def check_comments(text: str, syntax: Syntax, operators: Registry) -> Syntax:
     return Syntax(syntax.tree, [*syntax.diagnostics, *errors]) if errors else syntax
 
 
-def _comment_errors(text: str, spans: list[Span], operators: Registry) -> list[Diagnostic]:
+def _comment_errors(text: str, spans: list[Span], operators: Operators) -> list[Diagnostic]:
     errors = []
     for start, end in spans:
         at = end - len(text[start:end].lstrip("#/"))
@@ -219,7 +219,7 @@ def _line(text: str, place: int) -> int:
     return text.rfind("\n", 0, place) + 1
 
 
-def faulty_piece(text: str, operators: Registry) -> str | None:
+def faulty_piece(text: str, operators: Operators) -> str | None:
     """The lines of a text that try to be a workflow, the others blank; None if none does.
 
     A line tries if it links operators by arrows or brackets, or if most of its words are operators.
@@ -231,7 +231,7 @@ def faulty_piece(text: str, operators: Registry) -> str | None:
     return piece if piece.strip() else None
 
 
-def _tries(line: str, operators: Registry) -> bool:
+def _tries(line: str, operators: Operators) -> bool:
     tokens, _ = tokenize(line)
     words = [token.text for token in tokens if token.kind == "word"]
     names = sum(operators.resolve(word) is not None or word in DONE_WORDS for word in words)

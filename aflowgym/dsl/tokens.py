@@ -23,7 +23,7 @@ from rapidfuzz import fuzz, process
 
 from aflowgym.dsl.diagnostics import Diagnostic, has_error
 from aflowgym.dsl.nodes import Node
-from aflowgym.operators.catalogue import DONE_WORDS, Registry, key
+from aflowgym.operators.operator import DONE_WORDS, Operators, key
 
 #: The arrows that are understood, the first one is canonical.
 ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡", "–>", "—>", "−>")
@@ -150,7 +150,7 @@ class Syntax:
         return not has_error(self.diagnostics)
 
 
-def opens(token: Token, operators: Registry) -> bool:
+def opens(token: Token, operators: Operators) -> bool:
     """Whether a branch can begin with a token."""
     if token.kind != "word":
         return token.kind in STARTS
@@ -171,7 +171,7 @@ class Reader:
             their canonical spelling or brackets.
     """
 
-    def __init__(self, text: str, operators: Registry, prose: bool = False) -> None:
+    def __init__(self, text: str, operators: Operators, prose: bool = False) -> None:
         self.text = text
         self.tokens, self.comments = tokenize(text)
         self.at = 0
@@ -337,7 +337,7 @@ class Reader:
             words = self.tokens[self.at : self.at + count]
             if len(words) == count and all(word.kind == "word" for word in words):
                 text = self.text[words[0].start : words[-1].end]  # a comment inside is no blank
-                name = self.operators.resolve_words(text)
+                name = self.operators.resolve(text)
                 if name is not None:
                     whole = Token("word", text, words[0].start, words[-1].end)
                     self.say("W-OP-NAME", f"{text} is read as {name}.", whole, (name,))

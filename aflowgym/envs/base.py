@@ -1,33 +1,33 @@
-"""The base of both workflow environments: the task, the draws of an episode, the submission.
+"""The base of both workflow environments: the task, the run of an episode, the submission.
 
-A seed gives a task and the draws with which its operators run, so that one seed is one episode on
-every machine; a task that is asked for by its id alone has draws of its own (`toolgym.tasks
-.seed_of`). All runs of an episode share their draws: the same workflow twice gives the same result
-twice, and two workflows that begin alike differ only from where they differ. So nothing is gained
-by trying one's luck again.
+An episode has one `Interpreter`, whose seed is that of `reset`, or that of the task if only its id
+is given (`toolgym.tasks.seed_of`). So a seed fixes the replies of the simulated operators, and a
+workflow that is run again leaves the same solution. All workflows and operators of an episode share
+one budget of calls and tokens.
 
-What is submitted was left by an operator. The text of the agent reaches the answer nowhere, unless
-`free_answer=True` gives `answer` an argument, or `instructions=True` lets it tell a language model
-what to say.
+The submitted solution always comes from an operator; no text of the agent becomes the answer,
+unless `instructions=True` lets the agent tell a language model what to write.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal
 
+from aflowgym.answers.verdict import Verdict
 from aflowgym.backends import make_backend
+from aflowgym.dsl import parse
 from aflowgym.envs.family import WorkflowTaskFamily
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.execution.grading import grade
-from aflowgym.execution.protocols import Backend, Sandbox
-from aflowgym.execution.state import Budget
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import Operator
+from aflowgym.execution.interpreter import Budget, Interpreter, Result
+from aflowgym.operators import OPERATORS, Operator, Operators
+from aflowgym.operators.context import Backend, Sandbox
+from aflowgym.sandbox import default_sandbox
 from aflowgym.score import charge_calls, check_weights, progress
-from aflowgym.tasks.loading import base_of, tasks_of
+from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import KINDS, Kind, WorkflowTask
 from toolgym.calls import ToolCall
 from toolgym.env import ToolEnv
@@ -35,36 +35,37 @@ from toolgym.episode import Info
 from toolgym.errors import ConfigurationError, EnvironmentFault, ToolError
 from toolgym.rewards import RewardConfig
 from toolgym.tasks import TaskSet, seed_of
-from toolgym.tools import ToolSpec, read_spec
+from toolgym.tools import ToolSpec
 
 BUDGET: Final = Budget()
 ENDS: Final = ("final_answer", "submit")
-"""Other names of `answer`."""
+"""Other names of the tool `answer`."""
 
 
 class WorkflowEnv(ToolEnv[WorkflowTask]):
-    """A task that operators solve; a subclass says how they are called.
+    """A task that operators solve; a subclass defines how they are called.
 
     Args:
         dataset: "bundled", "tiny", a file, a folder, rows, or a `TaskSet`; see
             `aflowgym.load_tasks`.
-        split: "train", "dev", "test", or what else there is; "dev-families" and "dev-shapes" are
-            those tasks of "dev" that are new to "train" in this respect.
+        split: "train", "dev", "test", or another split of the data set. "dev-families" and
+            "dev-shapes" are the tasks of "dev" whose family or shape is not in "train".
         kind: "math", "code" or "qa" for tasks of one kind; None for all.
-        backend: Who answers the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER" (a dict has
-            options beside such a name), or a backend of your own.
-        sandbox: Where programs run; None takes the backend's own, and for a backend that was named
-            and brings none, that of the process (`aflowgym.sandbox.default_sandbox`).
-        free_answer: `answer` takes a value. Then the best policy is to run no operator.
+        backend: The backend that answers the operators: "simulated" (the preset "teaching"),
+            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER", a dict with
+            such a name and options, or a backend object.
+        sandbox: The sandbox that runs programs. None: that of the backend, or the one of this
+            process (`aflowgym.sandbox.default_sandbox`).
+        operators: The operators: `Operator` objects, names of AFlow's, or "module:attribute". None:
+            AFlow's ten.
         step_limit: Calls that an episode allows; `answer` is free.
         parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
         rewards: Weights of the score; see `toolgym.RewardConfig`.
         render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: There is no such data set, split, backend or sandbox, or an argument is
-            out of range.
+        ConfigurationError: There is no such data set, split, backend, sandbox or operator, or an
+            argument is out of range.
     """
 
     family: ClassVar[WorkflowTaskFamily] = WorkflowTaskFamily()
@@ -77,43 +78,66 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         kind: Kind | None = None,
         backend: str | Mapping[str, Any] | Backend = "simulated",
         sandbox: Sandbox | None = None,
-        free_answer: bool = False,
+        operators: Iterable[Operator | str] | None = None,
         step_limit: int = 15,
         parsing: Literal["lenient", "strict"] = "lenient",
         rewards: RewardConfig | dict[str, Any] | None = None,
         render_mode: str | None = None,
     ) -> None:
-        tasks = tasks_of(dataset, split, kind)
         super().__init__(
-            tasks, step_limit=step_limit, parsing=parsing, rewards=rewards, render_mode=render_mode
+            tasks_of(dataset, split, kind),
+            step_limit=step_limit,
+            parsing=parsing,
+            rewards=rewards,
+            render_mode=render_mode,
         )
         check_weights(self.reward_config, BUDGET.calls)
-        self.backend = _backend(backend)
+        self.operators = OPERATORS.of(operators)
+        self.tools = self.make_tools()
+        is_simulated = isinstance(backend, str) and backend.startswith("simulated")
+        self.backend = _simulated(str(backend)) if is_simulated else make_backend(backend)
         self.waits = bool(getattr(self.backend, "waits", False))
-        self.sandbox = _sandbox(self.backend, sandbox, named=self.backend is not backend)
-        if free_answer:
-            self.tools = {**self.tools, "answer": FREE_ANSWER}
-        self._chance: int | None = None
-        self._base: WorkflowTask
-        self._seed = 0
-        self._solution: str | None = None
-        self._right = False
+        self.sandbox = sandbox or self.backend.sandbox or default_sandbox()
+        self.interpreter: Interpreter
+        self._seed: int | None = None
+        self._verdict: Verdict | None = None  # on the solution that `answer` would submit
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "tools"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.tools = self.make_tools()
+
+    def make_tools(self) -> dict[str, ToolSpec]:
+        """The tools for `operators`. A subclass overrides it."""
+        raise NotImplementedError
+
+    @property
+    def example(self) -> str:
+        """A short workflow that runs on this kind of task."""
+        return example_of(self.operators, self.task.kind)
 
     def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
-        """As `ToolEnv.reset`; the seed is that of the operators' draws too."""
-        named = (options or {}).get("task_id")
-        own = None if named is None else seed_of(str(named))
-        self._chance = own if seed is None else seed
+        """Begin an episode as `ToolEnv.reset` does; the seed is that of the operators, too."""
+        task_id = (options or {}).get("task_id")
+        self._seed = seed_of(str(task_id)) if seed is None and task_id is not None else seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
-        """The problem and its kind; passages are for the operators, and only counted here."""
-        drawn = self._chance
-        self._seed = int(self.np_random.integers(2**31)) if drawn is None else drawn
-        self._base = base_of(task)
-        self._solution, self._right = None, False
+        """The problem and its kind, with the number of passages, which only operators read."""
+        seed = int(self.np_random.integers(2**31)) if self._seed is None else self._seed
+        self.interpreter = Interpreter(
+            task,
+            self.backend,
+            seed=seed,
+            budget=BUDGET,
+            sandbox=self.sandbox,
+            operators=self.operators,
+        )
+        self._verdict = None
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
@@ -124,80 +148,58 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
             return super().second_hint(call, error)
         kind = self.task.kind
         lines = [
-            f"{self._called(each)}: needs {', '.join(each.needs) or 'nothing'};"
-            f" leaves {', '.join(each.writes)}"
-            for each in OPERATORS.values()
+            f"{self.called(each)}: needs {', '.join(each.inputs) or 'nothing'};"
+            f" leaves {', '.join(each.outputs)}"
+            for each in self.operators.values()
             if kind in (each.kinds or KINDS)
         ]
         return "\n".join([f"The operators for {kind} tasks, with inputs and outputs:", *lines])
 
-    def _called(self, operator: Operator) -> str:
+    def called(self, operator: Operator) -> str:
         """The name by which the agent calls an operator."""
         return operator.name
 
-    def _left(self, solution: str | None, calls: int) -> None:
-        """Take over what a run left, charge its calls and take note of how far it came.
-
-        A run that left nothing leaves what was there.
-        """
-        charge_calls(self.episode.ledger, calls)
-        if solution is None:
+    def take(self, result: Result) -> None:
+        """Charge the calls of a run, and judge the solution that it leaves, if there is one."""
+        charge_calls(self.episode.ledger, result.usage.calls)
+        if result.solution is None:
             self.reach(progress(None))
             return
-        verdict = grade(self._base, solution, self.sandbox)
+        verdict = grade(self.task, result.solution, self.sandbox)
         if verdict.correct is None:
             raise EnvironmentFault(
                 f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
                 "Leave the task out.",
             )
-        self._solution, self._right = solution, verdict.correct
+        self._verdict = verdict
         self.reach(progress(verdict))
 
-    def _submitted(self) -> str:
-        """Submit what is there; with nothing there the episode ends all the same, wrongly."""
-        if self._solution is None:
+    def submit_solution(self) -> str:
+        """Submit the last solution, and end the episode; without one the answer is wrong."""
+        if self._verdict is None:
             return self.submit(False, "There was no solution to submit. The episode is over.")
-        return self.submit(self._right)
+        return self.submit(bool(self._verdict.correct))
 
 
-def _free_answer() -> ToolSpec:
-    def answer(self: WorkflowEnv, value: str | int | float) -> str:
-        """Submit a value of your own as the answer and end the episode.
+@functools.lru_cache(maxsize=256)
+def example_of(operators: Operators, kind: Kind | None = None) -> str:
+    """A short workflow of these operators, which runs on a kind of task.
 
-        Args:
-            value: The answer; for a code task the program.
-        """
-        self._left(str(value), 0)
-        return self._submitted()
-
-    # The annotations are texts, and the names in them those of this module.
-    return read_spec(answer, terminal=True, aliases=ENDS)
-
-
-FREE_ANSWER: Final = _free_answer()
+    Raises:
+        ConfigurationError: No operator makes a solution from the problem alone.
+    """
+    for text in ("Custom -> Review ? Revise : done", *operators):
+        if parse(text, kind=kind, operators=operators).workflow is not None:
+            return text
+    if kind is not None:
+        return example_of(operators)
+    raise ConfigurationError(
+        "operators: none of them makes a solution from the problem alone; add one without inputs,"
+        ' such as "Custom".'
+    )
 
 
 @functools.lru_cache(maxsize=16)
-def _simulated_backend(name: str) -> Backend:
-    """One simulated backend for every copy of an environment: it remembers, and has no state."""
+def _simulated(name: str) -> Backend:
+    """One simulated backend for all copies of an environment, so that they share its memory."""
     return make_backend(name)
-
-
-def _backend(backend: str | Mapping[str, Any] | Backend) -> Backend:
-    if isinstance(backend, str) and backend.partition(":")[0] == "simulated":
-        return _simulated_backend(backend)
-    return make_backend(backend)
-
-
-def _sandbox(backend: Backend, sandbox: Sandbox | None, *, named: bool) -> Sandbox:
-    chosen = sandbox or backend.sandbox
-    if chosen is None and named:
-        from aflowgym.sandbox import default_sandbox
-
-        return default_sandbox()
-    if chosen is None:
-        raise ConfigurationError(
-            "the backend brings no sandbox, and some operators and all code tasks run programs:"
-            " pass one as sandbox=, or take the simulated backend."
-        )
-    return chosen

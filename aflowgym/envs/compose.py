@@ -1,51 +1,51 @@
-"""`aflowgym/Compose-v0`: write a workflow of operators, look at what it leaves, and submit that.
+"""`aflowgym/Compose-v0`: the agent writes workflows of operators in the language of `aflowgym.dsl`.
 
-The agent gives `run_workflow` a text in the language of `aflowgym.dsl`. A text that is no workflow
-is answered with the place, what was expected there, and a corrected workflow; it costs a failed
-call, and nothing is run in its place. One that runs costs a step, and another for every call that
-it makes of a model. The agent may run others while it has calls, and ends with `answer`, which
-submits the solution that a workflow last left.
+In an episode of several turns, `run_workflow` runs a workflow and shows the solution that it
+leaves, and `answer` submits the last solution. A message that is nothing but a workflow is read as
+a call of `run_workflow`, with the repair `bare_argument`.
+
+With `one_shot=True` the agent's only message is the workflow. It is run once, and its solution is
+submitted. There are no calls: the tool is hidden, and the system prompt describes the language.
+
+A text that is not a workflow, or whose types do not fit, is not run. Its error has the position,
+what was expected there, and a corrected workflow.
 """
 
 from __future__ import annotations
 
-import inspect
+import functools
 import random
-from collections.abc import Callable, Generator, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from collections.abc import Generator
+from dataclasses import replace
+from typing import Annotated, Any, Final
 
 from aflowgym.dsl import Parsed, parse
 from aflowgym.dsl.nodes import operators_of
 from aflowgym.envs import players
-from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv
+from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv, example_of
 from aflowgym.envs.texts import run_text
 from aflowgym.execution.errors import instruction_refused, invalid_workflow, parses, run_call
-from aflowgym.execution.executor import execute
-from aflowgym.execution.protocols import Backend, Sandbox
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import Operator
+from aflowgym.operators import OPERATORS, Operator, Operators
 from aflowgym.remembering import remembered
 from aflowgym.score import progress
-from aflowgym.tasks.task import Kind, WorkflowTask
-from toolgym.rewards import RewardConfig
-from toolgym.tasks import TaskSet
-from toolgym.tools import Code, tool
+from aflowgym.tasks.task import Kind
+from toolgym.errors import ToolError
+from toolgym.tools import Code, ToolSpec, tool, tools_of
 
-
-def _told_of_operators(method: Callable[..., str]) -> Callable[..., str]:
-    """Make a method a tool whose description lists the operators, from their declarations."""
-    lines = [f"- {each.name} ({_calls_of(each)}): {each.summary}" for each in OPERATORS.values()]
-    docstring = inspect.cleandoc(method.__doc__ or "")
-    method.__doc__ = docstring.format(calls=BUDGET.calls, operators="\n".join(lines))
-    return tool(method)
-
-
-def _calls_of(operator: Operator) -> str:
-    """Least and most calls, and the kinds if it is not for all."""
-    least, most = operator.calls
-    only = "".join(f", {kind} tasks only" for kind in operator.kinds)
-    return f"{least}{f' to {most}' * (most > least)}{only}"
+FORMS: Final = {
+    "": "`A -> B` is a chain: B works on what A left.",
+    "ScEnsemble": "`[A, B] -> ScEnsemble` or `[A * 3] -> ScEnsemble` makes several solutions and"
+    " chooses one.",
+    "Review Revise": "`Review ? Revise : done` is a check with a repair if it fails,"
+    " `(Review -> Revise) * 3` a loop that ends when the check passes.",
+}
+"""Sentences of the prompt about the language, by the operators that they name."""
+CUT: Final = ("W-ARROW-EXTRA", "W-CLOSE")
+"""Warnings of the language for a text whose end may be missing."""
+ONE_SHOT: Final = (
+    "Your whole message is a workflow of operators, such as `{example}`. It is run once, and the"
+    " solution it leaves is your answer."
+)
 
 
 class ComposeEnv(WorkflowEnv):
@@ -54,100 +54,142 @@ class ComposeEnv(WorkflowEnv):
     The other arguments are those of `WorkflowEnv`.
 
     Args:
-        instructions: Operators may be given instructions. A language model can be told the answer
-            in one.
-        step_limit: Calls that an episode allows; `answer` is free.
+        one_shot: Whether the agent's only message is the workflow, without a call. Its solution is
+            submitted.
+        instructions: Whether operators may be given instructions, as in `Custom("be brief")`. An
+            instruction can tell a language model the answer.
+        step_limit: Calls that an episode allows; `answer` is free. Without effect in one-shot mode.
 
     >>> import gymnasium as gym, aflowgym
-    >>> env = gym.make("aflowgym/Compose-v0", kind="math")
+    >>> env = gym.make("aflowgym/Compose-v0", kind="math", one_shot=True)
     >>> observation, info = env.reset(seed=0)
+    >>> env.step("Custom -> Programmer -> Review ? Revise : done")[2]
+    True
     """
 
     def __init__(
         self,
-        dataset: str | Path | TaskSet[WorkflowTask] = "bundled",
-        split: str = "train",
-        *,
-        kind: Kind | None = None,
-        backend: str | Mapping[str, Any] | Backend = "simulated",
-        sandbox: Sandbox | None = None,
-        free_answer: bool = False,
+        *args: Any,
+        one_shot: bool = False,
         instructions: bool = False,
         step_limit: int = 8,
-        parsing: Literal["lenient", "strict"] = "lenient",
-        rewards: RewardConfig | dict[str, Any] | None = None,
-        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(
-            dataset,
-            split,
-            kind=kind,
-            backend=backend,
-            sandbox=sandbox,
-            free_answer=free_answer,
-            step_limit=step_limit,
-            parsing=parsing,
-            rewards=rewards,
-            render_mode=render_mode,
-        )
-        self.instructions = instructions
+        self.one_shot, self.instructions = one_shot, instructions
+        super().__init__(*args, step_limit=step_limit, **options)
 
     def expert(self) -> Generator[Any, str, None]:
-        """Run a workflow that is good for this kind of task, and submit what it leaves."""
-        return players.compose(self)
+        """Run a workflow that is good for this kind of task, and submit its solution."""
+        return players.compose(self, players.good_workflows(self), one_shot=self.one_shot)
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Play the current episode as somebody who knows the tools, and not which are good."""
-        return players.novice_composes(self, draw)
+        """Run a workflow that is typical of people, good or bad, and submit its solution."""
+        return players.compose(self, players.typical_workflow(self, draw), one_shot=self.one_shot)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works in this episode."""
-        if tool_name == "run_workflow":
-            return run_call("Custom -> Review ? Revise : done")
-        return {"name": tool_name, "arguments": {"value": 42} if self._is_free else {}}
+        """A call that works in this episode; {} where the agent writes no calls."""
+        if self.one_shot:
+            return {}
+        return run_call(self.example) if tool_name == "run_workflow" else {"name": tool_name}
 
-    @property
-    def _is_free(self) -> bool:
-        return bool(self.tools["answer"].required)
+    def budget_line(self) -> str:
+        """The sentence that states the agent's budget."""
+        return "Write one workflow." if self.one_shot else super().budget_line()
 
-    @_told_of_operators
+    def no_call(self, text: str) -> ToolError:
+        """The error for a message without a call: in one-shot mode, why it is no workflow."""
+        return self._invalid(self._read(text)[0]) if self.one_shot else super().no_call(text)
+
+    @tool
     def run_workflow(self, dsl: Annotated[str, Code("workflow")]) -> str:
         """Run a workflow of operators on the task and show the solution it leaves.
-
-        `A -> B` is a chain: B works on what A left. `[A, B] -> ScEnsemble` or `[A * 3] ->
-        ScEnsemble` makes several solutions and chooses one. `Review ? Revise : done` is a check
-        with a repair if it fails, `(Review -> Revise) * 3` a loop that ends when the check passes.
-        A workflow makes at most {calls} calls of the model; each has a price.
-
-        The operators, with the calls of the model that each makes:
-        {operators}
 
         Args:
             dsl: The workflow, such as `Custom -> Review ? Revise : done`.
         """
-        parsed, instructed = _read(dsl, self.task.kind)
+        parsed, is_instructed = self._read(dsl)
         workflow = parsed.workflow
         if workflow is None:
             self.reach(progress(None, parsed=parses(parsed), checked=False))
-            raise invalid_workflow(parsed, "Custom -> Review ? Revise : done")
-        if instructed and not self.instructions:
+            raise self._invalid(parsed)
+        if is_instructed and not self.instructions:
             self.reach(progress(None, checked=False))
-            raise instruction_refused(workflow)
-        result = execute(
-            workflow, self._base, self.backend, seed=self._seed, budget=BUDGET, sandbox=self.sandbox
-        )
-        self._left(result.solution, result.usage.calls)
-        return run_text(self._base, parsed, result, self.sandbox)
+            raise self._without_call(instruction_refused(workflow))
+        result = self.interpreter.run(workflow)
+        self.take(result)
+        return run_text(self.task, parsed, result, self.sandbox)
 
     @tool(terminal=True, aliases=ENDS)
     def answer(self) -> str:
         """Submit the solution that a workflow last left, and end the episode."""
-        return self._submitted()
+        return self.submit_solution()
+
+    def make_tools(self) -> dict[str, ToolSpec]:
+        """The tools; that of workflows lists the operators."""
+        made = compose_tools(self.operators, self.one_shot)
+        return made if self.one_shot else {**self.tools, **made}
+
+    def _read(self, dsl: str) -> tuple[Parsed, bool]:
+        return read(dsl, self.task.kind, self.operators)
+
+    def _invalid(self, parsed: Parsed) -> ToolError:
+        return self._without_call(invalid_workflow(parsed, self.example))
+
+    def _without_call(self, error: ToolError) -> ToolError:
+        """The error; in one-shot mode its example is a bare workflow."""
+        if not self.one_shot:
+            return error
+        hint = f"{error.hint}\nThis works: {error.example['arguments']['dsl']}".strip()
+        return ToolError(error.code, error.message, hint)
 
 
 @remembered(4096)
-def _read(dsl: str, kind: Kind) -> tuple[Parsed, bool]:
-    """A text as a workflow, and whether it has instructions; remembered, since groups repeat."""
-    parsed = parse(dsl, kind=kind)
+def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, bool]:
+    """Parse a text, and tell whether it holds instructions; remembered, since groups repeat."""
+    parsed = parse(dsl, kind=kind, operators=operators)
     tree = parsed.workflow
     return parsed, tree is not None and any(each.instruction for each in operators_of(tree))
+
+
+def bare_workflow(operators: Operators, text: str) -> dict[str, Any] | None:
+    """The arguments of `run_workflow` for a message that is a workflow; None for any other."""
+    parsed, _ = read(text, None, operators)
+    is_cut = any(record.code in CUT for record in parsed.diagnostics)
+    return {"dsl": text} if parses(parsed) and not is_cut else None
+
+
+@functools.lru_cache(maxsize=64)
+def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
+    """`run_workflow` with a description that lists these operators.
+
+    Args:
+        operators: The operators.
+        one_shot: Whether it is hidden, and submits the solution.
+    """
+    run = tools_of(ComposeEnv)["run_workflow"]
+    method: Any = run.function
+    forms = [text for names, text in FORMS.items() if operators.keys() >= {*names.split()}]
+    forms.append(f"A workflow makes at most {BUDGET.calls} calls of the model; each has a price.")
+    lines = [f"- {each.name} ({_calls_of(each)}): {each.summary}" for each in operators.values()]
+    purpose = ONE_SHOT.format(example=example_of(operators)) if one_shot else run.description
+    listed = "The operators, with the calls of the model that each makes:"
+    description = "\n".join([purpose, "", " ".join(forms), "", listed, *lines])
+    bare = functools.partial(bare_workflow, operators)
+    run = replace(run, description=description, bare=bare)
+
+    def run_and_submit(env: ComposeEnv, dsl: str) -> str:
+        text = method(env, dsl)
+        return f"{env.submit_solution()}\n{text}"
+
+    once = replace(run, terminal=True, hidden=True, function=run_and_submit)
+    return {run.name: once if one_shot else run}
+
+
+def _calls_of(operator: Operator) -> str:
+    """The least and the most calls, and the kinds of tasks if it is not for all."""
+    least, most = operator.calls
+    only = "".join(f", {kind} tasks only" for kind in operator.kinds)
+    return f"{least}{f' to {most}' * (most > least)}{only}"
+
+
+ComposeEnv.tools = {**ComposeEnv.tools, **compose_tools(OPERATORS, False)}

@@ -1,81 +1,167 @@
-"""`aflowgym/Operate-v0`: call the operators one by one, on one state, and submit what they leave.
+"""`aflowgym/Operate-v0`: the agent calls the operators one by one, each as a tool.
 
-Every operator of `aflowgym.operators.catalogue` is a tool, made from its declaration. The calls of
-an episode are the steps of one run: the k-th call stands where the k-th step of a workflow stands,
-so that `custom`, `review`, `revise` leave what `Custom -> Review -> Revise` leaves with the same
-seed. A generator takes `copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
+The operators of an episode work on one state, as the steps of one workflow do: `custom`, `review`,
+`revise` leave what `Custom -> Review -> Revise` leaves with the same seed. A generator takes
+`copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
 
-An operator that lacks what it needs is answered with a call that leaves it. One that fails while it
-runs leaves the state as it was.
+The error of an operator that lacks an input has a call that makes it. An operator that fails while
+it runs leaves the state as it was.
 """
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Annotated, Any, Final
 
 from pydantic import Field
 
 from aflowgym.dsl.nodes import ListOf, Op
 from aflowgym.envs import players
-from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv
+from aflowgym.envs.base import ENDS, WorkflowEnv
 from aflowgym.envs.texts import public_tests, solution_text, usage_line
-from aflowgym.execution.behaviours import NO_TESTS
 from aflowgym.execution.errors import not_ready
-from aflowgym.execution.executor import Walk
-from aflowgym.execution.replies import letters
-from aflowgym.execution.state import Account, Failed, Lane, State
-from aflowgym.execution.trace import Usage
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import Operator
+from aflowgym.operators import OPERATORS, Operator, Operators
+from aflowgym.operators.aflow import NO_TESTS
+from aflowgym.operators.replies import letters
 from aflowgym.score import progress
-from aflowgym.tasks.task import WorkflowTask
-from toolgym.tools import tool
+from toolgym.errors import ConfigurationError
+from toolgym.tools import ToolSpec, read_spec, tool
 
 Copies = Annotated[int, Field(ge=1, le=5)]
 _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "a solution"}
 
 
-def tool_name(operator: str) -> str:
-    """The name of an operator's tool.
+class OperateEnv(WorkflowEnv):
+    """Solve a task by calling operators one by one; each call that they make has a price.
 
-    >>> tool_name("CustomCodeGenerate"), tool_name("ScEnsemble")
-    ('custom_code_generate', 'sc_ensemble')
+    The arguments are those of `WorkflowEnv`.
+
+    >>> import gymnasium as gym, aflowgym
+    >>> env = gym.make("aflowgym/Operate-v0", kind="code")
+    >>> observation, info = env.reset(seed=0)
     """
-    return "".join(f"_{c.lower()}" if c.isupper() else c for c in operator).lstrip("_")
+
+    def __getattr__(self, name: str) -> Any:
+        """The tool of an operator as a method, such as `env.custom(copies=3)`."""
+        if name in self.__dict__.get("tools", ()):
+            return functools.partial(self.call, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
+
+    def expert(self) -> Generator[Any, str, None]:
+        """Call the operators of a workflow that is good for this kind of task, and answer."""
+        return players.operate(self, players.good_workflows(self))
+
+    def novice(self, draw: random.Random) -> Generator[Any, str, None]:
+        """Call the operators of a workflow that is typical of people, good or bad, and answer."""
+        return players.operate(self, players.typical_workflow(self, draw))
+
+    def example_call(self, tool_name: str) -> dict[str, Any]:
+        """A call that works on the state as it is; of another tool, if that has to come first."""
+        for operator in self.operators.values():
+            if self.called(operator) == tool_name:
+                refused = not_ready(operator, self.interpreter.context, self.operators)
+                return refused.example if refused else {"name": tool_name, "arguments": {}}
+        return {"name": tool_name, "arguments": {}}
+
+    def called(self, operator: Operator) -> str:
+        """The name of the operator's tool."""
+        return operator.tool
+
+    def make_tools(self) -> dict[str, ToolSpec]:
+        """A tool for each operator, and `answer`."""
+        return {**operator_tools(self.operators), **type(self).tools}
+
+    @tool(terminal=True, aliases=ENDS)
+    def answer(self) -> str:
+        """Submit the solution as the operators left it, and end the episode."""
+        return self.submit_solution()
+
+    def operate(self, operator: Operator, copies: int) -> str:
+        """Run an operator, or copies of it as a list, on the state; return the text of its tool."""
+        refused = not_ready(operator, self.interpreter.context, self.operators)
+        if refused is not None:
+            self.reach(progress(None, checked=False))
+            raise refused
+        one = Op(operator.name)
+        result = self.interpreter.step(one if copies == 1 else ListOf((one,) * copies))
+        self._verdict = None  # candidates among which none is chosen are no solution
+        self.take(result)
+        lines = [usage_line(result.usage), *map(str, result.warnings)]
+        if result.failure is not None:
+            lines.append(f"{operator.name} left nothing. {result.failure}")
+        else:
+            lines += self._left(operator)
+        return "\n".join(lines)
+
+    def _left(self, operator: Operator) -> list[str]:
+        """The lines on the state after an operator: candidates, or a verdict and the solution."""
+        state = self.interpreter.context
+        if state.candidates is not None:
+            names = letters(len(state.candidates))
+            pairs = zip(names, state.candidates, strict=True)
+            return ["Candidates:", *(f"{name}: {each.solution}" for name, each in pairs)]
+        lines = []
+        if "verdict" in operator.outputs and state.feedback != NO_TESTS:
+            lines.append(f"Verdict: {'right' if state.verdict else 'wrong'}.")
+        if "feedback" in operator.outputs and state.feedback:
+            lines.append(state.feedback)
+        if "solution" in operator.outputs and state.solution is not None:
+            lines.append(public_tests(self.task, state.solution, self.sandbox))
+            lines.append(solution_text(state.solution))
+        return [line for line in lines if line]
 
 
-def _tool_of(operator: Operator) -> Callable[..., str]:
-    """The tool of one declaration: a generator takes `copies`, any other operator nothing."""
-    if operator.needs:
+@functools.lru_cache(maxsize=64)
+def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
+    """The tools of operators by name.
 
-        def method(self: Any) -> str:
-            return str(self._operate(operator, 1))
+    Raises:
+        ConfigurationError: One has a name of the tool `answer`.
+    """
+    tools = {}
+    for operator in operators.values():
+        spec = _tool_of(operator)
+        if spec.name in ("answer", *ENDS):
+            raise ConfigurationError(
+                f"operators: {operator.name} would be the tool {spec.name}, which ends the episode;"
+                " choose another name."
+            )
+        tools[spec.name] = spec
+    return tools
+
+
+def _tool_of(operator: Operator) -> ToolSpec:
+    """The tool of an operator: a generator takes `copies`, any other operator nothing."""
+    if operator.inputs:
+
+        def method(self: OperateEnv) -> str:
+            return self.operate(operator, 1)
 
         arguments = ""
     else:
 
-        def method(self: Any, copies: Copies = 1) -> str:  # type: ignore[misc]
-            return str(self._operate(operator, copies))
+        def method(self: OperateEnv, copies: Copies = 1) -> str:  # type: ignore[misc]
+            return self.operate(operator, copies)
 
         arguments = (
             "\n\nArgs:\n    copies: How many to make. One is the solution; of 2 to 5 candidates"
             " sc_ensemble or md_ensemble has to choose one next."
         )
-    method.__name__ = tool_name(operator.name)
+    method.__name__ = operator.tool
     method.__doc__ = f"{operator.summary} {_terms_of(operator)}{arguments}"
-    return tool(method)
+    return read_spec(method)
 
 
 def _terms_of(operator: Operator) -> str:
-    """What an operator needs, and what it takes: the second half of a tool's description.
+    """The kinds, inputs and calls of an operator: the second half of a tool's description.
 
     >>> _terms_of(OPERATORS["Test"])
     'For code tasks only. Needs a program. Takes at most 3 calls of the model.'
     """
-    each = "" if operator.needs else " per copy"
-    needed = next((words for slot, words in _NEEDED.items() if slot in operator.needs), "")
+    each = "" if operator.inputs else " per copy"
+    needed = next((words for slot, words in _NEEDED.items() if slot in operator.inputs), "")
     least, most = operator.calls
     calls = f"at most {most}" if not least else f"{least} to {most}" if most > least else str(most)
     terms = [
@@ -86,98 +172,4 @@ def _terms_of(operator: Operator) -> str:
     return " ".join(filter(None, terms))
 
 
-#: The tools, as a base class: they stand before `answer`.
-OperatorTools: Any = type(
-    "OperatorTools", (), {tool_name(each.name): _tool_of(each) for each in OPERATORS.values()}
-)
-
-
-class OperateEnv(WorkflowEnv, OperatorTools):
-    """Solve a task by calling operators one by one; each call that they make has a price.
-
-    The arguments are those of `WorkflowEnv`.
-
-    >>> import gymnasium as gym, aflowgym
-    >>> env = gym.make("aflowgym/Operate-v0", kind="code")
-    >>> observation, info = env.reset(seed=0)
-    """
-
-    _walk: Walk
-    _lane: Lane
-    _made: int  # operators that were called in this episode
-
-    def begin(self, task: WorkflowTask) -> str:
-        """The problem and its kind, and an empty state."""
-        asked = super().begin(task)
-        self._walk = Walk(self.backend, self.sandbox, OPERATORS, self._seed)
-        self._lane = Lane(State(self._base), Account(BUDGET.calls, BUDGET.tokens), [])
-        self._made = 0
-        return asked
-
-    def expert(self) -> Generator[Any, str, None]:
-        """Call the operators that are good for this kind of task, and submit what they leave."""
-        return players.operate(self)
-
-    def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Play the current episode as somebody who knows the tools, and not which are good."""
-        return players.novice_operates(self, draw)
-
-    def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works on the state as it is; of another tool, if that has to come first."""
-        for operator in OPERATORS.values():
-            if self._called(operator) == tool_name:
-                refused = not_ready(operator, self._lane.state)
-                return refused.example if refused else {"name": tool_name, "arguments": {}}
-        fields = self.tools[tool_name].required
-        return {"name": tool_name, "arguments": {"value": 42} if fields else {}}
-
-    def _called(self, operator: Operator) -> str:
-        return tool_name(operator.name)
-
-    @tool(terminal=True, aliases=ENDS)
-    def answer(self) -> str:
-        """Submit the solution as the operators left it, and end the episode."""
-        if self._lane.state.solution is None:
-            self._solution = None  # candidates among which nobody chose are no solution
-        return self._submitted()
-
-    def _operate(self, operator: Operator, copies: int) -> str:
-        """Run one operator, or copies of it as a list, on the state."""
-        state = self._lane.state
-        refused = not_ready(operator, state)
-        if refused is not None:
-            self.reach(progress(None, checked=False))
-            raise refused
-        one = Op(operator.name)
-        node = one if copies == 1 else ListOf((one,) * copies)
-        path, before = str(self._made), self._walk.usage
-        self._made += 1
-        try:
-            self._walk.node(node, self._lane, path, False)
-            failure = ""
-        except Failed as failed:
-            failure = f"{operator.name} left nothing. {failed.record(path)}"
-        after = self._walk.usage
-        used = Usage(*(now - then for now, then in zip(after, before, strict=True)))
-        wrote = not failure and "solution" in operator.writes and state.solution is not None
-        self._left(state.solution if wrote else None, used.calls)
-        result = failure or "\n".join(self._shown(operator))
-        return f"{usage_line(used)}\n{result}"
-
-    def _shown(self, operator: Operator) -> list[str]:
-        """What an operator left, for the agent: candidates, a verdict, or a solution."""
-        state, lines = self._lane.state, []
-        if state.candidates is not None:
-            names = letters(len(state.candidates))
-            pairs = zip(names, state.candidates, strict=True)
-            return ["Candidates:", *(f"{name}: {each.solution}" for name, each in pairs)]
-        if operator.is_check:
-            lines = [f"Verdict: {'right' if state.verdict else 'wrong'}.", state.feedback or ""]
-            lines = lines if state.feedback != NO_TESTS else lines[1:]
-        if "solution" in operator.writes and state.solution is not None:
-            tested = "" if operator.is_check else self._tested(state.solution)
-            lines += [tested, solution_text(state.solution)]
-        return [line for line in lines if line]
-
-    def _tested(self, solution: str) -> str:
-        return public_tests(self._base, solution, self.sandbox)
+OperateEnv.tools = {**operator_tools(OPERATORS), **OperateEnv.tools}

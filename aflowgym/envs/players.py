@@ -1,27 +1,28 @@
-"""The players of the workflow environments: an expert, and a novice.
+"""The players of the workflow environments: an expert, and a novice to be imitated.
 
-The expert has a small table: for each preset and kind of task, a short workflow of
-`aflowgym.REFERENCE_WORKFLOWS` that scores well. It reads the kind in the question, and from the
-result whether there is a solution and whether the public tests pass; it has seen neither gold nor
-draws, so luck decides whether it is right.
+The expert plays a workflow that scores well for the preset and the kind of task, and a second one
+if the first leaves no solution or one that fails a public test. It sees neither gold nor draws.
 
-The novice knows how to call the tools, has heard which operator is for which kind, and knows not
-what is good: it runs a typical workflow, rather one with that operator, and now and then one whose
-types do not fit, which it then corrects as it is told. That is what a model imitates that has yet
-to learn which workflow suits which kind.
+The novice plays one workflow out of `TYPICAL`, good or bad, three times likelier one with the
+generator that suits the kind of task. A model that imitates it has still to learn which workflow is
+good.
+
+In `aflowgym/Operate-v0` both call the operators of a workflow one by one.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final
 
+from aflowgym.dsl import parse
+from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Seq, steps_of
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.texts import solution_in
 from aflowgym.execution.errors import run_call
+from aflowgym.operators import OPERATORS
 from aflowgym.sampling import REFERENCE_WORKFLOWS
 
 Play = Generator[Any, str, None]
@@ -34,14 +35,13 @@ FIRST: Final[Mapping[tuple[str, str], str]] = {
     ("paper", "code"): REFERENCE_WORKFLOWS["code"]["tested"],
     ("paper", "qa"): REFERENCE_WORKFLOWS["qa"]["formatted"],
 }
-"""By preset and kind, what the expert runs first."""
+"""The expert's first workflow, by preset and kind."""
 SECOND: Final[Mapping[str, str]] = {
     "math": "AnswerGenerate -> Review ? Revise : done",
     "code": "Programmer -> Review ? Revise : done",
     "qa": "Custom -> Format",
 }
-"""By kind, what is tried where the first one leaves no solution, or one that fails a test."""
-
+"""The expert's second workflow, by kind."""
 TYPICAL: Final = (
     "Custom",
     "AnswerGenerate",
@@ -63,141 +63,90 @@ TYPICAL: Final = (
     "CustomCodeGenerate -> Test * 3",
     "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
 )
-"""Workflows as people write them, good and bad ones; the last three are for code tasks."""
-_CODE_ONLY: Final = 3
+"""Workflows as people write them, good and bad ones; those with Test are for code tasks."""
 GENERATOR: Final = {"math": "Programmer", "code": "CustomCodeGenerate", "qa": "AnswerGenerate"}
-"""By kind, the operator that the novice has heard is good for it."""
-_GENERATORS: Final[Mapping[str, str]] = {
-    "Custom": "custom",
-    "AnswerGenerate": "answer_generate",
-    "Programmer": "programmer",
-    "CustomCodeGenerate": "custom_code_generate",
-}
-_LIKING: Final = 3
-"""How many times likelier that makes a workflow."""
-_ILL_TYPED: Final = ("Custom -> ScEnsemble", "[Custom, Custom] -> Review", "Review -> Revise")
-_STUMBLES: Final = 0.08
-_EXAMPLE: Final = "This works: "
-_TESTED: Final = re.compile(r"^Public tests: (\d+) of (\d+) pass", re.MULTILINE)
+"""The operator that the novice prefers, by kind."""
+_PREFERENCE: Final = 3
+_FAILS_A_TEST: Final = re.compile(r"^Public tests: (?!(\d+) of \1 pass)", re.MULTILINE)
 
 
-def compose(env: WorkflowEnv) -> Play:
-    """Play `aflowgym/Compose-v0` well."""
-    kind = env.task.kind
-    for dsl in (FIRST[_preset(env), kind], SECOND[kind]):
+def good_workflows(env: WorkflowEnv) -> list[str]:
+    """The workflows that the expert tries, in order, for this kind of task and these operators."""
+    kind, preset = env.task.kind, getattr(getattr(env.backend, "preset", None), "name", "")
+    first = FIRST.get((preset, kind), FIRST["teaching", kind])
+    return _runnable(env, (first, SECOND[kind], env.example))[:2]
+
+
+def typical_workflow(env: WorkflowEnv, draw: random.Random) -> list[str]:
+    """The workflow that the novice draws; operators of the user's own are among them."""
+    own = [name for name in env.operators if name not in OPERATORS]
+    texts = _runnable(env, (*TYPICAL, *own, *(f"{env.example} -> {name}" for name in own)))
+    liked = GENERATOR[env.task.kind]
+    return draw.choices(texts, [_PREFERENCE if liked in each else 1 for each in texts])
+
+
+def _runnable(env: WorkflowEnv, texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if _tree(env, text) is not None]
+
+
+def _tree(env: WorkflowEnv, text: str) -> Node | None:
+    return parse(text, kind=env.task.kind, operators=env.operators).workflow
+
+
+def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
+    """Write workflows until one leaves a good solution, then answer; or write the first only."""
+    if one_shot:
+        yield workflows[0]
+        return
+    for dsl in workflows:
         if env.episode.steps_left > 1:  # the last step ends the episode
             observation = yield run_call(dsl)
             if _is_good(observation):
                 break
-    yield _answer(env)
+    yield {"name": "answer"}
 
 
-def operate(env: WorkflowEnv) -> Play:
-    """Play `aflowgym/Operate-v0` well, as those workflows go."""
-    kind, preset = env.task.kind, _preset(env)
-    if kind == "code":
-        yield from _until(env, "custom_code_generate")
-        yield from _check_and_repair(env, "test", None)
-    elif kind == "math" and preset == "teaching":
-        observation = yield _call("programmer", copies=5)
-        if "Candidates:" in observation:
-            yield _call("sc_ensemble")
-    elif kind == "math":
-        yield from _until(env, "programmer")
-    else:
-        yield from _until(env, "answer_generate")
-        if preset == "teaching":
-            yield from _check_and_repair(env, "review", "revise")
-        yield _call("format")
-    yield _answer(env)
+def operate(env: WorkflowEnv, workflows: list[str]) -> Play:
+    """Call the operators of workflows until one leaves a good solution, then answer."""
+    for dsl in workflows:
+        tree = _tree(env, dsl)
+        if tree is not None:
+            yield from _walk(env, tree)
+        shown = (turn.observation for turn in reversed(env.episode.turns))
+        if _is_good(next((text for text in shown if solution_in(text) is not None), "")):
+            break
+    yield {"name": "answer"}
 
 
-def novice_composes(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Play `aflowgym/Compose-v0` as a beginner does: one workflow as people write them.
-
-    One whose types do not fit is corrected as told.
-    """
-    kind, example = env.task.kind, ""
-    typical = TYPICAL if kind == "code" else TYPICAL[:-_CODE_ONLY]
-    weights = [_LIKING if GENERATOR[kind] in each else 1 for each in typical]
-    if draw.random() < _STUMBLES:
-        observation = yield run_call(draw.choice(_ILL_TYPED))
-        example = observation.partition(_EXAMPLE)[2]
-    if example:
-        yield json.loads(example.splitlines()[0])
-    else:
-        yield run_call(draw.choices(typical, weights)[0])
-    yield _answer(env)
-
-
-def novice_operates(env: WorkflowEnv, draw: random.Random) -> Play:
-    """Play `aflowgym/Operate-v0` as a beginner does.
-
-    A solution is made, chosen among candidates, and perhaps checked, repaired and formatted.
-    """
-    weights = [_LIKING if GENERATOR[env.task.kind] == name else 1 for name in _GENERATORS]
-    first = _GENERATORS[draw.choices(list(_GENERATORS), weights)[0]]
-    copies = draw.choice((1, 1, 1, 3, 5))
-    observation = yield _call(first, copies=copies) if copies > 1 else _call(first)
-    if "Candidates:" in observation:
-        observation = yield _call(draw.choice(("sc_ensemble", "md_ensemble")))
-    if solution_in(observation) is None:
-        observation = yield _call("custom")
-    code = env.task.kind == "code"
-    checks: list[tuple[str, str | None]] = [("review", "revise"), *([("test", None)] * code)]
-    match draw.choice(("nothing", "format", "once", "revise", "until", "until, then format")):
-        case "once":
-            yield _call(draw.choice(checks)[0])
-        case "revise":
-            yield _call("revise")
-        case "until" | "until, then format" as way:
-            yield from _check_and_repair(env, *draw.choice(checks))
-            if "format" in way:
-                yield _call("format")
-        case "format":
-            yield _call("format")
-    yield _answer(env)
-
-
-def _until(env: WorkflowEnv, generator: str) -> Play:
-    """A generator, again if its first try leaves nothing."""
-    observation = yield _call(generator)
-    if solution_in(observation) is None and env.episode.steps_left > 2:
-        yield _call("custom")
-
-
-def _check_and_repair(env: WorkflowEnv, check: str, repair: str | None) -> Play:
-    """Check, and repair while the check finds fault, three times at most."""
-    for _ in range(3):
-        if env.episode.steps_left < 4:
-            return
-        observation = yield _call(check)
-        if "Verdict: wrong" not in observation:
-            return
-        if repair is not None:
-            yield _call(repair)
+def _walk(env: WorkflowEnv, node: Node | Done) -> Generator[Any, str, str]:
+    """Call the operators of a workflow in its order, and return the last observation."""
+    observation = ""
+    match node:
+        case Op() | ListOf():
+            first = node if isinstance(node, Op) else node.branches[0]
+            if env.episode.steps_left > 1 and isinstance(first, Op):
+                name = env.called(env.operators[first.name])
+                copies = len(node.branches) if isinstance(node, ListOf) else 1
+                arguments = {"copies": min(copies, 5)} if copies > 1 else {}
+                observation = yield {"name": name, "arguments": arguments}
+        case Seq():
+            for step in node.steps:
+                observation = yield from _walk(env, step)
+                if "left nothing" in observation:
+                    break
+        case Repeat():
+            for step in steps_of(node.body) * node.times:
+                observation = yield from _walk(env, step)
+                if "Verdict: right" in observation:
+                    break
+        case Cond():
+            observation = yield from _walk(env, node.check)
+            branch = node.fail if "Verdict: wrong" in observation else node.passed
+            if branch is not DONE:
+                observation = yield from _walk(env, branch)
+    return observation
 
 
 def _is_good(observation: str) -> bool:
-    """There is a solution, and no public test says that it is wrong."""
-    tested = _TESTED.search(observation)
-    passed = tested is None or tested[1] == tested[2]
-    return solution_in(observation) is not None and passed
-
-
-def _answer(env: WorkflowEnv) -> dict[str, Any]:
-    """The call that ends the episode; one that takes a value gets the last solution shown."""
-    if not env.tools["answer"].required:
-        return _call("answer")
-    shown = (solution_in(turn.observation) for turn in reversed(env.episode.turns))
-    return _call("answer", value=next((each for each in shown if each is not None), "none"))
-
-
-def _preset(env: WorkflowEnv) -> str:
-    """The preset of the backend; of one that the table has not, nothing is known."""
-    name = getattr(getattr(env.backend, "preset", None), "name", "")
-    return name if any(name == preset for preset, _ in FIRST) else "teaching"
-
-
-def _call(name: str, **arguments: Any) -> dict[str, Any]:
-    return {"name": name, "arguments": arguments}
+    """Whether there is a solution, and it fails no public test."""
+    return solution_in(observation) is not None and not _FAILS_A_TEST.search(observation)

@@ -10,11 +10,10 @@ from typing import Final
 
 from aflowgym.answers.code import passes
 from aflowgym.dsl import Parsed
-from aflowgym.execution.executor import Result
-from aflowgym.execution.grading import job_of
-from aflowgym.execution.protocols import Sandbox
-from aflowgym.execution.state import program_in
-from aflowgym.execution.trace import Usage
+from aflowgym.execution.interpreter import Result
+from aflowgym.operators.context import Sandbox, job_of
+from aflowgym.operators.replies import program_in
+from aflowgym.operators.trace import Usage
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.episode import without_notice
 

@@ -1,5 +1,4 @@
-"""Runs of a workflow on a task: steps, budget, replies of a model, trace.
+"""Runs of workflows on tasks: the interpreter, the verdict on a solution, errors for the agent.
 
-Read `executor` first, then `behaviours` (what an operator does), `replies` (what is read out of an
-answer) and `protocols` (what a backend and a sandbox have to offer).
+Read `interpreter` first.
 """

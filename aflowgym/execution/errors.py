@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from aflowgym.dsl import Parsed
 from aflowgym.dsl.nodes import Node, printed
-from aflowgym.execution.state import State
-from aflowgym.operators.declaration import Operator
+from aflowgym.operators.context import Context
+from aflowgym.operators.operator import Operator, Operators
 from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
@@ -22,6 +22,8 @@ WORKFLOW_ERRORS: Final[dict[str, str]] = {
     "instruction_refused": "The workflow holds an instruction, which this environment refuses.",
     "needs_solution": "The operator works on a solution, and there is none yet.",
     "needs_code": "The operator works on a program, and there is none.",
+    "needs_verdict": "The operator works on the verdict of a check, and there is none.",
+    "needs_feedback": "The operator works on the report of a check, and there is none.",
     "needs_list": "The operator chooses among candidates, and there are none.",
     "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
     "wrong_kind": "The operator does not run on this kind of task.",
@@ -32,6 +34,12 @@ _SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PL
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
 """Errors with which a text is no workflow at all; with any other only its types do not fit."""
 _MOST_ERRORS: Final = 3
+_NOUNS: Final = {
+    "solution": "a solution",
+    "code": "a program",
+    "verdict": "a verdict",
+    "feedback": "feedback",
+}
 
 
 def parses(parsed: Parsed) -> bool:
@@ -43,10 +51,10 @@ def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
     """The errors of a text, and a workflow that is accepted: the corrected one, if there is one.
 
     Args:
-        parsed: What the language says; it has at least one error.
+        parsed: What the language says; it has at least one record.
         otherwise: A workflow for texts in which there is nothing to correct.
     """
-    errors = parsed.errors
+    errors = parsed.errors or parsed.diagnostics
     first = errors[0]
     message = f"{first.code} at {first.span[0]}: {first.message}"
     hints = [f"Expected {', '.join(first.expected)}."] if first.expected else []
@@ -70,28 +78,43 @@ def run_call(dsl: str) -> dict[str, Any]:
     return {"name": "run_workflow", "arguments": {"dsl": dsl}}
 
 
-def not_ready(operator: Operator, state: State) -> ToolError | None:
-    """The reason why an operator cannot run on a state; None if it can."""
-    name, kind = operator.name, state.task.kind
+def not_ready(operator: Operator, context: Context, operators: Operators) -> ToolError | None:
+    """The reason why an operator cannot run on a state, with a call that helps; None if it can.
+
+    Args:
+        operator: The operator that the agent calls.
+        context: The state.
+        operators: The operators that the agent may call.
+    """
+    name, kind = operator.name, context.task.kind
+
+    def refusal(code: str, message: str, slot: str, **arguments: Any) -> ToolError:
+        helps = _maker(slot, context, operators)
+        example = {"name": helps.tool, "arguments": arguments} if helps else None
+        return ToolError(code, message, "", example)
+
     if operator.kinds and kind not in operator.kinds:
-        here = "custom" if state.solution is None else "review"
         message = f"{name} does not run on {kind} tasks."
-        return _refusal("wrong_kind", message, "sc_ensemble" if state.candidates else here)
+        return refusal("wrong_kind", message, "solution")
     if operator.is_ensemble:
-        if state.candidates is None:
+        if context.candidates is None:
             message = f"{name} chooses among candidates, and there are none."
-            return _refusal("needs_list", message, "custom", copies=3)
+            return refusal("needs_list", message, "candidates", copies=3)
         return None
-    if state.candidates is not None:
-        return _refusal("open_list", f"{name} takes one solution, not candidates.", "sc_ensemble")
-    if "solution" in operator.needs and state.solution is None:
-        first = "custom_code_generate" if "code" in operator.needs else "custom"
-        return _refusal("needs_solution", f"{name} works on a solution; there is none.", first)
-    if "code" in operator.needs and state.code is None:
-        message = f"{name} works on a program; there is none."
-        return _refusal("needs_code", message, "custom_code_generate")
+    if context.candidates is not None:
+        return refusal("open_list", f"{name} takes one solution, not candidates.", "solution")
+    for slot in operator.inputs:
+        if getattr(context, slot) is None:
+            return refusal(f"needs_{slot}", f"{name} needs {_NOUNS[slot]}; there is none.", slot)
     return None
 
 
-def _refusal(code: str, message: str, tool: str, **arguments: Any) -> ToolError:
-    return ToolError(code, message, "", {"name": tool, "arguments": arguments})
+def _maker(slot: str, context: Context, operators: Operators) -> Operator | None:
+    """An operator that can run on a state and leaves a slot, or candidates if it is called so."""
+    has_list = context.candidates is not None
+    for each in operators.values():
+        runs = not each.kinds or context.task.kind in each.kinds
+        ready = each.is_ensemble if has_list else not each.inputs
+        if runs and ready and (slot in each.outputs or slot == "candidates"):
+            return each
+    return None

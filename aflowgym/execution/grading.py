@@ -1,27 +1,26 @@
-"""Verdicts on the solution that a run left: the task's verifier, with a sandbox for programs.
+"""Verdicts on the solution of a run: the verifier of the task, with a sandbox for programs.
 
-A run that failed has no solution, and is wrong without looking: there is no text that could be
-taken for an answer. The hidden tests of a program run here and nowhere else.
+The hidden tests of a program run here and nowhere else.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
 from aflowgym.answers.verdict import Verdict, wrong
-from aflowgym.execution.protocols import Job, Sandbox, needed
-from aflowgym.execution.state import program_in
+from aflowgym.operators.context import Sandbox, job_of, needed
+from aflowgym.operators.replies import program_in
 from aflowgym.remembering import LONGEST
 from aflowgym.tasks.task import WorkflowTask, judge
 
 
 def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = None) -> Verdict:
-    """Judge the solution that a run left.
+    """Judge the solution of a run.
 
     Args:
-        solution: What the run left; None if it failed.
+        task: The task of the run.
+        solution: The solution; None if there is none.
         sandbox: Where the tests of a `code` task run.
 
     Raises:
@@ -38,14 +37,8 @@ def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = No
     return judge_outcomes(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
 
 
-def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
-    """The calls that some tests make. What they expect stays here."""
-    calls = tuple((test.arguments, test.keywords) for test in tests)
-    return Job(task, program, task.entry_point, calls, task.setup)
-
-
 def judge_outcomes(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
-    """`judge_code`, remembered for short values: equal outcomes are judged once."""
+    """`judge_code` with a cache for short values."""
     size = sum([len(each.value) + len(each.error) for each in outcomes])
     return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
 

@@ -1,9 +1,10 @@
-"""The operators of the language: what each is called, takes and asks a model.
+"""The operators of the language, what they work on, and how the replies of models are read.
 
-Read `declaration` first, then `catalogue`; `prompts` has the texts.
+Read `operator` first, then `context`, then `aflow`, which has AFlow's ten.
 """
 
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import Operator
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.context import Context
+from aflowgym.operators.operator import Operator, Operators
 
-__all__ = ["OPERATORS", "Operator"]
+__all__ = ["OPERATORS", "Context", "Operator", "Operators"]

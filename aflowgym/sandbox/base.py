@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, Self
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import values
 from toolgym.errors import ConfigurationError
 from toolgym.forks import renew_in_child

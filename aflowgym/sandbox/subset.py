@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import parse_program, read_literal
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import MB, Level, Limits, SandboxBase, SandboxRefused, printable
 from toolgym.errors import EnvironmentFault

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import values
 from aflowgym.sandbox.base import (
     MB,

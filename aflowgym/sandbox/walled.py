@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import selftest, worker
 from aflowgym.sandbox.base import (
     MB,

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from aflowgym.dsl import CODES
 from aflowgym.execution.errors import WORKFLOW_ERRORS
-from aflowgym.operators.catalogue import OPERATORS, Registry
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import Operators
 from aflowgym.statistics.counts import Gathered, Moment, Tally, diversity, entropy, moments, rank
 from aflowgym.statistics.workflows import STRUCTURES, readings
 from aflowgym.tasks.task import KINDS
@@ -30,7 +31,7 @@ def workflow_statistics(
     rollouts: Iterable[Rollout],
     top: int = 10,
     *,
-    operators: Registry = OPERATORS,
+    operators: Operators = OPERATORS,
 ) -> Statistics:
     """The tables on the workflows of some rollouts.
 
@@ -104,7 +105,7 @@ def _patterns(gathered: Gathered, top: int) -> Table:
     return Table("patterns", "Patterns", columns, rows, note)
 
 
-def _operators(gathered: Gathered, operators: Registry) -> Table:
+def _operators(gathered: Gathered, operators: Operators) -> Table:
     counts = gathered.total.counts
     uses = Counter(dict.fromkeys(operators, 0))
     within = Counter(dict.fromkeys(operators, 0))

@@ -21,7 +21,8 @@ from aflowgym.dsl import CODES, Limits, Node, parse
 from aflowgym.dsl.checking import DEFAULT_LIMITS, EMPTY, Checker
 from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, children, operators_of, sequence
-from aflowgym.operators.catalogue import OPERATORS, Registry, key
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import Operators, key
 from aflowgym.remembering import remembered
 from aflowgym.tasks.task import KINDS
 from toolgym.statistics import Rollout
@@ -125,7 +126,7 @@ def _nodes(node: Any) -> Iterator[Any]:
         yield from _nodes(child)
 
 
-def readings(rollouts: Iterable[Rollout], operators: Registry = OPERATORS) -> Iterator[Reading]:
+def readings(rollouts: Iterable[Rollout], operators: Operators = OPERATORS) -> Iterator[Reading]:
     """The workflows that the agents wrote, rollout by rollout; none is held longer than it is read.
 
     Args:
@@ -136,7 +137,7 @@ def readings(rollouts: Iterable[Rollout], operators: Registry = OPERATORS) -> It
 
 
 class _Reader:
-    def __init__(self, operators: Registry) -> None:
+    def __init__(self, operators: Operators) -> None:
         self.operators = operators
         self.tools = {key(name): name for name in operators}
         self._read = remembered(_REMEMBERED)(self._parse)

@@ -13,8 +13,8 @@ from aflowgym.answers.extraction import bare
 from aflowgym.answers.latex import group_end, plain
 from aflowgym.dsl.extraction import Region, remove_marks
 from aflowgym.dsl.tokens import _TOKEN, tokenize
-from aflowgym.execution.replies import Tags, verdict_lines
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.replies import Tags, verdict_lines
 
 pytestmark = pytest.mark.nightly
 

@@ -11,10 +11,10 @@ from aflowgym.backends import simulated
 from aflowgym.dsl import extraction as dsl_extraction
 from aflowgym.dsl.tokens import tokenize, unquote
 from aflowgym.envs import players, recheck, texts
-from aflowgym.execution import replies
-from aflowgym.execution.state import program_in
-from aflowgym.operators.catalogue import OPERATORS
-from aflowgym.operators.declaration import key
+from aflowgym.operators import replies
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import key
+from aflowgym.operators.replies import program_in
 from aflowgym.sandbox import base, values
 from aflowgym.statistics.workflows import readings
 from aflowgym.tasks import code_prompts, layouts

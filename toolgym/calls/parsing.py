@@ -25,11 +25,11 @@ from dataclasses import replace
 from typing import Any
 
 from toolgym.calls import errors as call_errors
-from toolgym.calls.bind import Parsing, RawCall, ToolCall, attributes, bind
+from toolgym.calls.bind import Parsing, RawCall, ToolCall, attributes, bind, plain
 from toolgym.calls.find import MAX_CALLS, find_calls, from_mapping
 from toolgym.calls.formats import CONTROL_TEXTS, HERMES, alternatives
 from toolgym.calls.mend import TRUNCATED, JsonReader
-from toolgym.calls.repairs import from_codes
+from toolgym.calls.repairs import BARE_ARGUMENT, from_codes
 from toolgym.calls.tool_index import plan_of
 from toolgym.errors import ToolError
 from toolgym.tools import ToolSpec, specs_from
@@ -188,9 +188,17 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
     return _in_object(action, specs, parsing)
 
 
-def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[RawCall]:
-    calls = find_calls(text, specs)
-    return [raw for raw in calls if parsing == "lenient" or raw.format == HERMES]
+def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
+    """Return the raw calls in a text; without any, the call of which it is the bare argument."""
+    found = find_calls(text, specs)
+    calls: list[Any] = [raw for raw in found if parsing == "lenient" or raw.format == HERMES]
+    for spec in () if calls else specs.values():
+        if spec.bare is not None and (spec.hidden or parsing == "lenient"):
+            arguments = spec.bare(plain(text)[0])
+            if arguments is not None:
+                repairs = () if spec.hidden else (BARE_ARGUMENT.code,)
+                return [ToolCall(spec.name, arguments, repairs)]
+    return calls
 
 
 def _in_object(entry: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:

@@ -62,6 +62,12 @@ MISSING_CLOSE_TAG = _repair(
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
     _SINGER,
 )
+BARE_ARGUMENT = _repair(
+    "bare_argument",
+    "Reads a message that is nothing but the argument of a tool, such as a workflow, as its call.",
+    "SELECT 1",
+    ("query", {"sql": "SELECT 1"}),
+)
 REPAIRED_JSON = _repair(
     "repaired_json",
     "Mends invalid JSON: missing brackets, single or missing quotes, raw line breaks, a fence, or a"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolgym.calls import parse_calls
 from toolgym.commands import (
     Dataset,
     EnvId,
@@ -184,7 +185,7 @@ def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
     word, _, rest = line.partition(" ")
     name = next((name for name in tools if name.lower() == word.lower()), None)
     if name is None:
-        return None
+        return line if parse_calls(line, tools) else None
     declared = tools[name].parameters["properties"]
     # The last argument takes the rest of the line.
     words = rest.split(None, max(len(declared) - 1, 0)) if declared else []

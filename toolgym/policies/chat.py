@@ -22,7 +22,7 @@ from toolgym.chat.settings import DEFAULT_URL, ChatSettings
 from toolgym.env import ToolEnv
 from toolgym.episode import Turn
 from toolgym.errors import ConfigurationError
-from toolgym.messages import Message, prompt_messages, tools_in_words, turn_messages
+from toolgym.messages import Message, prompt_messages, system_prompt, turn_messages
 from toolgym.policies.builtin import SERVED, Situation
 
 Tools = Literal["native", "text"]
@@ -116,12 +116,11 @@ def _spoken(text: str, observation: str) -> list[Message]:
 
 def _in_words(env: ToolEnv[Any]) -> list[Message]:
     """Return the transcript as text, with a description of the tools in the first message."""
-    system, *messages = prompt_messages(env)
-    prompt = f"{system['content']}\n\n{tools_in_words(env.tools)}"
+    _, *messages = prompt_messages(env)
     for turn in env.episode.turns:
         text = turn.action if isinstance(turn.action, str) else render_calls(turn.calls)
         messages += _spoken(text, turn.observation)
-    return [{"role": "system", "content": prompt}, *messages]
+    return [{"role": "system", "content": system_prompt(env, in_words=True)}, *messages]
 
 
 def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) -> ChatPolicy:

@@ -80,6 +80,9 @@ class RecoveringExpert(ExpertPolicy):
         draw = random.Random(f"toolgym-recoveries-{key}")
         action = next(plan, None)
         while action is not None:
+            if isinstance(action, str):  # a whole message, where the agent writes no calls
+                yield action
+                return
             call = _as_call(action)
             # A mistake takes up to three steps, with the calls that mend it and that are due.
             has_room = env.episode.steps_left - 3 >= env.step_limit // 2
@@ -359,15 +362,21 @@ def play_episodes(
 def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
     """The current episode as chat messages; turns that failed or were repaired have weight 0.
 
+    Where the agent writes no calls, its one message is the last of the transcript.
+
     Args:
         env: The environment.
         final: Text of a last assistant turn without a call; None adds nothing.
     """
-    messages = prompt_messages(env)
+    messages, has_calls = prompt_messages(env), bool(env.tool_schemas())
     for turn in env.episode.turns:
         spoken, *results = turn_messages(turn)
         is_repaired = any(call.repairs for call in turn.calls)
         if any(turn.errors) or is_repaired or isinstance(turn.action, WrongCall):
             spoken = {**spoken, "weight": 0}
-        messages += [spoken, *results]
-    return messages if final is None else [*messages, {"role": "assistant", "content": final}]
+        messages += [spoken, *results] if has_calls else [spoken]
+    return (
+        messages
+        if final is None or not has_calls
+        else [*messages, {"role": "assistant", "content": final}]
+    )

@@ -15,6 +15,7 @@ import aflowgym
 from adapters.training.models.demonstrations import has_novice
 from adapters.training.runs.evaluations import within_chance
 from adapters.training.settings import resolve
+from tests.toolgym.commands.command_line import run_here
 from toolgym.runs.run import Run
 
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
@@ -33,6 +34,26 @@ def test_who_brings_a_novice_gets_defaults_of_its_own() -> None:
     assert has_novice(COMPOSE)
     assert not has_novice("sqlgym/Explore-v0")
     assert not has_novice("nowhere/None-v0")
+
+
+@pytest.mark.torch
+@pytest.mark.integration
+@pytest.mark.parametrize("trainer", ["reference", "trl"])
+def test_a_model_whose_completion_is_the_workflow_is_trained_by_each_trainer(trainer, tmp_path):
+    options = ["--set", "one_shot=true", "--trainer", trainer, "--out", tmp_path / "run"]
+    small = "--demonstrations 200 --sft-steps 40 --steps 2 --group-size 4 --prompts 2"
+    small += " --eval-tasks 24 --eval-tries 1 --no-preflight --quiet"
+    done = run_here("train", COMPOSE, *options, *small.split())
+    assert done.returncode == 0, done.stderr
+    run = Run.open(tmp_path / "run")
+    for rollout in run.rollouts():
+        (turn,) = rollout["turns"]
+        assert rollout["answered"]
+        assert "tool_call" not in turn["action"]
+        read = [{"name": "run_workflow", "arguments": {"dsl": turn["action"]}}]
+        assert turn["calls"] == (read if turn["valid"] else [])
+        assert not turn["repairs"]
+    assert run.summary["before"]["validity"] > 0.8
 
 
 def written(turns: list[dict[str, object]], kind: str) -> str | None:

@@ -64,6 +64,22 @@ def run(environment: Any, message: dict[str, Any]) -> list[str]:
     return [getattr(environment, each["name"])(**each["arguments"]) for each in functions]
 
 
+def test_a_message_that_is_the_argument_of_a_tool_reaches_the_environment(
+    make_tokenizer: Any,
+) -> None:
+    tokenizer = with_call_reading(make_tokenizer(TEMPLATES[0]))
+    for options, repairs in (({}, ("bare_argument",)), ({"one_shot": True}, ())):
+        environment = environment_factory("aflowgym/Compose-v0", kind="math", **options)()
+        environment.reset(seed=0)
+        message = read(tokenizer, "Custom -> Revise", tools_of(environment))
+        assert "Solution:" in run(environment, message)[0]
+        (turn,) = environment._playing.episode.turns
+        assert [(each.arguments, each.repairs) for each in turn.calls] == [
+            ({"dsl": "Custom -> Revise"}, repairs)
+        ]
+        assert not read(tokenizer, "done", tools_of(environment)).get("tool_calls")
+
+
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_valid_call_in_the_models_own_format_stays_as_trl_reads_it(
     make_tokenizer: Any, template: str

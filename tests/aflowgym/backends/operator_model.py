@@ -10,7 +10,7 @@ from typing import Any
 
 from aflowgym import grade
 from aflowgym.answers import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.operators.prompts import PROMPTS
 from aflowgym.tasks.task import WorkflowTask
 

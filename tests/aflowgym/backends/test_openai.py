@@ -12,7 +12,7 @@ from aflowgym import execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
 from aflowgym.backends.replay import ScriptedBackend
-from aflowgym.execution.trace import Usage
+from aflowgym.operators.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox
 from tests.chat_server import ScriptedServer
@@ -260,7 +260,7 @@ def test_a_backend_is_found_by_name_and_shared():
 
 
 def test_the_seed_of_a_request_is_a_number_that_every_server_takes(model):
-    from aflowgym.execution.protocols import Request
+    from aflowgym.operators.context import Request
 
     request = Request(MATH, "Custom", "hi", {}, "0", 0, 2**60, 10, 100)
 

@@ -11,9 +11,10 @@ from aflowgym.answers import judge_code
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills, make_backend
 from aflowgym.backends.presets import PLAIN
 from aflowgym.backends.simulated import failing_tests
-from aflowgym.execution.protocols import Job, number, shuffled, unit
-from aflowgym.execution.replies import answer_key
-from aflowgym.operators.catalogue import OPERATORS, Operator
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.context import Job, number, shuffled, unit
+from aflowgym.operators.operator import Operator
+from aflowgym.operators.replies import answer_key
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.errors import ConfigurationError, EnvironmentFault
 

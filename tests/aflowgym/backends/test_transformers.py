@@ -11,7 +11,7 @@ from adapters.training.runs.preparation import save
 from aflowgym import load_tasks
 from aflowgym.backends import make_backend
 from aflowgym.backends.transformers import TransformersBackend
-from aflowgym.execution.protocols import Request
+from aflowgym.operators.context import Request
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.generation import Engine
 

@@ -12,7 +12,7 @@ from aflowgym import parse
 from aflowgym.dsl import Limits, calls
 from aflowgym.dsl.nodes import Cond, ListOf, Op, Repeat, Seq, size
 from aflowgym.dsl.parsing import MOST_COPIED, read
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
 
 WIDE = Limits(calls=10**9, depth=100, operators=1_000_000)
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from aflowgym import parse
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, sequence
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators.catalogue import OPERATORS, Operator
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import Operator
 from tests.aflowgym.dsl import odd_lines_prose, odd_lines_signs, odd_lines_wrapped
 
 LINES = {"signs": odd_lines_signs, "wrapped": odd_lines_wrapped, "prose": odd_lines_prose}

@@ -12,7 +12,7 @@ import pytest
 
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, Seq
 from aflowgym.dsl.parsing import read
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
 
 lark = pytest.importorskip("lark", reason="needs the extra dev")
 

@@ -11,7 +11,7 @@ from aflowgym.dsl import CODES
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, sequence
 from aflowgym.dsl.parsing import read
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
 
 OPS = st.builds(
     Op,

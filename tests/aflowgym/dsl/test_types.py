@@ -4,7 +4,7 @@ from aflowgym import parse
 from aflowgym.dsl import Limits, calls
 from aflowgym.dsl.parsing import Parser
 from aflowgym.dsl.searching import spans
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
 
 
 def codes(text, **options):

@@ -48,17 +48,16 @@ ANSWER = {"name": "answer", "arguments": {}}
 
 
 @pytest.mark.parametrize(
-    ("env_id", "kind", "parsing", "free_answer"),
+    ("env_id", "options"),
     [
-        (COMPOSE, None, "lenient", False),
-        (COMPOSE, None, "strict", True),
-        (OPERATE, "code", "strict", False),
-        (OPERATE, "code", "lenient", True),
+        (COMPOSE, {}),
+        (COMPOSE, {"one_shot": True, "parsing": "strict"}),
+        (OPERATE, {"kind": "code"}),
+        (OPERATE, {"kind": "code", "parsing": "strict"}),
     ],
 )
-def test_an_environment_without_luck_keeps_the_contract(env_id, kind, parsing, free_answer):
-    kwargs = {"backend": sure(), "kind": kind, "parsing": parsing, "free_answer": free_answer}
-    check_tool_env(env_id, **kwargs)
+def test_an_environment_without_luck_keeps_the_contract(env_id, options):
+    check_tool_env(env_id, backend=sure(), **options)
 
 
 # The law ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from aflowgym.backends import PRESETS, SimulatedBackend
 from aflowgym.envs.operate import tool_name
 from aflowgym.envs.texts import solution_in
 from aflowgym.execution.errors import WORKFLOW_ERRORS, not_ready
-from aflowgym.operators.catalogue import OPERATORS
+from aflowgym.operators.aflow import OPERATORS
 from toolgym import policies, registration, rollout
 
 OPERATE = "aflowgym/Operate-v0"

@@ -87,13 +87,4 @@ def test_a_second_rule_agrees_on_what_was_played(env_id):
         disagreed += verdict is not None and verdict != record.correct
     assert disagreed == 0
     assert decided > 0.75 * len(ids)
-
-
-def test_the_second_rule_judges_a_free_answer_too_and_silence_is_wrong():
-    env = registration.make(COMPOSE, kind="math", free_answer=True)
-    task = env.tasks.require("math-change-1")
-    turn = {"calls": [{"name": "answer", "arguments": {"value": "12.0"}}], "errors": []}
-    assert env.family.recheck(env, task, [turn]) is True
-    turn["calls"][0]["arguments"]["value"] = "13"
-    assert env.family.recheck(env, task, [turn]) is False
     assert env.family.recheck(env, task, []) is False

@@ -8,7 +8,7 @@ import pytest
 from aflowgym import grade, load_tasks
 from aflowgym import score as costs
 from aflowgym.answers import Verdict
-from aflowgym.execution.trace import RUN_CODES
+from aflowgym.operators.trace import RUN_CODES
 from toolgym import RewardConfig
 from toolgym.rewards import Ledger
 

@@ -8,7 +8,8 @@ from aflowgym import execute, load_tasks, parse
 from aflowgym.answers import Outcome
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
 from aflowgym.execution.state import Candidate, State
-from aflowgym.operators.catalogue import OPERATORS, SLOTS, Operator
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import SLOTS, Operator
 from toolgym.errors import ConfigurationError, EnvironmentFault
 
 TRAIN = load_tasks("bundled", "train")

@@ -6,7 +6,7 @@ from aflowgym import Budget, execute, grade, load_tasks, parse, score
 from aflowgym.answers import Outcome
 from aflowgym.backends import PRESETS, ScriptedBackend, SimulatedBackend
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, Seq
-from aflowgym.execution.trace import RUN_CODES
+from aflowgym.operators.trace import RUN_CODES
 
 TRAIN = load_tasks("bundled", "train")
 MATH = next(task for task in TRAIN if task.kind == "math")

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers.code import extract_code
-from aflowgym.execution.replies import json_in, letters, read_letter, read_verdict, without_thoughts
+from aflowgym.operators.replies import letters, read_letter, read_verdict, without_thoughts
 
 PASSES = [
     "Verdict: right",
@@ -161,5 +161,4 @@ def test_any_text_can_be_looked_at(text):
     read_verdict(text)
     read_letter(text, 3)
     without_thoughts(text)
-    json_in(text)
     extract_code(text, "f")

@@ -9,7 +9,8 @@ import pytest
 
 from aflowgym import parse
 from aflowgym.dsl import CODES, GRAMMAR
-from aflowgym.operators.catalogue import OPERATORS, SLOTS, Operator, Registry
+from aflowgym.operators.aflow import OPERATORS
+from aflowgym.operators.operator import SLOTS, Operator, Operators
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "workflow-language.md"
 TEN = [
@@ -104,7 +105,7 @@ def test_a_declaration_that_cannot_be_is_refused(changes, said):
 
 
 def test_a_registry_of_one_needs_none_of_the_ten():
-    one = Registry((dataclasses.replace(OPERATORS["Custom"], name="Solve", aliases=()),))
+    one = Operators((dataclasses.replace(OPERATORS["Custom"], name="Solve", aliases=()),))
 
     assert str(parse("solve * 2", operators=one).workflow) == "Solve * 2"
     assert parse("Custom", operators=one).errors[0].suggestion == "Solve"

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import Limits, WalledSandbox, walls
 from aflowgym.sandbox import filter as filter_
 from aflowgym.sandbox.filter import architecture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import aflowgym
 from aflowgym.answers import Outcome
 from aflowgym.answers.code import read_literal
-from aflowgym.execution.protocols import Completion, Job
-from aflowgym.execution.replies import plain_text
+from aflowgym.operators.context import Completion, Job
+from aflowgym.operators.replies import plain_text
 from aflowgym.sandbox import Limits, WalledSandbox, values, walls
 from aflowgym.sandbox.base import result_of
 from aflowgym.sandbox.filter import architecture

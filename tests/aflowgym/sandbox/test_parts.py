@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from aflowgym import grade, load_tasks
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import (
     Limits,
     SandboxRefused,

@@ -15,7 +15,7 @@ import pytest
 
 from aflowgym import grade, load_tasks
 from aflowgym.answers.code import Outcome
-from aflowgym.execution.protocols import Job
+from aflowgym.operators.context import Job
 from aflowgym.sandbox import (
     Limits,
     SandboxRefused,
@@ -403,7 +403,7 @@ def test_workers_end_with_their_parent_even_if_it_is_killed(tmp_path, program):
     script = f"""
         import os, sys, tempfile, threading, time
         tempfile.tempdir = {str(tmp_path)!r}
-        from aflowgym.execution.protocols import Job
+        from aflowgym.operators.context import Job
         from aflowgym.sandbox import WalledSandbox
         sandbox = WalledSandbox(1)
         (worker,) = sandbox._all

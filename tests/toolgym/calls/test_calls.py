@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -22,17 +23,39 @@ VALUES = st.one_of(
 )
 
 
+def only_sql(text):
+    return {"sql": text} if text.startswith("SELECT") else None
+
+
+BARE_QUERY = replace(TOOLS["query"], bare=only_sql)
+
+
 @pytest.mark.parametrize("code", REPAIRS)
 def test_each_repair_of_the_table_is_made_in_its_own_example(code):
     repair = REPAIRS[code]
     name, arguments = repair.after
-    assert parse_calls(repair.before, TOOLS) == [ToolCall(name, arguments, (code,))]
+    tools = {**TOOLS, "query": BARE_QUERY} if code == "bare_argument" else TOOLS
+    assert parse_calls(repair.before, tools) == [ToolCall(name, arguments, (code,))]
 
 
 @pytest.mark.parametrize("code", REPAIRS)
 def test_strict_refuses_what_lenient_repairs_except_a_fence(code):
     calls = parse_calls(REPAIRS[code].before, TOOLS, parsing="strict")
     assert code == "stripped_fence" or all(call.error for call in calls)
+
+
+def test_a_bare_argument_is_a_call_only_without_other_calls_and_in_strict_parsing_if_hidden():
+    tools = {**TOOLS, "query": BARE_QUERY}
+    call = '{"name": "describe", "arguments": {"table_name": "singer"}}'
+    assert parse_calls(f"SELECT 1\n{call}", tools) == [DESCRIBE]
+    assert parse_calls("Let me SELECT 1", tools) == []
+    assert parse_calls("SELECT 1", tools, parsing="strict") == []
+    assert parse_calls("SELECT '\ud800'", tools)[0].arguments == {"sql": "SELECT '\ufffd'"}
+    hidden = {"query": replace(BARE_QUERY, hidden=True)}
+    for parsing in ("lenient", "strict"):
+        assert parse_calls("SELECT 1", hidden, parsing=parsing) == [
+            ToolCall("query", {"sql": "SELECT 1"})
+        ]
 
 
 @given(st.sampled_from(["answer", "query", "describe"]), VALUES)

@@ -24,6 +24,7 @@ RUN_CODES = {
     "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
     "E-PROGRAM": "No program was written that defines the function and runs.",
     "E-ALL-BRANCHES": "Every branch of a list failed.",
+    "E-OPERATOR": "The function of an operator reported that it cannot go on.",
     "W-BRANCH-FAIL": "A branch of a list failed and is left out.",
     "W-NO-TESTS": "`Test` found no public tests in the task, and left the program as it was.",
 }

@@ -1,0 +1,240 @@
+"""`Operator`, one step of a workflow, and `Operators`, the set that a workflow may name."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from string import Formatter
+from typing import Any, Final
+
+from rapidfuzz import process
+
+from aflowgym.tasks.task import KINDS
+from toolgym.errors import ConfigurationError
+from toolgym.lazy import lazy
+
+#: The slots of the state of a run, and what each holds.
+SLOTS: Final = {
+    "solution": "The current answer, as text or as a program.",
+    "code": "The program behind the solution.",
+    "candidates": "The solutions of the branches of a list.",
+    "verdict": "Whether the last check passed.",
+    "feedback": "The report of the last check.",
+}
+#: One bit per slot, so that a set of filled slots is a number.
+BIT: Final = {slot: 1 << place for place, slot in enumerate(SLOTS)}
+#: Words that end a workflow or skip a branch; no operator can have such a name.
+DONE_WORDS: Final = frozenset({"done", "end", "stop", "finish", "pass"})
+# Slots that describe a solution; a new solution empties them.
+_ABOUT_A_SOLUTION: Final = frozenset({"code", "verdict", "feedback"})
+_IN_EVERY_PROMPT: Final = frozenset({"problem", "instruction", "form"})
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One step of a workflow: its slots, its prompt, and what it does.
+
+    An operator that writes a solution empties the slots that describe the old one (code, verdict,
+    feedback), except for those that it outputs or keeps.
+
+    Args:
+        name: The canonical name, such as `AnswerGenerate`.
+        summary: One sentence on what it does, for the agent.
+        prompt: The prompt for the model. The fields `{problem}`, `{instruction}`, `{form}` (how an
+            answer is to be written) and `{SLOT}` for each input are filled in; a paragraph whose
+            fields are all empty is left out.
+        inputs: Slots that must be filled before it runs.
+        optional: Slots that its prompt shows if they are filled.
+        outputs: Slots that it fills.
+        keeps: Slots that remain valid although it writes a new solution.
+        kinds: Kinds of tasks on which it runs; empty means all.
+        aliases: Other names that the language accepts.
+        calls: Least and most calls of the model in one run.
+        tokens: Mean number of tokens that a call writes, which the simulated backend charges.
+        run: A function from a `Context` to a mapping of outputs. Without it, the operator asks the
+            model once and reads its reply by the outputs: a verdict, a program, or the solution.
+
+    Raises:
+        ConfigurationError: A name, slot, kind or field of the prompt is not valid.
+
+    >>> Operator("Decompose", "Split the problem into parts.", "Split this:\\n{problem}").outputs
+    ('solution',)
+    """
+
+    name: str
+    summary: str
+    prompt: str = ""
+    inputs: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("solution",)
+    keeps: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+    calls: tuple[int, int] = (1, 1)
+    tokens: int = 100
+    run: Callable[[Any], Mapping[str, Any]] | None = None
+
+    def __post_init__(self) -> None:
+        for spelling in (self.name, *self.aliases):
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", spelling):
+                raise ConfigurationError(
+                    f"an operator's name has letters and digits only, got {spelling!r}."
+                )
+            if spelling.lower() in DONE_WORDS:
+                raise ConfigurationError(f"{spelling!r} ends a workflow; choose another name.")
+        for field, known in (
+            ("inputs", SLOTS),
+            ("optional", SLOTS),
+            ("outputs", SLOTS),
+            ("keeps", SLOTS),
+            ("kinds", KINDS),
+        ):
+            for each in getattr(self, field):
+                if each not in known:
+                    raise ConfigurationError(
+                        f"{self.name}: {field} must name some of {', '.join(known)}, got {each!r};"
+                        f' write a tuple, as in {field}=("{next(iter(known))}",).'
+                    )
+        if not self.outputs:
+            raise ConfigurationError(f"{self.name} outputs nothing; name a slot in outputs.")
+        if not 0 <= self.calls[0] <= self.calls[1]:
+            raise ConfigurationError(f"{self.name}: calls is (least, most), got {self.calls}.")
+        fields = {field for _, field, _, _ in Formatter().parse(self.prompt) if field is not None}
+        if unknown := sorted(fields - _IN_EVERY_PROMPT - set(self.shown)):
+            raise ConfigurationError(
+                f"{self.name}: its prompt has the field {unknown[0]!r}, which is not among its"
+                " inputs; add it to inputs or optional, and double other braces."
+            )
+
+    @lazy
+    def tool(self) -> str:
+        """The name of its tool: `custom_code_generate` for `CustomCodeGenerate`."""
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
+
+    @lazy
+    def shown(self) -> tuple[str, ...]:
+        """Every slot that its prompt may show."""
+        return (*self.inputs, *self.optional)
+
+    @lazy
+    def is_check(self) -> bool:
+        """Whether it outputs a verdict, which a condition or a loop can use."""
+        return "verdict" in self.outputs
+
+    @lazy
+    def is_ensemble(self) -> bool:
+        """Whether it makes one solution of the candidates of a list."""
+        return "candidates" in self.inputs
+
+    @lazy
+    def emptied(self) -> frozenset[str]:
+        """Slots that are empty after it has run, unless it outputs them."""
+        stale = _ABOUT_A_SOLUTION - set(self.keeps) if "solution" in self.outputs else frozenset()
+        return stale | {"candidates"} if self.is_ensemble else stale
+
+    @lazy
+    def effect(self) -> tuple[int, int]:
+        """The slots that stay as they are, and those it fills, as bits of `BIT`."""
+        stays = sum(bit for slot, bit in BIT.items() if slot not in self.emptied)
+        return stays, sum(BIT[slot] for slot in self.outputs)
+
+
+def key(spelling: str) -> str:
+    """A name without case, hyphens, underscores and blanks."""
+    return spelling.lower().replace("_", "").replace("-", "").replace(" ", "")
+
+
+class Operators(Mapping[str, Operator]):
+    """The operators that a workflow may name, by canonical name.
+
+    Args:
+        operators: The operators; no two may share a spelling.
+
+    Raises:
+        ConfigurationError: Two operators share a spelling, or there is none.
+
+    >>> from aflowgym.operators import OPERATORS
+    >>> OPERATORS.resolve("self_consistency")
+    'ScEnsemble'
+    """
+
+    def __init__(self, operators: Iterable[Operator]) -> None:
+        self._by_name: dict[str, Operator] = {}
+        self._by_key: dict[str, str] = {}
+        for operator in operators:
+            for spelling in (operator.name, *operator.aliases):
+                taken = self._by_key.setdefault(key(spelling), operator.name)
+                if taken != operator.name or operator.name in self._by_name:
+                    raise ConfigurationError(
+                        f"{spelling!r} already names the operator {taken}; choose another name."
+                    )
+            self._by_name[operator.name] = operator
+        if not self._by_name:
+            raise ConfigurationError("there are no operators; name at least one.")
+
+    def of(self, operators: Operators | Iterable[Operator | str] | None) -> Operators:
+        """The operators that a caller asks for.
+
+        Args:
+            operators: None for these; or a list whose entries are `Operator` objects, names of
+                these operators such as `"Custom"`, or places of objects, such as
+                `"mymodule:VOTE"`.
+
+        Raises:
+            ConfigurationError: An entry is none of these, or two operators share a spelling.
+        """
+        if operators is None:
+            return self
+        if isinstance(operators, Operators):
+            return operators
+        if isinstance(operators, str | Operator) or not isinstance(operators, Iterable):
+            raise ConfigurationError(f"operators must be a list, got {operators!r}.")
+        return Operators([self._entry(each) for each in operators])
+
+    def _entry(self, entry: Any) -> Operator:
+        """The operator of one entry of a list."""
+        if isinstance(entry, str) and ":" in entry:
+            module, _, attribute = entry.partition(":")
+            try:
+                entry = getattr(importlib.import_module(module), attribute)
+            except (ImportError, AttributeError, ValueError) as problem:
+                raise ConfigurationError(
+                    f"the operator {entry!r} cannot be loaded: {problem}."
+                ) from problem
+        if isinstance(entry, str):
+            name = self.resolve(entry)
+            if name is None:
+                nearest = process.extractOne(entry, list(self))[0]
+                raise ConfigurationError(
+                    f"there is no operator {entry!r}; did you mean {nearest}? Give an operator of"
+                    ' your own as an object, or as a place such as "mymodule:VOTE".'
+                )
+            return self[name]
+        if not isinstance(entry, Operator):
+            raise ConfigurationError(
+                f"operators must hold Operator objects or names, got {entry!r}."
+            )
+        return entry
+
+    def __getitem__(self, name: str) -> Operator:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._by_name))
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """Every spelling as `key` gives it, with the canonical name."""
+        return self._by_key
+
+    def resolve(self, spelling: str) -> str | None:
+        """The canonical name of a spelling or an alias; None if there is none."""
+        return self._by_key.get(key(spelling))

@@ -1,0 +1,133 @@
+"""A message that is a workflow: in one-shot mode the whole episode, else a call with a repair."""
+
+import pickle
+
+import pytest
+
+from adapters.training.models.demonstrations import demonstrate
+from aflowgym.backends import ScriptedBackend
+from aflowgym.envs.texts import solution_in
+from toolgym import registration
+from toolgym.messages import episode_messages, system_prompt
+from toolgym.records import EpisodeRecord
+
+COMPOSE = "aflowgym/Compose-v0"
+DSL = "Custom -> Programmer -> Review ? Revise : done"
+FORMS = [
+    DSL,
+    f"```\n{DSL}\n```",
+    f"```dsl\n{DSL}\n```\n",
+    f"<workflow>{DSL}</workflow>",
+    f"DSL: {DSL}",
+    f"<think>I try Custom first.</think>\n\n{DSL}",
+]
+
+
+WRONG = ScriptedBackend(lambda request: "Answer: none", lambda job: [])
+
+
+def run(dsl):
+    return {"name": "run_workflow", "arguments": {"dsl": dsl}}
+
+
+def made(**options):
+    env = registration.make(COMPOSE, kind="math", **options)
+    env.reset(seed=0)
+    return env
+
+
+@pytest.mark.parametrize("parsing", ["lenient", "strict"])
+@pytest.mark.parametrize("form", FORMS)
+def test_in_one_shot_mode_the_message_is_the_workflow_and_the_episode(form, parsing):
+    several = made()
+    shown, *_ = several.step(run(DSL))
+    several.step({"name": "answer"})
+    env = made(one_shot=True, parsing=parsing)
+    observation, reward, terminated, truncated, info = env.step(form)
+    assert (terminated, truncated, info["error"], info["repairs"]) == (True, False, None, ())
+    assert solution_in(observation) == solution_in(shown)
+    assert info["correct"] == several.outcome.correct
+    assert env.episode.ledger.progress == several.episode.ledger.progress
+    assert reward == info["score"] > several.finish()  # the call costs no step
+
+
+def test_a_workflow_in_a_call_is_read_in_one_shot_mode_too():
+    text = '<tool_call>{"name": "run_workflow", "arguments": {"dsl": "Programmer"}}</tool_call>'
+    by_call, bare = made(one_shot=True), made(one_shot=True)
+    assert by_call.step(text)[:4] == bare.step("Programmer")[:4]
+
+
+def test_one_shot_scores_have_the_order_of_progress():
+    scores = []
+    for text in ("### Step 1: Analyze the problem", "Custom -> ScEnsemble", "Custom -> Revise"):
+        env = made(one_shot=True, backend=WRONG)
+        _, score, *_, info = env.step(text)
+        assert env.episode.over
+        assert not info["correct"]
+        scores.append((env.episode.ledger.progress, score))
+    assert [progress for progress, _ in scores][:2] == [0, 0.1]
+    assert scores[2][0] >= 0.5
+    assert scores == sorted(scores)
+
+
+def test_an_invalid_workflow_is_answered_with_its_error_and_a_bare_workflow():
+    for text, code in (("Custom -> Reveiw", "E-OP-UNKNOWN"), ("Custom -> Test", "E-NEEDS-CODE")):
+        observation, *_ = made(one_shot=True).step(text)
+        assert f"error[invalid_workflow]: {code} at 10" in observation
+        assert "This works: Custom -> Review" in observation
+
+
+def test_the_prompt_of_one_shot_mode_has_the_language_and_no_tools():
+    env = made(one_shot=True)
+    assert env.tool_schemas() == []
+    system, user = episode_messages(env)
+    assert system["content"] == system_prompt(env, in_words=True)
+    assert "tool" not in system["content"]
+    assert "Your whole message is a workflow" in system["content"]
+    assert all(f"\n- {name} (" in system["content"] for name in env.operators)
+    assert user["content"] == f"{env.task.question}\nKind: math.\nWrite one workflow."
+
+
+@pytest.mark.parametrize("demonstrator", ["sloppy", "expert"])
+def test_demonstrations_of_one_shot_mode_are_bare_workflows(demonstrator):
+    options = {"one_shot": True, "dataset": "tiny"}
+    for transcript in demonstrate(COMPOSE, 20, demonstrator=demonstrator, **options):
+        assert [message["role"] for message in transcript] == ["system", "user", "assistant"]
+        said = transcript[-1]
+        assert said.keys() == {"role", "content"}  # with its weight of 1
+        assert made(one_shot=True).step(said["content"])[4]["call"] is not None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_in_an_episode_of_several_turns_a_bare_workflow_is_a_call_with_a_repair(form):
+    called, bare = made(), made()
+    shown, *_ = called.step(run(DSL))
+    observation, *_, info = bare.step(form)
+    assert solution_in(observation) == solution_in(shown)
+    assert info["repairs"] == ("bare_argument",)
+    assert not bare.episode.over
+    assert bare.episode.ledger.spent["repaired_call"] == 1
+    assert made(parsing="strict").step(form)[4]["error"].code == "no_call"
+
+
+def test_a_bare_workflow_whose_types_do_not_fit_gets_the_error_of_a_call():
+    called, bare = made(), made()
+    error = called.step(run("Custom -> ScEnsemble"))[4]["error"]
+    assert bare.step("Custom -> ScEnsemble")[4]["error"] == error
+    assert bare.episode.ledger.progress == 0.1
+
+
+def test_a_bare_workflow_is_recorded_as_its_call():
+    env = made(one_shot=True)
+    env.step(f"```\n{DSL}\n```")
+    (turn,) = EpisodeRecord.of(env.episode, COMPOSE).to_json()["turns"]
+    assert turn["action"] == f"```\n{DSL}\n```"
+    assert turn["calls"] == [run(f"```\n{DSL}\n```")]
+    assert env.family.recheck(env, env.task, [turn]) in (env.outcome.correct, None)
+
+
+def test_an_environment_is_pickled_in_the_middle_of_an_episode():
+    for options in ({}, {"one_shot": True}, {"operators": ["Custom", "Review", "Revise"]}):
+        env = made(**options)
+        copy = pickle.loads(pickle.dumps(env))
+        assert copy.step("Custom -> Review")[:4] == env.step("Custom -> Review")[:4]

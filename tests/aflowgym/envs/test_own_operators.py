@@ -1,0 +1,114 @@
+"""`operators=`: operators of the user's own, and some of AFlow's, in both environments."""
+
+import pickle
+import random
+
+import pytest
+
+from aflowgym.backends import ScriptedBackend
+from aflowgym.operators import Operator
+from toolgym import ConfigurationError, policies, registration, rollout
+from toolgym.messages import system_prompt
+
+COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
+
+
+def solve_parts(context):
+    """Ask for the parts, then for the solution."""
+    context.ask()
+    return {"solution": context.ask()}
+
+
+DECOMPOSE = Operator(
+    "Decompose",
+    "Split the problem into parts, and solve them.",
+    prompt="Solve the parts of {problem}",
+    calls=(2, 2),
+    run=solve_parts,
+)
+SHORTEN = Operator(
+    "Shorten", "Shorten the solution.", prompt="Shorten {solution}", inputs=("solution",)
+)
+OWN = ["Custom", "Review", DECOMPOSE, SHORTEN]
+
+
+def reply(request):
+    return "Answer: 12" if request.operator.name == "Decompose" else "Answer: 12 dollars"
+
+
+def made(env_id, **options):
+    backend = ScriptedBackend(reply, lambda job: [])
+    env = registration.make(env_id, kind="math", backend=backend, operators=OWN, **options)
+    env.reset(options={"task_id": "math-change-1"})
+    return env
+
+
+def test_compose_lists_reads_and_runs_them():
+    env = made(COMPOSE)
+    description = env.tools["run_workflow"].description
+    assert "- Decompose (2): Split the problem into parts, and solve them." in description
+    assert "Programmer" not in description
+    assert (
+        description.splitlines()[-4:]
+        == system_prompt(made(COMPOSE, one_shot=True)).splitlines()[-4:]
+    )
+    *_, info = env.step("Decompose -> Shorten")
+    assert info["repairs"] == ("bare_argument",)
+    assert env.episode.ledger.spent["step"] == 1 + 3
+    *_, info = env.step({"name": "run_workflow", "arguments": {"dsl": "Programmer"}})
+    assert info["error"].message.startswith("E-OP-UNKNOWN")
+    assert env.step(info["error"].example)[4]["error"] is None
+    for _ in range(2):
+        observation, *_ = env.step({"name": "run_workflow", "arguments": {"dsl": "Shorten"}})
+    assert "Shorten: needs solution; leaves solution" in observation
+
+
+def test_operate_has_a_tool_for_each():
+    env = made(OPERATE)
+    assert list(env.tools) == ["custom", "review", "decompose", "shorten", "answer"]
+    *_, info = env.step({"name": "shorten"})
+    assert info["error"].code == "needs_solution"
+    assert env.step(info["error"].example)[4]["error"] is None
+    assert "Solution:\nAnswer: 12" in env.decompose()
+    assert env.episode.ledger.spent["step"] == 3 + 1 + 2
+    env.answer()
+    assert env.outcome.correct
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+@pytest.mark.parametrize("policy", [policies.ExpertPolicy(), policies.RandomPolicy()])
+def test_every_player_and_the_second_rule_know_them(env_id, policy):
+    env = made(env_id)
+    for seed in range(10):
+        record = rollout.play(env, policy, seed=seed)
+        assert record.scored
+        verdict = env.family.recheck(env, env.task, record.to_json()["turns"])
+        assert verdict in (record.correct, None)
+
+
+def test_a_novice_tries_them():
+    env = made(COMPOSE, one_shot=True)
+    tried = {next(env.novice(random.Random(seed))) for seed in range(100)}
+    assert {"Decompose", "Custom -> Review ? Custom : done"} & tried
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_they_are_pickled_with_the_environment_and_belong_to_it_alone(env_id):
+    env = made(env_id)
+    copy = pickle.loads(pickle.dumps(env))
+    assert copy.tools.keys() == env.tools.keys()
+    assert [*copy.operators] == ["Custom", "Review", "Decompose", "Shorten"]
+    assert "Decompose" not in registration.make(env_id).operators
+
+
+@pytest.mark.parametrize(
+    ("operators", "problem"),
+    [
+        (["Review"], "none of them makes a solution from the problem alone"),
+        (["Custom", "Custm"], "Custm"),
+        ([Operator("Answer", "Answer.", prompt="{problem}")], "would be the tool answer"),
+    ],
+)
+def test_operators_that_cannot_be_used_are_refused(operators, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        registration.make(OPERATE, operators=operators)
