@@ -26,7 +26,7 @@ from aflowgym.remembering import remembered
 Form = Literal["==", "is", "abs <", "abs <=", "isclose", "true", "false"]
 
 
-def _listed(value: Any) -> list[Any]:
+def _listed(value: Any = ()) -> list[Any]:
     if isinstance(value, set | frozenset):
         raise ValueError("a set has no order")
     return list(value)
@@ -34,9 +34,9 @@ def _listed(value: Any) -> list[Any]:
 
 VIEWS: Final[Mapping[str, Callable[..., Any]]] = {
     "list": _listed,
-    "tuple": lambda value: tuple(_listed(value)),
+    "tuple": lambda value=(): tuple(_listed(value)),
     "sorted": sorted,
-    "set": lambda value: set(hashable(value)),
+    "set": lambda value=(): set(hashable(value)),
 }
 """Functions that a test may apply to the returned value before it compares, by name."""
 # The second form goes past tildes that open nothing, with the others on their line: these would

@@ -11,11 +11,14 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 MAX_LITERAL: Final = 200_000
 _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
 _COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
+_DIGITS: Final = re.compile(r"[+-]?\d{1,100}(?:\.\d{0,100})?(?:[eE][+-]?\d{1,3})?")
 #: A set of values with one hash takes the square of its size to build; honest ones share few.
 _MOST_COLLISIONS: Final = 500
 _PROGRAM: Final = "<program of a model>"
@@ -84,7 +87,7 @@ def literal_value(node: ast.expr) -> Any:
 
 
 def _named_value(node: ast.expr) -> Any:
-    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
+    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, fractions, decimals and sets."""
     match node:
         case ast.Name(id=name) if name in _FLOATS:
             return _FLOATS[name]
@@ -93,6 +96,14 @@ def _named_value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
             if name.lstrip("+-") in _FLOATS:
                 return float(name)
+        case ast.Call(func=ast.Name(id="Fraction"), args=[above, below], keywords=[]):
+            parts = literal_value(above), literal_value(below)
+            if all(type(part) is int for part in parts) and parts[1]:
+                return Fraction(*parts)
+        case ast.Call(
+            func=ast.Name(id="Decimal"), args=[ast.Constant(value=str() as digits)], keywords=[]
+        ) if _DIGITS.fullmatch(digits):
+            return Decimal(digits)
         case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
             items = literal_value(args[0]) if len(args) == 1 else ()
             if len(args) <= 1 and isinstance(items, list | tuple | set):

@@ -61,16 +61,16 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
     """
     if not isinstance(entry, Mapping):
         raise Refused("not_an_object", f"it is a {type(entry).__name__}, not a JSON object")
-    missing = {}
+    near: list[tuple[int, int, str]] = []
     for layout, keys, read in _LAYOUTS:
-        missing[layout] = [key for key in keys if key not in entry]
-        if not missing[layout]:
+        missing = [key for key in keys if key not in entry]
+        if not missing:
             return _check(read(entry, name))
-        if len(missing[layout]) == len(keys):
-            del missing[layout]
-    near = sorted(missing, key=lambda layout: len(missing[layout]))[:2]
-    nearest = " or ".join(f"{each} needs {', '.join(map(repr, missing[each]))}" for each in near)
+        if len(missing) < len(keys):
+            need = f"{layout} needs {' and '.join(map(repr, missing))}"
+            near.append((len(missing), -len(keys), need))
     layouts = "; ".join(f"{layout}: {', '.join(keys)}" for layout, keys, _ in _LAYOUTS)
+    nearest = "; ".join(need for _, _, need in sorted(near)[:3])
     raise Refused("unknown_layout", nearest or f"it has the keys of no layout ({layouts})")
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aflowgym.answers.extraction import bare
-from aflowgym.answers.latex import group_end, plain
+from aflowgym.answers.latex import group_end
 from aflowgym.dsl.extraction import Region, remove_marks
 from aflowgym.dsl.tokens import _TOKEN, tokenize
 from aflowgym.operators.aflow import OPERATORS
@@ -42,53 +41,6 @@ def test_trailing_punctuation_is_the_run_of_it_at_the_end(text):
         expected = text[: found.start()] + " " * len(found[0])
 
     assert remove_marks(Region(text, text), OPERATORS).text == expected
-
-
-def bare_in_copies(text):
-    """`bare` as it is said, a new text for each mark that is taken off."""
-    text = text.strip()
-    while not text.isalnum():
-        before = text
-        text = text.strip().removesuffix(".").strip()
-        for mark in ("**", "__", "$$", "`", '"', "“", "”"):
-            if text.startswith(mark) and text.endswith(mark) and len(text) > 2 * len(mark):
-                text = text[len(mark) : -len(mark)]
-        text = text.removeprefix("**").removesuffix("**") if text.count("**") == 1 else text
-        if text.startswith("$") and text.endswith("$") and len(text) > 2:
-            text = text[1:-1]
-        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("“", "”")):
-            if text.startswith(opening) and text.endswith(closing):
-                text = text[len(opening) : -len(closing)]
-        if text == before:
-            return text
-    return text
-
-
-MARKS = ("**", "*", "__", "$", "$$", "`", '"', "“", "”", "\\(", "\\)", "\\[", "\\]", " ", ".", "a")
-
-
-@given(texts(*MARKS), texts(*MARKS))
-def test_an_answer_loses_the_marks_around_it(before, after):
-    for text in (before, f"{before}12{after}", f"{before}12{before[::-1]}"):
-        bared = bare_in_copies(text)
-        assert bare(text) == bared or text.strip().isalnum()
-
-
-def plain_in_copies(text):
-    """The commands for text taken out one by one, each time from a new text."""
-    command = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)\s*")
-    while found := command.search(text):
-        end = group_end(text, found.end()) if text[found.end() : found.end() + 1] == "{" else -1
-        inside = text[found.end() + 1 : end] if end >= 0 else text[found.end() :]
-        rest = text[end + 1 :] if end >= 0 else ""
-        text = f"{text[: found.start()]} {inside} {rest}"
-    return " ".join(text.split())
-
-
-@given(texts("\\text", "\\textbf", "\\rm", "{", "}", "\\text{", " ", "a", "xt{"))
-@example("\\text{\\rm}{x}")
-def test_commands_for_text_leave_what_they_hold(text):
-    assert plain(text) == plain_in_copies(text)
 
 
 @given(texts("<a>", "</a>", "<B>", "</b>", "<A>", "x", "\n", "<ab>", "</ab>"))

@@ -3,7 +3,7 @@
 import pytest
 
 from aflowgym import execute, load_tasks, parse
-from aflowgym.answers.code import CodeTest, Outcome, read_tests
+from aflowgym.answers import CodeTest, Outcome, read_tests
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
 from aflowgym.backends.replay import key_of
 from aflowgym.execution.grading import grade, job_of
