@@ -9,7 +9,6 @@ of prose: what stands after its last "we get", "equals" or "=".
 
 from __future__ import annotations
 
-import functools
 import re
 from collections import deque
 from collections.abc import Iterator
@@ -17,12 +16,11 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from aflowgym.answers.latex import group_end
+from aflowgym.remembering import remembered
 
 Place = Literal["boxed", "tag", "mark", "said", "last_line", "nothing"]
 MAX_TEXT: Final = 100_000
 
-_REMEMBERED: Final = 2000
-"""Length of a text up to which its answer is kept: runs of one task say few different things."""
 _BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
@@ -62,6 +60,7 @@ class FinalAnswer:
     place: Place
 
 
+@remembered(8192)
 def final_answer(text: str) -> FinalAnswer:
     """The final answer that a text gives.
 
@@ -70,11 +69,7 @@ def final_answer(text: str) -> FinalAnswer:
     >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
     '5, since 2 + 3 = 5'
     """
-    return _remembered(text) if len(text) <= _REMEMBERED else _find_answer(text[-MAX_TEXT:])
-
-
-def _find_answer(text: str) -> FinalAnswer:
-    """The final answer; a pattern is tried only where what all its matches hold is there."""
+    text = text[-MAX_TEXT:]  # a pattern is tried only where what all its matches hold is there
     if "\\" in text and (boxed := _last_boxed(text)) is not None:
         return FinalAnswer(bare(boxed), "boxed")
     if "</" in text and (tagged := _last_tagged(text)) is not None:
@@ -87,9 +82,6 @@ def _find_answer(text: str) -> FinalAnswer:
     if not lines:
         return FinalAnswer("", "nothing")
     return FinalAnswer(bare(lines[-1]), "last_line")
-
-
-_remembered = functools.lru_cache(maxsize=8192)(_find_answer)
 
 
 def statement_in(line: str) -> str | None:

@@ -34,6 +34,7 @@ _COMMAND: Final = re.compile(
         for text in sorted(_SAME, key=len, reverse=True)
     )
 )
+_THOUSANDS: Final = re.compile(r",\s*\\!\s*(?=\d)")  # the `,\!` of `11,\! 111`
 _ROOT: Final = re.compile(
     r"(?P<cube>∛|(?<![A-Za-z\\])cbrt(?![A-Za-z]))\s*(?P<of>\d+(?:\.\d+)?)?"
     r"|(?:√|(?<![A-Za-z\\])sqrt(?![A-Za-z]))\s*(?P<within>\d+(?:\.\d+)?)?"
@@ -61,6 +62,7 @@ def plain(text: str) -> str:
         text = _PI.sub("π", text)
     if "inf" in text:
         text = _INFINITY.sub("∞", text)
+    text = _THOUSANDS.sub(",", text) if "\\!" in text else text
     if text.isascii() and _SPECIAL.isdisjoint(text):
         return _SPACES.sub(" ", text).strip()
     text = _COMMAND.sub(lambda match: _SAME[match[0]], text)

@@ -137,22 +137,9 @@ def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | N
             isinstance(reading, Quantity)
             and not (sign and part is exact_ and exact.approximate(dict(reading.value)) is None)
         ):
-            return _finished_side(reading, text, nouns)
+            return reading
         read = read or reading
     return read
-
-
-def _finished_side(reading: Reading, text: str, nouns: frozenset[str]) -> Reading:
-    """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
-    left, sign, _ = text.rpartition("=")
-    if sign and isinstance(reading, Quantity) and "work" in reading.form:
-        try:
-            before = read_math(statement_in(left) or left, nouns)
-        except Unreadable:
-            return reading
-        if isinstance(before, Quantity) and before.value == reading.value:
-            return before
-    return reading
 
 
 def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:

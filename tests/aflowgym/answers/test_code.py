@@ -37,7 +37,8 @@ def test_what_is_no_assertion_over_literals_is_refused():
         "assert add(*[1, 2]) == 3", "while True:\n    assert add(1, 1) == 2", "assert (",
         "assert add(1, 2) == other(3)", "def g():\n    return 1\nassert add(1, 2) == 3",
         "for i in range(10**9):\n    assert add(i, i) == 2", "assert add(9**9**9, 1) == 2",
-        "x = 2\nfor i in range(99):\n    x = x * x\nassert add(x, 1) == 2", "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
+        "x = 2\nfor i in range(99):\n    x = x * x\nassert add(x, 1) == 2",
+        "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
     ]:  # fmt: skip
         try:
             told = f"read as {read_tests(source, 'add')}"
