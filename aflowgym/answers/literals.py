@@ -8,6 +8,7 @@ Every text is taken for a stranger's: it may be long, deep, or hold values made 
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections.abc import Iterable
@@ -16,8 +17,12 @@ from fractions import Fraction
 from typing import Any, Final
 
 MAX_LITERAL: Final = 200_000
-_FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
-_COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
+_NAMES: Final = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "infj": complex(0.0, math.inf),
+    "nanj": complex(0.0, math.nan),
+}
 _DIGITS: Final = re.compile(r"[+-]?\d{1,100}(?:\.\d{0,100})?(?:[eE][+-]?\d{1,3})?")
 #: A set of values with one hash takes the square of its size to build; honest ones share few.
 _MOST_COLLISIONS: Final = 500
@@ -89,26 +94,19 @@ def literal_value(node: ast.expr) -> Any:
 def _named_value(node: ast.expr) -> Any:
     """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, fractions, decimals and sets."""
     match node:
-        case ast.Name(id=name) if name in _FLOATS:
-            return _FLOATS[name]
-        case ast.Name(id=name) if name in _COMPLEX:
-            return _COMPLEX[name]
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
-            if name.lstrip("+-") in _FLOATS:
-                return float(name)
-        case ast.Call(func=ast.Name(id="Fraction"), args=[above, below], keywords=[]):
-            parts = literal_value(above), literal_value(below)
-            if all(type(part) is int for part in parts) and parts[1]:
-                return Fraction(*parts)
-        case ast.Call(
-            func=ast.Name(id="Decimal"), args=[ast.Constant(value=str() as digits)], keywords=[]
-        ) if _DIGITS.fullmatch(digits):
-            return Decimal(digits)
-        case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
-            items = literal_value(args[0]) if len(args) == 1 else ()
-            if len(args) <= 1 and isinstance(items, list | tuple | set):
-                members = hashable(items)
-                return frozenset(members) if kind == "frozenset" else set(members)
+        case ast.Name(id=name) if name in _NAMES:
+            return _NAMES[name]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            match name, [literal_value(argument) for argument in args]:
+                case "float", [str(text)] if text.lstrip("+-") in ("inf", "nan"):
+                    return float(text)
+                case "Fraction", [int(above), int(below)] if below:
+                    return Fraction(above, below)
+                case "Decimal", [str(text)] if _DIGITS.fullmatch(text):
+                    return Decimal(text)
+                case "set" | "frozenset", [] | [list() | tuple() | set()] as items:
+                    members = hashable(*items) if items else ()
+                    return set(members) if name == "set" else frozenset(members)
     raise ValueError("no literal")
 
 

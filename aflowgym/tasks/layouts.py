@@ -22,6 +22,7 @@ gold answer that no verifier can read, a test that is not over literals.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
@@ -39,6 +40,7 @@ from aflowgym.tasks.task import KINDS, WorkflowTask
 
 Entry = Mapping[str, Any]
 _IDS: Final = ("task_id", "_id", "id", "query_id", "unique_id")
+_CALCULATION: Final = re.compile(r"<<[^<>\n]*>>")  # of GSM8K: `48/2 = <<48/2=24>>24`
 _EXTRA: Final = ("source", "type", "level", "subject")
 
 
@@ -112,7 +114,7 @@ def _mixed(entry: Entry, name: str) -> WorkflowTask:
             marked = found.place in ("boxed", "mark")
             gold = found.text if marked else gold.strip()
             solution = entry.get("solution")
-            worked = _worked(solution) if isinstance(solution, str) else ""
+            worked = _CALCULATION.sub("", solution) if isinstance(solution, str) else ""
             return _published(entry, name, "math", problem, gold=gold, solution=worked)
         case "qa":
             context = entry.get("context", "")
@@ -204,8 +206,9 @@ def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
     worked, mark, gold = _text(entry, "answer").rpartition("####")
     if not mark:
         raise Refused("bad_value", "its 'answer' has no '####' before the number")
+    worked = _CALCULATION.sub("", worked).strip()
     question = _text(entry, "question")
-    return _published(entry, name, "math", question, gold=gold.strip(), solution=_worked(worked))
+    return _published(entry, name, "math", question, gold=gold.strip(), solution=worked)
 
 
 _LAYOUTS: Final[Sequence[tuple[str, tuple[str, ...], Callable[[Entry, str], WorkflowTask]]]] = (
@@ -325,16 +328,3 @@ def _tested(code: str, tests: str) -> str:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise Refused("unsupported_test", "its code or its tests are no Python") from None
     raise Refused("unsupported_test", "its tests call no function of its code")
-
-
-def _worked(worked: str) -> str:
-    """A solution of GSM8K without its marks `<<48/2=24>>`, none of which spans lines."""
-    lines = worked.split("\n")
-    for number, line in enumerate(lines):
-        pieces, place = [], 0
-        # Where no `>>` follows, none follows a later `<<` of the line.
-        while (start := line.find("<<", place)) >= 0 and (end := line.find(">>", start + 2)) >= 0:
-            pieces.append(line[place:start])
-            place = end + 2
-        lines[number] = "".join([*pieces, line[place:]])
-    return "\n".join(lines).strip()
