@@ -1,8 +1,9 @@
 """Sets of workflow tasks: bundled ones, files, folders with a file per split, rows in memory.
 
-A file holds one JSON object a line, or one JSON list. Each entry is in our own layout or in that
-of GSM8K, HumanEval, MBPP or HotpotQA (`aflowgym.tasks.layouts`), known by its keys. A broken entry
-is refused with its file and line, and the rest loads: `TaskSet.refused` tells which and why.
+A file holds one JSON object a line, or one JSON list. The keys of each entry tell its layout: that
+of this package, or of GSM8K, MATH, HumanEval, MBPP, HotpotQA, DROP, SQuAD or a mixed set
+(`aflowgym.tasks.layouts`). A broken entry is refused with its file and line, and the rest loads:
+`TaskSet.refused` lists the refused entries with their reasons.
 
 "tiny" holds the bundled tasks, each many times under an id of its own (`math-change-1.03`). A
 trainer plays a task with the task's own draws, so that the rollouts of a group meet the same luck;

@@ -29,14 +29,14 @@ from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import MAX_LENGTH, is_final
-from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
+from aflowgym.answers.math.math_reading import Quantity, Reading, Several, Word, read_math
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
 ROUNDED_DECIMALS: Final = 4
 PRINTED_DECIMALS: Final = 12
 PRINTED_ERROR: Final = 1e-9
-_LEAD: Final = re.compile(r"(?:so|thus|hence|therefore)\b ?,? ?", re.IGNORECASE)
+_LEAD: Final = re.compile(r"\A(?:so|thus|hence|therefore)\b ?,? ?", re.IGNORECASE)
 _CLOSE_BY: Final = re.compile(
     r" ?\((?:or )?(?:about|approximately|approx\.?|roughly|~) ?[^()]*\)\.?\Z"
 )
@@ -128,15 +128,14 @@ def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | N
     text = _CLOSE_BY.sub("", _LEAD.sub("", _BECAUSE.split(text, maxsplit=1)[0]))
     exact_, sign, rounded = text.partition("≈")
     read: Reading | None = None
-    for part in (exact_, bare(rounded) if sign else None, statement_in(text)):
+    for part in (exact_, rounded, statement_in(text) or ""):
         try:
-            reading = read_math(part.strip(), nouns) if part else None
+            reading = read_math(bare(part), nouns)
         except Unreadable:
             continue
-        if isinstance(reading, Several) or (
-            isinstance(reading, Quantity)
-            and not (sign and part is exact_ and exact.approximate(dict(reading.value)) is None)
-        ):
+        # Of `√2 ≈ 1.41` the exact side is the answer, of `x ≈ 3` the other.
+        unknown = isinstance(reading, Quantity) and exact.approximate(dict(reading.value)) is None
+        if not isinstance(reading, Word) and not (sign and part is exact_ and unknown):
             return reading
         read = read or reading
     return read
