@@ -19,7 +19,7 @@ _SMALL: Final = {word: value for value, word in enumerate(_WORDS.split())} | {
 }
 _LARGE: Final = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PARTS: Final = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "tenth": 10}
-_DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?")
+_DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,30}|\d{1,100}(?:\.\d{1,100})?")
 
 
 def read_number_words(text: str) -> Fraction | None:

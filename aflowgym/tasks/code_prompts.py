@@ -84,34 +84,20 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
     if not shown:  # some prompts call their function by another name
         others = [*_calls(prompt, _ANY_CALL, entry_point)]
         shown = [each for each in others if _size(each) == len(names)]
-    hidden = _Hidden(tests)
-    return tuple(dict.fromkeys(filter(None, map(hidden.agreed, shown))))
-
-
-class _Hidden:
-    """What the hidden tests say of a function, to hold its examples against."""
-
-    def __init__(self, tests: Sequence[CodeTest]) -> None:
-        self._same = {(each.arguments, each.keywords): each for each in tests}
-        self._sizes = set(map(_size, tests))
-        self._kinds = {_kind(_read(each.expected)) for each in tests} | {_kind(None)}
-        near = [each for each in tests if each.form in _NEAR or each.tolerance]
-        self._near = near[0] if len(near) == len(tests) and near else None
-
-    def agreed(self, example: CodeTest) -> CodeTest | None:
-        """An example as a test, as lenient as the hidden ones; None if it cannot be true."""
-        if not self._same:
-            return example
-        hidden = self._same.get((example.arguments, example.keywords))
+    same = {(each.arguments, each.keywords): each for each in tests}
+    sizes = set(map(_size, tests))
+    kinds = {_kind(_read(each.expected)) for each in tests} | {_kind(None)}
+    forms = {(each.form, each.tolerance, each.relative) for each in tests}
+    form, tolerance, relative = forms.pop() if len(forms) == 1 else ("==", 0.0, 0.0)
+    found: list[CodeTest] = []
+    for example in shown:
+        hidden = same.get((example.arguments, example.keywords))
         if hidden is not None:
-            return hidden if passes(hidden, Outcome(example.expected)) else None
-        kind = _kind(_read(example.expected))
-        if _size(example) not in self._sizes or kind not in self._kinds:
-            return None
-        if self._near is None:
-            return example
-        near = self._near
-        return replace(example, form=near.form, tolerance=near.tolerance, relative=near.relative)
+            found += [hidden] if passes(hidden, Outcome(example.expected)) else []
+        elif not tests or (_size(example) in sizes and _kind(_read(example.expected)) in kinds):
+            near = replace(example, form=form, tolerance=tolerance, relative=relative)
+            found.append(near if form in _NEAR else example)  # as lenient as the hidden tests
+    return tuple(dict.fromkeys(found))
 
 
 def _read(text: str) -> Any:

@@ -84,3 +84,7 @@ def test_a_flood_of_openings_is_read_once_not_once_for_each(text):
     """Quadratic reading of these took a minute; the count of characters looked at is bounded."""
     assert judge_qa(["Paris"], text).correct is False
     assert judge_math("5", text).correct is False
+
+
+def test_a_number_of_thousands_of_digits_is_another_answer():
+    assert judge_qa(["five"], "9" * 8_000).correct is False
