@@ -1,117 +1,19 @@
-"""Static checks of a workflow: whether its types fit, and how many calls of the model it can make.
+"""Static checks of a workflow: its types, its size, and the most calls of the model that it makes.
 
-The bounds of the calls hold for every run: each operator calls the model at least and at most as
-often as its declaration says, a condition takes one branch or the other, and a loop ends no sooner
-than at the first check of its first round. An ensemble has nothing to choose in a list of one.
-
-The checker runs a workflow on slots that are either filled or empty, in place of their contents. A
-list is a state of its own: only an operator that needs candidates takes it. A loop is checked twice
-over, because its second round starts where its first one ends; both branches of a condition start
-from the state of its check, and what neither is sure to leave behind is not there afterwards.
+The checker walks a tree with the set of the slots that are filled. Only an operator that takes
+candidates can follow a list. A loop is walked twice, because its second round starts where the
+first one ends. Both branches of a condition start from the state after its check, and only what
+both leave behind is filled afterwards. For each error the checker keeps a replacement of the node,
+from which `aflowgym.dsl.mending` makes the corrected workflow.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from aflowgym.dsl.diagnostics import Diagnostic, has_error
-from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, size, steps_of
-from aflowgym.operators.operator import BIT, SLOTS, Operator, Operators
-
-
-class Calls(NamedTuple):
-    """Least and most calls of the model."""
-
-    least: int
-    most: int
-
-
-def calls(node: Node | Done, operators: Operators) -> Calls:
-    """The least and most calls of the model in one run of a workflow."""
-    return Bounds(operators).calls(node)
-
-
-class Bounds:
-    """The bounds of the nodes of one tree, which must outlive this: it knows nodes by identity."""
-
-    def __init__(self, operators: Operators) -> None:
-        self.operators = operators
-        self._calls: dict[int, Calls] = {}
-        self._exits: dict[int, bool] = {}
-
-    def calls(self, node: Node | Done) -> Calls:
-        """The least and most calls of the model in one run of a node."""
-        counted = self._calls.get(id(node))
-        if counted is None:
-            counted = self._calls[id(node)] = self._count(node)
-        return counted
-
-    def can_exit(self, node: Node | Done) -> bool:
-        """Whether a loop around a node can end early; a branch of a list checks its copy only."""
-        exits = self._exits.get(id(node))
-        if exits is None:
-            if isinstance(node, Op):
-                exits = self.operators[node.name].is_check
-            else:
-                exits = not isinstance(node, ListOf) and any(map(self.can_exit, children(node)))
-            self._exits[id(node)] = exits
-        return exits
-
-    def _count(self, node: Node | Done) -> Calls:
-        match node:
-            case Op():
-                return Calls(*self.operators[node.name].calls)
-            case Seq():
-                return self._in_a_row(node)
-            case ListOf():
-                return _total([self.calls(branch) for branch in node.branches])
-            case Repeat():
-                most = node.times * self.calls(node.body).most
-                return Calls(self._until_a_check(node.body, node.times), most)
-            case Cond():
-                check = self.calls(node.check)
-                fail, passed = self.calls(node.fail), self.calls(node.passed)
-                return Calls(
-                    check.least + min(fail.least, passed.least),
-                    check.most + max(fail.most, passed.most),
-                )
-            case Done():
-                return Calls(0, 0)
-
-    def _in_a_row(self, node: Seq) -> Calls:
-        parts = []
-        lone = False
-        for step in node.steps:
-            chosen = isinstance(step, Op) and self.operators[step.name].is_ensemble
-            parts.append(Calls(0, 0) if lone and chosen else self.calls(step))
-            lone = isinstance(step, ListOf) and len(step.branches) == 1
-        return _total(parts)
-
-    def _until_a_check(self, body: Node, times: int) -> int:
-        """Fewest calls of a loop: every round without a check in it, else up to its first check."""
-        if not self.can_exit(body):
-            return times * self.calls(body).least
-        least = 0
-        for step in steps_of(body):
-            if isinstance(step, Op | Cond | Repeat) and self.can_exit(step):
-                return least + self._first_check(step)
-            least += self.calls(step).least
-        return least
-
-    def _first_check(self, step: Op | Cond | Repeat) -> int:
-        match step:
-            case Op():
-                return self.calls(step).least
-            case Repeat():
-                return self._until_a_check(step.body, step.times)
-            case Cond():
-                return self._until_a_check(step.check, 1)
-
-
-def _total(parts: list[Calls]) -> Calls:
-    return Calls(sum(part.least for part in parts), sum(part.most for part in parts))
-
+from aflowgym.dsl.diagnostics import Diagnostic
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, sequence, size
+from aflowgym.operators.operator import BIT, SLOTS, Operators
 
 # A state is a number: one bit per filled slot.
 _SOLUTION, _CODE, _LIST = BIT["solution"], BIT["code"], BIT["candidates"]
@@ -131,7 +33,7 @@ class Limits:
     """The largest workflow that is allowed.
 
     Args:
-        calls: Most calls of the model that it may come to.
+        calls: Most calls of the model.
         depth: Most lists, loops and conditions inside one another.
         operators: Most operators, those of every branch counted.
     """
@@ -144,37 +46,70 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def after(operator: Operator, state: int) -> int:
-    """The slots that are filled once an operator has run on a state that suits it."""
-    stays, fills = operator.effect
-    return (state & stays) | fills
-
-
-def gives_verdict(node: Node | Done, operators: Operators) -> bool:
-    """Whether a condition can ask this node: its last step is a check."""
+def calls(node: Node | Done, operators: Operators) -> int:
+    """The most calls of the model in one run of a workflow."""
     match node:
         case Op():
-            return operators[node.name].is_check
-        case Seq():
-            return gives_verdict(node.steps[-1], operators)
+            return operators[node.name].calls[1]
         case Repeat():
-            return gives_verdict(node.body, operators)
+            return node.times * calls(node.body, operators)
+        case Cond():
+            check, *sides = (calls(part, operators) for part in children(node))
+            return check + max(sides)
         case _:
-            return False
+            return sum(calls(part, operators) for part in children(node))
+
+
+def _can_exit(node: Node | Done, operators: Operators) -> bool:
+    """Whether a loop around a node can end early; a branch of a list checks only its copy."""
+    if isinstance(node, Op):
+        return operators[node.name].is_check
+    inside = () if isinstance(node, ListOf) else children(node)
+    return any(_can_exit(part, operators) for part in inside)
+
+
+def _gives_verdict(node: Node, operators: Operators) -> bool:
+    """Whether the last step of a node is a check."""
+    while isinstance(node, Seq | Repeat):
+        node = node.steps[-1] if isinstance(node, Seq) else node.body
+    return isinstance(node, Op) and operators[node.name].is_check
 
 
 class Checker:
-    """One walk over a tree, collecting what does not fit."""
+    """One walk over a tree.
+
+    Attributes:
+        found: The diagnostics.
+        fixes: By the `id` of a node with an error, the node to put in its place.
+    """
 
     def __init__(self, operators: Operators, kind: str | None) -> None:
         self.operators = operators
         self.kind = kind
         self.found: list[Diagnostic] = []
-        self.bounds = Bounds(operators)
+        self.fixes: dict[int, Node] = {}
         self._looped: dict[tuple[int, int], int] = {}
+        self._before: Node | None = None
+
+    def check(self, tree: Node, limits: Limits) -> None:
+        """Check a whole workflow."""
+        count, deep = size(tree)
+        if count > limits.operators or deep > limits.depth:
+            message = (
+                f"{count} operators, at most {limits.operators} are allowed; lists, loops and "
+                f"conditions are nested {deep} deep, at most {limits.depth} are allowed."
+            )
+            self.say("E-SIZE", message, tree)
+            return
+        if self.walk(tree, EMPTY) & _LIST:
+            self._open_list("E-LIST-END", "The workflow", tree)
+        most = calls(tree, self.operators)
+        if most > limits.calls:
+            message = f"Up to {most} calls of the model; at most {limits.calls} are allowed."
+            self.say("E-BUDGET", message, tree)
 
     def say(self, code: str, message: str, node: Node, expected: tuple[str, ...] = ()) -> None:
-        """Record something, once."""
+        """Report something, once."""
         new = Diagnostic(code, message, node.span, str(node), expected)
         if new not in self.found:
             self.found.append(new)
@@ -187,123 +122,142 @@ class Checker:
         if kind is Seq:
             for step in node.steps:  # type: ignore[union-attr]
                 state = self.walk(step, state)
+                self._before = step
             return state
         if kind is Cond:
             return self._cond(node, state)  # type: ignore[arg-type]
         if kind is Repeat:
-            # A loop is walked twice: without this memory, one inside others 2 ** depth times. A
-            # second walk from the same state finds nothing new.
+            # A second walk of a loop from the same state finds nothing new; without this memory
+            # nested loops would take 2 ** depth walks.
             place = (id(node), state)
             if place not in self._looped:
                 self._looped[place] = self._repeat(node, state)  # type: ignore[arg-type]
             return self._looped[place]
         return self._list(node, state) if isinstance(node, ListOf) else state
 
+    # --- corrections ------------------------------------------------------------------------
+
+    def _fix(self, node: Node, *steps: Node | None) -> None:
+        """Keep the steps to put in place of a node, unless an operator for it is missing."""
+        if None not in steps:
+            self.fixes.setdefault(id(node), sequence([step for step in steps if step]))
+
+    def _giver(self, slot: str) -> Op | None:
+        """An operator that fills a slot and needs the least for it."""
+        givers = [op for op in self.operators.values() if slot in op.outputs and not op.kinds]
+        return Op(min(givers, key=lambda op: len(op.inputs)).name) if givers else None
+
+    def _ensembles(self) -> list[str]:
+        return [name for name, operator in self.operators.items() if operator.is_ensemble]
+
+    def _closer(self) -> Op | None:
+        return next(map(Op, self._ensembles()), None)
+
+    # --- nodes ------------------------------------------------------------------------------
+
     def _op(self, node: Op, state: int) -> int:
         operator = self.operators[node.name]
         if operator.kinds and self.kind is not None and self.kind not in operator.kinds:
-            self._wrong_kind(node, operator)
+            kinds = " and ".join(operator.kinds)
+            self._fix(node, self._giver(operator.outputs[-1]))
+            self.say("E-KIND", f"{node.name} is for {kinds} tasks; this is {self.kind}.", node)
         if state & _LIST and not operator.is_ensemble:
             message = f"{node.name} takes one solution, not a list."
-            self.say("E-LIST", message, node, ("ScEnsemble", "MdEnsemble"))
+            self.say("E-LIST", message, node, tuple(self._ensembles()))
+            self._fix(node, self._closer(), node)
             state = _SOLUTION
         for slot in operator.inputs:
-            if not state & BIT[slot]:  # report it once, and go on as if it were filled
+            if not state & BIT[slot]:
                 self._lacks(node, slot)
+                # Go on as if the inputs were filled, so that one operator has one error.
                 for each in operator.inputs:
                     state |= BIT[each]
         if state & _LONE:
             self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
-        return after(operator, state)
-
-    def _wrong_kind(self, node: Op, operator: Operator) -> None:
-        code = "E-NEEDS-CODE" if "code" in operator.inputs else "E-KIND"
-        message = f"{node.name} is for {' and '.join(operator.kinds)} tasks; this is {self.kind}."
-        self.say(code, message, node, ("Review",))
+        stays, fills = operator.effect
+        return (state & stays) | fills
 
     def _lacks(self, node: Op, slot: str) -> None:
-        if slot == "candidates":
-            message = f"{node.name} chooses among the branches of a list; put one before it."
-            self.say("E-NEEDS-LIST", message, node, ("[a, b]",))
+        if slot != "candidates":
+            givers = tuple(
+                name for name, op in self.operators.items() if slot in op.outputs and not op.inputs
+            )
+            message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
+            self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
+            self._fix(node, self._giver(slot), node)
             return
-        givers = tuple(
-            name
-            for name, operator in self.operators.items()
-            if slot in operator.outputs and not operator.inputs
-        )
-        message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
-        self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
+        message = f"{node.name} chooses among the branches of a list; put one before it."
+        self.say("E-NEEDS-LIST", message, node, ("[a, b]",))
+        before, times = self._before, 3
+        if isinstance(before, Repeat):
+            before, times = before.body, max(before.times, 2)
+        if self._before and isinstance(before, Op) and before.name not in self._ensembles():
+            self._fix(self._before, ListOf((before,) * times))
+            return
+        giver = self._giver("solution")
+        self._fix(node, giver and ListOf((giver,) * 3), node)
 
-    def _one_solution(self, node: Node, state: int) -> int:
-        """A branch ends here: a list must have been closed by an ensemble."""
-        if not state & _LIST:
-            return state
-        message = "A branch ends in one solution, not in a list."
-        self.say("E-LIST", message, node, ("-> ScEnsemble", "-> MdEnsemble"))
-        return _SOLUTION
+    def _open_list(self, code: str, what: str, node: Node) -> None:
+        closers = tuple(f"-> {name}" for name in self._ensembles())
+        self.say(code, f"{what} ends in a list; close it with an ensemble.", node, closers)
+        self._fix(node, node, self._closer())
+
+    def _one_solution(self, node: Node | Done, state: int) -> int:
+        """The state after a branch, which must not end in a list."""
+        state = self.walk(node, state)
+        if state & _LIST and not isinstance(node, Done):
+            self._open_list("E-LIST", "A branch", node)
+            return _SOLUTION
+        return state
 
     def _list(self, node: ListOf, state: int) -> int:
         if state & _LIST:
-            self.say("E-LIST", "A list cannot take a list.", node, ("-> ScEnsemble",))
+            self.say("E-LIST", "A list cannot follow a list.", node, tuple(self._ensembles()))
+            self._fix(node, self._closer(), node)
             state = _SOLUTION
         code = _CODE
         for branch in node.branches:
-            code &= self._one_solution(branch, self.walk(branch, state))
+            self._before = None
+            code &= self._one_solution(branch, state)
         return _LIST | code | (_LONE if len(node.branches) == 1 else 0)
 
     def _repeat(self, node: Repeat, state: int) -> int:
-        if not self.bounds.can_exit(node.body):
-            message = f"No check inside, so this runs {node.times} times whatever happens."
+        if not _can_exit(node.body, self.operators):
+            message = f"No check inside, so this always runs {node.times} times."
             self.say("W-LOOP-NOEXIT", message, node, ("Review",))
+        known, start = len(self.found), state
         for _ in range(min(node.times, 2)):
             state = self.walk(node.body, state)
+        lacking = any(new.code == "E-NEEDS-SOLUTION" for new in self.found[known:])
+        if lacking and not start & _SOLUTION:
+            self._fix(node, self._giver("solution"), node)
         return state
 
     def _cond(self, node: Cond, state: int) -> int:
         state = self.walk(node.check, state)
-        if not gives_verdict(node.check, self.operators):
+        if not _gives_verdict(node.check, self.operators):
             checks = tuple(name for name, op in self.operators.items() if op.is_check)
-            message = f"{node.check} gives no verdict, so `?` has nothing to ask."
+            message = f"{node.check} gives no verdict for `?`."
             self.say("E-COND-TYPE", message, node.check, checks)
+            check = self._giver("verdict")
+            self._fix(node, node.check, check and Cond(check, node.fail, node.passed))
             state |= BIT["verdict"] | _FEEDBACK
-        ends = [
-            self._one_solution(side, self.walk(side, state))
-            if not isinstance(side, Done)
-            else state
-            for side in (node.fail, node.passed)
-        ]
-        sure = ends[0] & ends[1]
-        return sure | ((ends[0] | ends[1]) & _FEEDBACK)
+        fail = self._one_solution(node.fail, state)
+        passed = self._one_solution(node.passed, state)
+        return (fail & passed) | ((fail | passed) & _FEEDBACK)
 
 
-def check(tree: Node, operators: Operators, kind: str | None, limits: Limits) -> list[Diagnostic]:
-    """The records of what does not fit in a tree: none, for a workflow that runs without remarks.
+def check(
+    tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> list[Diagnostic]:
+    """The errors and warnings about a tree; none for a workflow that runs without remarks.
 
     Args:
         tree: A tree as the parser leaves it.
+        operators: The operators that it may name.
         kind: The kind of task it is for; None checks what holds for all kinds.
+        limits: The largest workflow that is allowed.
     """
     checker = Checker(operators, kind)
-    count, deep = size(tree)
-    if count > limits.operators or deep > limits.depth:
-        message = (
-            f"Operators: {count}, at most {limits.operators}; lists, loops and conditions inside "
-            f"one another: {deep}, at most {limits.depth}."
-        )
-        checker.say("E-SIZE", message, tree)
-        return checker.found
-    if checker.walk(tree, EMPTY) & _LIST:
-        message = "The workflow ends in a list; close it by an ensemble."
-        checker.say("E-LIST-END", message, tree, ("-> ScEnsemble", "-> MdEnsemble"))
-    most = checker.bounds.calls(tree).most
-    if most > limits.calls:
-        message = f"Up to {most} calls of the model; {limits.calls} are allowed."
-        checker.say("E-BUDGET", message, tree)
+    checker.check(tree, limits)
     return checker.found
-
-
-def accepted(
-    tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> bool:
-    """Whether a tree runs: `check` finds no error in it."""
-    return not has_error(check(tree, operators, kind, limits))

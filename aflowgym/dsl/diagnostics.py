@@ -43,6 +43,7 @@ CODES = {
     "W-LOOP-NOEXIT": "No check inside the loop, so it always runs to the end.",
     "W-LOOP-RANGE": "The number of repetitions was moved into the allowed range.",
     "W-LIST-ONE": "An ensemble over a list of one has nothing to choose.",
+    "W-NO-FEEDBACK": "The operator revises by feedback, and there is none here.",
     "W-DONE-END": "`-> done` at the end does nothing.",
     "W-ARROW-EXTRA": "An arrow that leads from or to nothing.",
     "W-ARROW-SPELLING": "An arrow that is not written `->`.",

@@ -1,16 +1,22 @@
 """The parser: from tokens to a tree, by recursive descent with recovery.
 
-`GRAMMAR` is the whole language. On top of it the parser reads what is meant beyond doubt (an arrow
-too many, a bracket missing at the very end, an alias) and says so in a warning. At anything else it
-records an error and goes on, as if the missing were there and the superfluous were not: the tree it
-leaves is then no workflow that runs, but what a corrected one is made from.
+`GRAMMAR` is the whole language. The parser also reads a few slips that have one meaning (an extra
+arrow, a missing bracket at the very end, an alias) and reports each as a warning. After an error it
+goes on, so that one reading reports several errors and leaves a tree from which a corrected
+workflow can be made.
 """
 
 from __future__ import annotations
 
-from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Span, sequence, size
-from aflowgym.dsl.tokens import MAY_COUNT, STARTS, Halt, Reader, Syntax, Token, unquote
-from aflowgym.operators.operator import DONE_WORDS, Operators
+import re
+from dataclasses import dataclass
+
+from rapidfuzz import fuzz, process
+
+from aflowgym.dsl.diagnostics import Diagnostic, has_error
+from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, sequence, size
+from aflowgym.dsl.tokens import Token, number, tokenize, unquote
+from aflowgym.operators.operator import DONE_WORDS, Operators, key
 
 GRAMMAR = """\
 workflow := seq [ARROW DONE]
@@ -22,44 +28,96 @@ rep      := "*" INT
 atom     := OP [ "(" STRING ")" ] | "(" seq ")" | "[" seq { "," seq } "]"
 """
 
-#: How many parentheses and brackets may stand inside one another before reading stops.
+#: Most brackets inside one another.
 DEEPEST_TEXT = 40
-#: How many operators the copies in lists may come to, in one text. Lists in lists multiply: twelve
-#: of `[... * 5]` inside one another would stand for 244 million.
+#: Most operators of all lists of a text with copies written out, as `* 5` in nested lists multiply.
 MOST_COPIED = 10_000
+#: Errors of grammar after which the others are not reported.
+MOST_ERRORS = 8
+#: Fewest and most repetitions.
+TIMES_RANGE = (1, 5)
+# Percent of letters that an unknown name shares with a suggested one.
+_ALIKE = 70
 _CLOSER = {"(": ")", "[": "]"}
 _ATOM = ("an operator", "(", "[")
 
 
-class Parser(Reader):
+@dataclass(slots=True)
+class Syntax:
+    """The result of the parser: a tree, valid only if no diagnostic is an error."""
+
+    tree: Node | None
+    diagnostics: list[Diagnostic]
+
+    @property
+    def sound(self) -> bool:
+        """Whether the text is in the language; warnings are allowed."""
+        return not has_error(self.diagnostics)
+
+
+class Parser:
     """One pass over the tokens of a text, all of which must belong to the workflow."""
 
+    def __init__(self, text: str, operators: Operators) -> None:
+        self.text = text
+        self.tokens, self.comments = tokenize(text)
+        self.operators = operators
+        self.at = 0
+        self.depth = 0
+        self.copied = 0
+        self.errors = 0
+        self.found: list[Diagnostic] = []
+
+    def say(self, code: str, message: str, token: Token, expected: tuple[str, ...] = ()) -> None:
+        """Report something about a token; of errors, the first few."""
+        if code[0] == "E":
+            self.errors += 1
+            if self.errors > MOST_ERRORS:
+                return
+        span = (token.start, token.end)
+        self.found.append(Diagnostic(code, message, span, token.text, expected))
+
     def workflow(self) -> Syntax:
-        """Read everything."""
+        """Read the whole text."""
         tree = self._seq(("end",), "a workflow")
-        self.say_signs(0)
         for comment in self.comments:
-            self.say("N-COMMENT", "A comment was set aside.", comment)
+            self.say("N-COMMENT", "A comment was ignored.", comment)
+        other = {each.text: each for each in reversed(self.tokens) if each.kind in "()[]?:,"}
+        for token in sorted(other.values()):
+            if token.text != token.kind:
+                message = f"Write {token.kind} instead of {token.text}."
+                self.say("W-SIGN-SPELLING", message, token, (token.kind,))
         return Syntax(tree, self.found)
 
-    def prefix(self, at: int) -> Syntax:
-        """Read from a token as far as the language goes, at most to the first error.
+    def _unexpected(self, expected: tuple[str, ...], where: str) -> None:
+        token = self.tokens[self.at]
+        shown = repr(token.text) if token.kind != "end" else "the end"
+        if token.text == ";":
+            message = "Write one workflow; `;` does not separate steps."
+            self.say("E-TWO-WORKFLOWS", message, token, expected)
+        elif token.kind == "other":
+            self.say("E-CHAR", f"The language does not use {shown}.", token, expected)
+        elif token.kind in "*×":
+            expected = ("a number from 1 to 5",)
+            self.say("E-EXPECTED", f"There is no number after {shown}.", token, expected)
+        else:
+            self.say("E-EXPECTED", f"{shown} cannot be {where}.", token, expected)
 
-        `at` is then the token behind.
-        """
-        self.at, self.depth, self.errors, self.found = at, 0, 0, []
-        self.halting = True
-        try:
-            tree = self._seq((), "a workflow")
-            self.say_signs(at)
-            return Syntax(tree, self.found)
-        except Halt:
-            return Syntax(None, self.found)
+    def _on_one_line(self, at: int) -> bool:
+        """Whether no line break precedes a token."""
+        return "\n" not in self.text[self.tokens[at - 1].end : self.tokens[at].start]
+
+    def _begins(self, token: Token) -> bool:
+        """Whether a step begins with the token at hand, also with `3 x`."""
+        if token.kind == "count":
+            after = self.tokens[self.at + 1].kind in ("word", "(", "[")
+            return after and token.text[0].isdigit() and self._on_one_line(self.at + 1)
+        return token.kind in ("word", "(", "[")
 
     # --- sequences --------------------------------------------------------------------------
 
     def _seq(self, closers: tuple[str, ...], what: str) -> Node | None:
-        """Steps up to one of `closers`; with none given, up to whatever is no step."""
+        """Steps up to one of `closers`."""
         first = self.tokens[self.at]
         steps: list[Node] = []
         linked = True  # whether a step may come next
@@ -68,9 +126,9 @@ class Parser(Reader):
             if token.kind == "arrow":
                 self._arrow(token, extra=linked)
                 linked = True
-            elif (linked or closers) and self.begins(token):
+            elif self._begins(token):
                 if token.kind == "word" and token.text.lower() in DONE_WORDS:
-                    self._done_in_sequence(token, bool(steps) and linked, closers)
+                    self._done_in_sequence(token, bool(steps) and linked)
                     continue
                 if not linked:
                     self.say("E-EXPECTED", "An arrow is missing here.", token, ("->",))
@@ -78,7 +136,7 @@ class Parser(Reader):
                 if step is not None:
                     steps.append(step)
                 linked = step is None  # after an error the next word is not one more
-            elif token.kind in closers or token.kind == "end" or not closers:
+            elif token.kind in closers or token.kind == "end":
                 break
             else:
                 linked = self._stray(token, steps, linked)
@@ -93,34 +151,33 @@ class Parser(Reader):
     def _arrow(self, token: Token, extra: bool) -> None:
         self.at += 1
         if token.text != "->":
-            message = f"The arrow is written ->, not {token.text}."
+            message = f"Write -> instead of {token.text}."
             self.say("W-ARROW-SPELLING", message, token, ("->",))
         after = self.tokens[self.at]
-        if extra and (after.kind in STARTS or after.kind == "arrow"):
+        if extra and (after.kind == "arrow" or self._begins(after)):
             self.say("W-ARROW-EXTRA", "An arrow too many.", token)
 
-    def _done_in_sequence(self, token: Token, linked: bool, closers: tuple[str, ...]) -> None:
-        """`done` where a step could stand: a no-op at the very end, otherwise a mistake."""
+    def _done_in_sequence(self, token: Token, linked: bool) -> None:
+        """`done` in place of a step: a no-op at the very end, an error elsewhere."""
         self.at += 1
         end = self.at
         while self.tokens[end].kind == "arrow":
             end += 1
-        at_end = self.tokens[end].kind == "end" or (not closers and end == self.at)
-        if linked and self.depth == 0 and at_end:
+        if linked and self.depth == 0 and self.tokens[end].kind == "end":
             self.at = end
-            self._spelt_done(token)
+            self._spelling_of_done(token)
             self.say("W-DONE-END", "`-> done` at the end does nothing.", token)
             return
         message = "`done` is a branch of a condition, or the very end of a workflow."
         self.say("E-DONE-PLACE", message, token, _ATOM)
 
     def _stray(self, token: Token, steps: list[Node], linked: bool) -> bool:
-        """A token that no sequence holds: say so, step over it; whether a step may come next."""
-        if token.kind in ("?", ":") and steps and isinstance(steps[-1], Cond):
+        """Report a token that no sequence has and step over it; whether a step may come next."""
+        if token.kind in "?:" and steps and isinstance(steps[-1], Cond):
             message = "A condition inside another needs parentheses around it."
             self.say("E-COND-NESTED", message, token, ("->", "( ... )"))
         else:
-            self.unexpected(_ATOM if linked else ("->", "*", "?"), "here")
+            self._unexpected(_ATOM if linked else ("->", "*", "?"), "here")
         self.at += 1
         return linked or token.text == ";"
 
@@ -129,75 +186,70 @@ class Parser(Reader):
     def _step(self) -> Node | None:
         start = self.tokens[self.at].start
         node = self._repetition()
-        if node is None or self.tokens[self.at].kind != "?":
-            return node
         question = self.tokens[self.at]
+        if node is None or question.kind != "?":
+            return node
         self.at += 1
         fail = self._branch()
-        passed: Node | Done | None = DONE
-        if self.tokens[self.at].kind == ":" or self._otherwise():
+        passed: Node | Done = DONE
+        if self.tokens[self.at].kind == ":":
             self.at += 1
             passed = self._branch()
         else:
             message = "Without `:`, nothing is done when the check passes."
             self.say("W-COND-ELSE", message, question, (": done",))
-        return self._cond(node, fail or DONE, passed or DONE, question, start)
-
-    def _otherwise(self) -> bool:
-        """Whether `else` stands here for the colon of a condition."""
-        is_else = self.spells(self.at, ("else", "otherwise"))
-        if is_else:
-            token = self.tokens[self.at]
-            self.say("W-SIGN-SPELLING", f"It is written :, not {token.text}.", token, (":",))
-        return is_else
-
-    def _cond(
-        self, check: Node, fail: Node | Done, passed: Node | Done, at: Token, start: int
-    ) -> Node:
         if fail is DONE and passed is DONE:
-            self.say("W-COND-EMPTY", "Both branches are `done`.", at, ("an operator",))
+            self.say("W-COND-EMPTY", "Both branches are `done`.", question, ("an operator",))
         elif fail is DONE:
-            message = "`done` stands first; the other branch runs when the check fails."
-            self.say("W-COND-POLARITY", message, at)
+            message = "`done` comes first; the other branch runs when the check fails."
+            self.say("W-COND-POLARITY", message, question)
             fail, passed = passed, fail
-        return Cond(check, fail, passed, (start, self.tokens[self.at - 1].end))
+        return Cond(node, fail, passed, (start, self.tokens[self.at - 1].end))
 
-    def _branch(self) -> Node | Done | None:
+    def _branch(self) -> Node | Done:
         token = self.tokens[self.at]
         if token.kind == "word" and token.text.lower() in DONE_WORDS:
             self.at += 1
-            self._spelt_done(token)
+            self._spelling_of_done(token)
             return DONE
-        if self.begins(token):
-            return self._repetition()
-        self.unexpected(("done", *_ATOM), "as a branch")
-        if token.kind in ("arrow", "times", "int", "string", "other"):
-            self.at += 1
-            return self._branch()
-        return None
+        if self._begins(token):
+            return self._repetition() or DONE
+        self._unexpected(("done", *_ATOM), "a branch")
+        return DONE
 
-    def _spelt_done(self, token: Token) -> None:
+    def _spelling_of_done(self, token: Token) -> None:
         if token.text != "done":
-            message = f"It is written done, not {token.text}."
+            message = f"Write done instead of {token.text}."
             self.say("W-DONE-SPELLING", message, token, ("done",))
 
     def _repetition(self) -> Node | None:
         first = self.tokens[self.at]
-        times = None
-        if first.kind == "int":
-            times = self.times(first, self.at + 2)
+        times = self._times(first) if first.kind == "count" else None
         node = self._atom()
-        sign = self.tokens[self.at]
-        if node is not None and times is None and sign.kind in MAY_COUNT:
-            counted = self.count()
-            if counted is not None:
-                times = self.times(*counted)
-            elif sign.kind == "times":
-                self.at += 1
-                self.unexpected(("a number from 1 to 5",), "after `*`")
-        if node is None or times is None:
+        token = self.tokens[self.at]
+        if node is None:
+            return None
+        after = token.text[:1] in ("*", "×") or self._on_one_line(self.at)
+        if times is None and token.kind == "count" and after:
+            times = self._times(token)
+        if times is None:
             return node
         return Repeat(node, times, (first.start, self.tokens[self.at - 1].end))
+
+    def _times(self, token: Token) -> int:
+        """Step over a count; its number, moved into the allowed range."""
+        self.at += 1
+        written = number(token.text)
+        least, most = TIMES_RANGE
+        times = min(max(written, least), most)
+        if not re.fullmatch(r"\*\s*[0-9]+", token.text):
+            plain = f"* {written}"
+            message = f"Write {plain} instead of {token.text}."
+            self.say("W-TIMES-SPELLING", message, token, (plain,))
+        if times != written:
+            message = f"A loop runs {least} to {most} times; this one runs {times} times."
+            self.say("W-LOOP-RANGE", message, token, (str(times),))
+        return times
 
     # --- atoms ------------------------------------------------------------------------------
 
@@ -211,30 +263,52 @@ class Parser(Reader):
             return None
         self.depth += 1
         self.at += 1
-        node = self._group() if token.kind == "(" else self._list(token)
+        if token.kind == "(":
+            node = self._seq((")",), "these parentheses")
+            self._close("(")
+        else:
+            node = self._list(token)
         self.depth -= 1
         return node
 
     def _op(self, token: Token) -> Node | None:
-        name, words = token.text, 1
-        if name not in self.operators:
-            name, words = self.resolved(token)
-        elif self.tokens[self.at + 1].kind == "word":
-            name, words = self.joined() or (name, 1)
-        self.at += words
-        span = (token.start, self.tokens[self.at - 1].end)
+        name = token.text if token.text in self.operators else None
+        self.at += 1
+        if name is None or self.tokens[self.at].kind == "word":
+            name = self._other_spelling(token) or name
+        end = self.tokens[self.at - 1].end
         instruction = ""
         if self.tokens[self.at].kind == "(" and self.tokens[self.at + 1].kind == "string":
             instruction = unquote(self.tokens[self.at + 1].text)
             self.at += 2
             self._close("(")
-            span = (token.start, self.tokens[self.at - 1].end)
-        return Op(name, instruction, span) if name else None
+            end = self.tokens[self.at - 1].end
+        return Op(name, instruction, (token.start, end)) if name else None
 
-    def _group(self) -> Node | None:
-        node = self._seq((")",), "these parentheses")
-        self._close("(")
-        return node
+    def _other_spelling(self, token: Token) -> str | None:
+        """The operator of an alias, another spelling, or several words: `custom code generate`."""
+        for count in (2, 1, 0):
+            words = self.tokens[self.at : self.at + count]
+            if all(word.kind == "word" for word in words):
+                end = words[-1].end if words else token.end
+                text = self.text[token.start : end]
+                name = self.operators.resolve(" ".join(text.split()))
+                if name == text:
+                    return name
+                if name is not None:
+                    self.at += len(words)
+                    whole = Token("word", text, token.start, end)
+                    self.say("W-OP-NAME", f"{text} is read as {name}.", whole, (name,))
+                    return name
+        spellings = self.operators.spellings
+        near = process.extractOne(
+            key(token.text), spellings.keys(), scorer=fuzz.ratio, score_cutoff=_ALIKE
+        )
+        name = spellings[near[0]] if near else None
+        message = f"There is no operator {token.text!r}."
+        message += f" Did you mean {name}?" if name else ""
+        self.say("E-OP-UNKNOWN", message, token, tuple(self.operators))
+        return name
 
     def _list(self, opened: Token) -> Node | None:
         branches: list[Node] = []
@@ -248,23 +322,19 @@ class Parser(Reader):
                 self.say("W-COMMA", "A comma after the last branch.", comma)
                 break
         self._close("[")
-        span: Span = (opened.start, self.tokens[self.at - 1].end)
+        span = (opened.start, self.tokens[self.at - 1].end)
         return ListOf(tuple(branches), span) if branches else None
 
     def _branches(self) -> tuple[Node, ...]:
-        """One item of a list; `X * n` without parentheses stands for n branches."""
+        """One item of a list; `X * n` without parentheses gives n branches."""
         first = self.at
         node = self._seq((",", "]"), "this place of the list")
-        if node is None:
-            return ()
         while self.tokens[first].kind == "arrow":
             first += 1
-        # A loop in parentheses begins behind the item that holds it.
-        if isinstance(node, Repeat) and node.span[0] == self.tokens[first].start:
-            return self._copies(node, self.tokens[first])
-        return (node,)
-
-    def _copies(self, node: Repeat, token: Token) -> tuple[Node, ...]:
+        token = self.tokens[first]
+        # A loop in parentheses begins after the start of its item.
+        if not isinstance(node, Repeat) or node.span[0] != token.start:
+            return (node,) if node is not None else ()
         if node.times > 1 and self.copied <= MOST_COPIED:
             self.copied += (node.times - 1) * size(node.body)[0]
         if self.copied <= MOST_COPIED:
@@ -280,9 +350,9 @@ class Parser(Reader):
         elif token.kind == "end":
             self.say("W-CLOSE", f"A {closer} is missing at the end.", token, (closer,))
         else:
-            self.unexpected((closer,), "here")
+            self._unexpected((closer,), "here")
 
 
 def read(text: str, operators: Operators) -> Syntax:
-    """Read a text that is nothing but a workflow."""
+    """Parse a text that is a workflow and nothing else."""
     return Parser(text, operators).workflow()

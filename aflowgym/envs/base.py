@@ -93,6 +93,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.operators = OPERATORS.of(operators)
+        example_of(self.operators)  # raises if there is no workflow of them
         self.tools = self.make_tools()
         is_simulated = isinstance(backend, str) and backend.startswith("simulated")
         self.backend = _simulated(str(backend)) if is_simulated else make_backend(backend)
@@ -100,7 +101,8 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self.sandbox = sandbox or self.backend.sandbox or default_sandbox()
         self.interpreter: Interpreter
         self._seed: int | None = None
-        self._verdict: Verdict | None = None  # on the solution that `answer` would submit
+        # The solution that `answer` would submit, and the verdict on it.
+        self._judged: tuple[str, Verdict] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "tools"}
@@ -137,7 +139,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
             sandbox=self.sandbox,
             operators=self.operators,
         )
-        self._verdict = None
+        self._judged = None
         passages = len(task.context)
         read = f" with {passages} passages, which every operator reads" if passages else ""
         return f"{task.question}\nKind: {task.kind}{read}."
@@ -162,23 +164,25 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def take(self, result: Result) -> None:
         """Charge the calls of a run, and judge the solution that it leaves, if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
-        if result.solution is None:
+        solution = result.solution
+        if solution is None:
             self.reach(progress(None))
             return
-        verdict = grade(self.task, result.solution, self.sandbox)
-        if verdict.correct is None:
-            raise EnvironmentFault(
-                f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
-                "Leave the task out.",
-            )
-        self._verdict = verdict
-        self.reach(progress(verdict))
+        if self._judged is None or self._judged[0] != solution:
+            verdict = grade(self.task, solution, self.sandbox)
+            if verdict.correct is None:
+                raise EnvironmentFault(
+                    f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
+                    "Leave the task out.",
+                )
+            self._judged = solution, verdict
+        self.reach(progress(self._judged[1]))
 
     def submit_solution(self) -> str:
         """Submit the last solution, and end the episode; without one the answer is wrong."""
-        if self._verdict is None:
+        if self._judged is None:
             return self.submit(False, "There was no solution to submit. The episode is over.")
-        return self.submit(bool(self._verdict.correct))
+        return self.submit(bool(self._judged[1].correct))
 
 
 @functools.lru_cache(maxsize=256)
@@ -188,11 +192,12 @@ def example_of(operators: Operators, kind: Kind | None = None) -> str:
     Raises:
         ConfigurationError: No operator makes a solution from the problem alone.
     """
-    for text in ("Custom -> Review ? Revise : done", *operators):
+    texts: list[str] = ["Custom -> Review ? Revise : done", *operators]
+    for text in texts:
         if parse(text, kind=kind, operators=operators).workflow is not None:
             return text
     if kind is not None:
-        return example_of(operators)
+        return str(example_of(operators))
     raise ConfigurationError(
         "operators: none of them makes a solution from the problem alone; add one without inputs,"
         ' such as "Custom".'

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 from collections.abc import Generator
 from dataclasses import replace
 from typing import Annotated, Any, Final
@@ -40,8 +41,13 @@ FORMS: Final = {
     " `(Review -> Revise) * 3` a loop that ends when the check passes.",
 }
 """Sentences of the prompt about the language, by the operators that they name."""
-CUT: Final = ("W-ARROW-EXTRA", "W-CLOSE")
-"""Warnings of the language for a text whose end may be missing."""
+CUT: Final = frozenset({"W-ARROW-EXTRA", "W-CLOSE"})
+"""Warnings about a text whose end may be missing."""
+WITH_WORDS: Final = frozenset({"N-COMMENT", "N-LINE"})
+"""Notes on a text that holds words besides its workflow."""
+MARKED: Final = frozenset({"N-FENCE", "N-LABEL", "N-TAG"})
+"""Notes on a workflow in a fence, after a label or in a tag, with its place."""
+_MARKS: Final = re.compile(r"(?:```[\w-]*+|\W|dsl|workflow)*+", re.IGNORECASE)
 ONE_SHOT: Final = (
     "Your whole message is a workflow of operators, such as `{example}`. It is run once, and the"
     " solution it leaves is your answer."
@@ -127,7 +133,7 @@ class ComposeEnv(WorkflowEnv):
     def make_tools(self) -> dict[str, ToolSpec]:
         """The tools; that of workflows lists the operators."""
         made = compose_tools(self.operators, self.one_shot)
-        return made if self.one_shot else {**self.tools, **made}
+        return made if self.one_shot else {**tools_of(type(self)), **made}
 
     def _read(self, dsl: str) -> tuple[Parsed, bool]:
         return read(dsl, self.task.kind, self.operators)
@@ -151,11 +157,25 @@ def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, boo
     return parsed, tree is not None and any(each.instruction for each in operators_of(tree))
 
 
-def bare_workflow(operators: Operators, text: str) -> dict[str, Any] | None:
-    """The arguments of `run_workflow` for a message that is a workflow; None for any other."""
-    parsed, _ = read(text, None, operators)
-    is_cut = any(record.code in CUT for record in parsed.diagnostics)
-    return {"dsl": text} if parses(parsed) and not is_cut else None
+def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, Any] | None:
+    """The arguments of `run_workflow` for a message without a call that is a workflow, else None.
+
+    In one-shot mode the message may hold prose around a workflow that is marked as one; otherwise
+    it holds nothing but the workflow, after a thought.
+    """
+    records = read(text, None, operators)[0]
+    codes = {record.code for record in records.diagnostics}
+    if not parses(records) or codes & CUT:
+        return None
+    if not one_shot:
+        thoughts = [each.span[0] for each in records.diagnostics if each.code == "N-THINK"]
+        spans = [each.span for each in records.diagnostics if each.code in MARKED]
+        begin = max([begin for begin, _ in spans], default=0)
+        end = min([end for _, end in spans], default=len(text))
+        around = text[max(thoughts, default=0) : begin] + text[end:]
+        if codes & WITH_WORDS or not _MARKS.fullmatch(around):
+            return None
+    return {"dsl": text}
 
 
 @functools.lru_cache(maxsize=64)
@@ -174,7 +194,7 @@ def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
     purpose = ONE_SHOT.format(example=example_of(operators)) if one_shot else run.description
     listed = "The operators, with the calls of the model that each makes:"
     description = "\n".join([purpose, "", " ".join(forms), "", listed, *lines])
-    bare = functools.partial(bare_workflow, operators)
+    bare = functools.partial(bare_workflow, operators, one_shot)
     run = replace(run, description=description, bare=bare)
 
     def run_and_submit(env: ComposeEnv, dsl: str) -> str:

@@ -27,7 +27,7 @@ from aflowgym.operators.aflow import NO_TESTS
 from aflowgym.operators.replies import letters
 from aflowgym.score import progress
 from toolgym.errors import ConfigurationError
-from toolgym.tools import ToolSpec, read_spec, tool
+from toolgym.tools import ToolSpec, read_spec, tool, tools_of
 
 Copies = Annotated[int, Field(ge=1, le=5)]
 _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "a solution"}
@@ -71,7 +71,7 @@ class OperateEnv(WorkflowEnv):
 
     def make_tools(self) -> dict[str, ToolSpec]:
         """A tool for each operator, and `answer`."""
-        return {**operator_tools(self.operators), **type(self).tools}
+        return {**operator_tools(self.operators), **tools_of(type(self))}
 
     @tool(terminal=True, aliases=ENDS)
     def answer(self) -> str:
@@ -86,8 +86,9 @@ class OperateEnv(WorkflowEnv):
             raise refused
         one = Op(operator.name)
         result = self.interpreter.step(one if copies == 1 else ListOf((one,) * copies))
-        self._verdict = None  # candidates among which none is chosen are no solution
         self.take(result)
+        if result.solution is None:  # candidates among which none is chosen are no solution
+            self._judged = None
         lines = [usage_line(result.usage), *map(str, result.warnings)]
         if result.failure is not None:
             lines.append(f"{operator.name} left nothing. {result.failure}")

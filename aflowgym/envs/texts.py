@@ -1,7 +1,6 @@
-"""The texts that an agent reads of a run: calls, tests, the verdict of the last check, solution.
+"""The text of a run that the agent reads: usage, public tests, the last check, and the solution.
 
-The solution stands last and whole under a line of its own, so that a reader (a model, the expert,
-the audit) finds it without rules. Nothing here has seen the gold or a hidden test.
+The solution comes last, after a line `Solution:`. Neither the gold nor hidden tests are read here.
 """
 
 from __future__ import annotations
@@ -72,8 +71,11 @@ def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbo
     warned = any(record.severity == "warning" for record in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]
+    if result.failure is not None:
+        kept = "No solution." if result.solution is None else "The run ended before its end."
+        lines.append(f"{kept} {result.failure}")
     if result.solution is None:
-        return "\n".join([*lines, f"No solution. {result.failure}"])
+        return "\n".join(lines)
     if tested := public_tests(task, result.solution, sandbox):
         lines.append(tested)
     if result.verdict is not None:

@@ -34,12 +34,7 @@ _SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PL
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
 """Errors with which a text is no workflow at all; with any other only its types do not fit."""
 _MOST_ERRORS: Final = 3
-_NOUNS: Final = {
-    "solution": "a solution",
-    "code": "a program",
-    "verdict": "a verdict",
-    "feedback": "feedback",
-}
+_CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs_list"}
 
 
 def parses(parsed: Parsed) -> bool:
@@ -86,35 +81,14 @@ def not_ready(operator: Operator, context: Context, operators: Operators) -> Too
         context: The state.
         operators: The operators that the agent may call.
     """
-    name, kind = operator.name, context.task.kind
-
-    def refusal(code: str, message: str, slot: str, **arguments: Any) -> ToolError:
-        helps = _maker(slot, context, operators)
-        example = {"name": helps.tool, "arguments": arguments} if helps else None
-        return ToolError(code, message, "", example)
-
-    if operator.kinds and kind not in operator.kinds:
-        message = f"{name} does not run on {kind} tasks."
-        return refusal("wrong_kind", message, "solution")
-    if operator.is_ensemble:
-        if context.candidates is None:
-            message = f"{name} chooses among candidates, and there are none."
-            return refusal("needs_list", message, "candidates", copies=3)
+    slot, message = context.lacks(operator)
+    if not slot:
         return None
-    if context.candidates is not None:
-        return refusal("open_list", f"{name} takes one solution, not candidates.", "solution")
-    for slot in operator.inputs:
-        if getattr(context, slot) is None:
-            return refusal(f"needs_{slot}", f"{name} needs {_NOUNS[slot]}; there is none.", slot)
-    return None
-
-
-def _maker(slot: str, context: Context, operators: Operators) -> Operator | None:
-    """An operator that can run on a state and leaves a slot, or candidates if it is called so."""
-    has_list = context.candidates is not None
-    for each in operators.values():
-        runs = not each.kinds or context.task.kind in each.kinds
-        ready = each.is_ensemble if has_list else not each.inputs
-        if runs and ready and (slot in each.outputs or slot == "candidates"):
-            return each
-    return None
+    ready = [each for each in operators.values() if not context.lacks(each)[0]]
+    if slot == "candidates":
+        ready, arguments = [each for each in ready if not each.inputs], {"copies": 3}
+    else:
+        ready.sort(key=lambda each: slot not in each.outputs)
+        arguments = {}
+    example = {"name": ready[0].tool, "arguments": arguments} if ready else None
+    return ToolError(_CODES.get(slot, f"needs_{slot}"), message, "", example)

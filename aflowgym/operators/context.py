@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from string import Formatter
-from typing import Any, Final, NamedTuple, NoReturn, Protocol
+from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeVar
 
 from aflowgym.answers.code import CodeTest, Outcome
 from aflowgym.operators.operator import Operator
-from aflowgym.operators.replies import letters, without_thoughts
+from aflowgym.operators.replies import (
+    last_block,
+    letters,
+    program_in,
+    read_verdict,
+    without_thoughts,
+)
 from aflowgym.operators.trace import Failure, Step, Usage
 from aflowgym.tasks.task import WorkflowTask
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.sanitize import encodable
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 # --- random draws ---------------------------------------------------------------------------------
 #
@@ -218,6 +227,17 @@ def _reduced(template: str, empty: tuple[str, ...], kind: str, function: str) ->
 # --- the context of an operator -------------------------------------------------------------------
 
 
+MOST_THREADS: Final = 32
+_NOUNS: Final = {
+    "solution": "a solution",
+    "code": "a program",
+    "candidates": "candidates of a list",
+    "verdict": "the verdict of a check",
+    "feedback": "the feedback of a check",
+}
+_TYPES: Final = {"solution": str, "code": str, "verdict": bool, "feedback": str}
+
+
 class Failed(Exception):
     """An operator cannot go on; its branch, or the run, ends here. Only the interpreter catches it.
 
@@ -257,17 +277,17 @@ class Context:
         candidates: The solutions of the branches of the list before this operator.
         verdict: Whether the last check passed.
         feedback: The report of the last check.
+        operator: The operator that works.
         instruction: The instruction that the workflow gives to the operator, or "".
+        step: The operator's step in the trace.
+        branch: The numbers of the branches around the operator, as in `Request`.
+        seed: The seed of the episode.
         calls: How many calls of the model the branch may still make.
         tokens: How many tokens it may still read and write.
     """
 
-    __slots__ = (
-        "backend", "branch", "calls", "candidates", "code", "feedback", "instruction", "made",
-        "operator", "sandbox", "seed", "solution", "step", "task", "tokens", "verdict",
-    )  # fmt: skip
-
     operator: Operator
+    instruction: str
     step: Step
 
     def __init__(
@@ -278,16 +298,75 @@ class Context:
         seed: int,
         calls: int,
         tokens: int,
-        branch: str = "",
     ) -> None:
         self.task, self.backend, self.sandbox, self.seed = task, backend, sandbox, seed
-        self.calls, self.tokens, self.branch = calls, tokens, branch
-        self.instruction, self.made = "", 0
+        self.calls, self.tokens, self.branch = calls, tokens, ""
+        self.clear()
+
+    def clear(self, candidates: tuple[Candidate, ...] | None = None) -> None:
+        """Empty every slot except for the candidates."""
+        self.candidates = candidates
         self.solution: str | None = None
         self.code: str | None = None
-        self.candidates: tuple[Candidate, ...] | None = None
         self.verdict: bool | None = None
         self.feedback: str | None = None
+
+    def fork(self, place: int, calls: int, tokens: int) -> Context:
+        """A context for a branch: a copy of the slots, and a share of the calls and tokens."""
+        fork = object.__new__(Context)
+        fork.__dict__.update(self.__dict__, calls=calls, tokens=tokens)
+        fork.branch = f"{self.branch}.{place}" if self.branch else str(place)
+        return fork
+
+    def lacks(self, operator: Operator) -> tuple[str, str]:
+        """Why an operator cannot run on this state: "kind", "list" or an empty slot, a sentence.
+
+        Both are empty if it can run.
+        """
+        name, kind = operator.name, self.task.kind
+        if operator.kinds and kind not in operator.kinds:
+            return "kind", f"{name} does not run on {kind} tasks."
+        if self.candidates is not None and not operator.is_ensemble:
+            return "list", f"{name} takes one solution, not candidates."
+        for slot in operator.inputs:
+            if getattr(self, slot) is None:
+                return slot, f"{name} needs {_NOUNS[slot]}; there is none."
+        return "", ""
+
+    def operate(self, operator: Operator, instruction: str, step: Step) -> None:
+        """Run an operator on this state, and fill the slots that it outputs.
+
+        Args:
+            operator: The operator.
+            instruction: Its instruction in the workflow, or "".
+            step: Its step in the trace, which gets inputs, outputs, usage, and a failure.
+
+        Raises:
+            Failed: It cannot run on this state, or cannot go on.
+            EnvironmentFault: The backend, the sandbox or the machine failed.
+            ConfigurationError: The operator's function raised something else, or returned
+                something else than its outputs.
+        """
+        self.operator, self.instruction, self.step = operator, instruction, step
+        try:
+            reason = self.lacks(operator)[1]
+            if reason:
+                raise Failed("E-STATE", reason)
+            step.inputs = {
+                slot: value
+                for slot in operator.shown
+                if (value := getattr(self, slot)) is not None
+            }
+            step.outputs = self._read(self.ask()) if operator.run is None else self._run()
+        except Failed as failed:
+            step.failure = failed.record(step.path)
+            raise
+        for slot in operator.emptied:
+            setattr(self, slot, None)
+        for slot, value in step.outputs.items():
+            setattr(self, slot, value)
+        if "code" in operator.keeps and "code" not in step.outputs and self.task.kind == "code":
+            self.code = program_in(self.solution or "", self.task.entry_point)
 
     def ask(self, **slots: Any) -> str:
         """One reply of the model to the operator's prompt, without its thoughts.
@@ -297,16 +376,16 @@ class Context:
         """
         (completion,) = self._complete([slots])
         if completion.cut:
-            raise Failed("E-REPLY-CUT", f"it was cut off after {completion.tokens_out} tokens.")
-        text = without_thoughts(completion.text)
+            self.fail(f"it was cut off after {completion.tokens_out} tokens.", "E-REPLY-CUT")
+        text = without_thoughts(encodable(completion.text))
         if not text.strip():
-            raise Failed("E-REPLY-EMPTY", "the model wrote nothing.")
+            self.fail("the model wrote nothing.", "E-REPLY-EMPTY")
         return text
 
     def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
         """One reply for each set of slots, asked at the same time; "" for one that was cut off."""
         replies = self._complete(several)
-        return ["" if each.cut else without_thoughts(each.text) for each in replies]
+        return ["" if each.cut else without_thoughts(encodable(each.text)) for each in replies]
 
     def run_program(self, program: str, function: str = "solve") -> Outcome:
         """The outcome of calling a function of a program without arguments, in the sandbox."""
@@ -323,39 +402,93 @@ class Context:
         self.step.failure = Failure(code, message, self.step.path)
 
     def fail(self, message: str, code: str = "E-OPERATOR") -> NoReturn:
-        """End the operator without outputs; what it made does not count."""
+        """End the operator without outputs; the state stays as it is."""
         raise Failed(code, message)
+
+    def at_once(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+        """The results of a function for some items, in order.
+
+        The calls run in threads if the backend waits for its completions. Each list has threads of
+        its own, so that a list within a branch never waits for a free one. If a call raises, those
+        that have not begun are canceled, and the others are awaited.
+        """
+        if len(items) < 2 or not getattr(self.backend, "waits", False):
+            return list(map(function, items))
+        with ThreadPoolExecutor(min(len(items), MOST_THREADS)) as pool:
+            return list(pool.map(function, items))
 
     def _complete(self, several: Sequence[Mapping[str, Any]]) -> list[Completion]:
         """Complete the prompt once for each set of slots, and charge the calls."""
         if self.calls < len(several):
-            raise Failed("E-CALLS", f"{len(several)} needed, {self.calls} left.")
+            self.fail(f"{len(several)} needed, {self.calls} left.", "E-CALLS")
         if self.tokens <= 0:
-            raise Failed("E-TOKENS", "none left.")
+            self.fail("none left.", "E-TOKENS")
         self.calls -= len(several)
-        requests = [self._request(slots) for slots in several]
-        generate = self.backend.generate
-        if len(requests) > 1 and getattr(self.backend, "waits", False):
-            with ThreadPoolExecutor(len(requests)) as pool:
-                completions = list(pool.map(generate, requests))
-        else:
-            completions = [generate(request) for request in requests]
+        completions = self.at_once(self.backend.generate, self._requests(several))
         read = sum([each.tokens_in for each in completions])
         written = sum([each.tokens_out for each in completions])
         self.tokens -= read + written
         self.step.usage = self.step.usage.plus(Usage(len(several), read, written))
-        return [each._replace(text=encodable(each.text)) for each in completions]
+        return completions
 
-    def _request(self, slots: Mapping[str, Any]) -> Request:
-        operator, inputs = self.operator, self.step.inputs
-        shown = {**inputs, **slots} if slots else inputs
-        fields = {slot: _slot_text(shown.get(slot)) for slot in operator.shown}
-        fields["instruction"] = self.instruction
-        prompt = encodable(fill(operator.prompt, self.task, fields))
-        self.made += 1
-        return Request(
-            self.task, operator, prompt, shown, self.branch, self.made - 1, self.seed, self.tokens
-        )
+    def _requests(self, several: Sequence[Mapping[str, Any]]) -> list[Request]:
+        operator, requests = self.operator, []
+        if not operator.prompt:
+            raise ConfigurationError(f"the operator {operator.name} asks, and has no prompt.")
+        for number, slots in enumerate(several, self.step.usage.calls):
+            shown = {**self.step.inputs, **slots}
+            fields = {slot: _slot_text(shown.get(slot)) for slot in operator.shown}
+            fields["instruction"] = self.instruction
+            requests.append(
+                Request(
+                    self.task, operator, encodable(fill(operator.prompt, self.task, fields)), shown,
+                    self.branch, number, self.seed, self.tokens,
+                )
+            )  # fmt: skip
+        return requests
+
+    def _read(self, reply: str) -> dict[str, Any]:
+        """The outputs of the operator in a reply."""
+        wanted, outputs = self.operator.outputs, dict[str, Any]()
+        if "code" in wanted:
+            function = self.task.entry_point
+            outputs["code"] = program_in(reply, function) if function else last_block(reply)
+            if outputs["code"] is None:
+                self.fail(f"no program that defines {function or 'a function'}.", "E-PROGRAM")
+        if "solution" in wanted:
+            outputs["solution"] = reply
+        if "verdict" in wanted:
+            verdict = read_verdict(reply)
+            if verdict is None:
+                self.fail("no line `Verdict: right` or `Verdict: wrong`.", "E-REPLY")
+            outputs["verdict"], reply = verdict
+        if "feedback" in wanted:
+            outputs["feedback"] = reply
+        return outputs
+
+    def _run(self) -> Mapping[str, Any]:
+        """The outputs of the operator's function, with their slots and types checked."""
+        name, wanted = self.operator.name, set(self.operator.outputs)
+        try:
+            outputs = self.operator.run(self)  # type: ignore[misc]  # the caller has looked
+        except (Failed, EnvironmentFault, ConfigurationError):
+            raise
+        except Exception as problem:
+            raise ConfigurationError(
+                f"the function of the operator {name} raised {type(problem).__name__}: {problem}."
+                " Correct it, or call context.fail(...) where it cannot go on."
+            ) from problem
+        if (
+            not isinstance(outputs, Mapping)
+            or not wanted <= outputs.keys() <= wanted.union(self.operator.keeps)
+            or any(type(each) is not _TYPES.get(slot) for slot, each in outputs.items())
+        ):
+            raise ConfigurationError(
+                f"the function of the operator {name} must return a dict of"
+                f" {', '.join(self.operator.outputs)}, with True or False as the verdict and texts"
+                f" otherwise; got {outputs!r:.200}."
+            )
+        return outputs
 
 
 def _slot_text(value: Any) -> str:

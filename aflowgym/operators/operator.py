@@ -77,6 +77,8 @@ class Operator:
     run: Callable[[Any], Mapping[str, Any]] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.aliases, str):
+            raise ConfigurationError(f"{self.name}: aliases must be a tuple, got a text.")
         for spelling in (self.name, *self.aliases):
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9]*", spelling):
                 raise ConfigurationError(
@@ -97,16 +99,24 @@ class Operator:
                         f"{self.name}: {field} must name some of {', '.join(known)}, got {each!r};"
                         f' write a tuple, as in {field}=("{next(iter(known))}",).'
                     )
-        if not self.outputs:
-            raise ConfigurationError(f"{self.name} outputs nothing; name a slot in outputs.")
+        if not self.outputs or "candidates" in self.outputs:
+            raise ConfigurationError(
+                f"{self.name}: outputs must name some of solution, code, verdict and feedback."
+            )
         if not 0 <= self.calls[0] <= self.calls[1]:
             raise ConfigurationError(f"{self.name}: calls is (least, most), got {self.calls}.")
-        fields = {field for _, field, _, _ in Formatter().parse(self.prompt) if field is not None}
-        if unknown := sorted(fields - _IN_EVERY_PROMPT - set(self.shown)):
-            raise ConfigurationError(
-                f"{self.name}: its prompt has the field {unknown[0]!r}, which is not among its"
-                " inputs; add it to inputs or optional, and double other braces."
-            )
+        if not self.prompt and self.run is None:
+            raise ConfigurationError(f"{self.name}: pass a prompt, a function as run, or both.")
+        try:
+            fields = [each[1:] for each in Formatter().parse(self.prompt) if each[1] is not None]
+        except ValueError as problem:
+            fields = [(str(problem), "", "")]
+        for name, form, conversion in fields:
+            if name not in {*_IN_EVERY_PROMPT, *self.shown} or form or conversion:
+                raise ConfigurationError(
+                    f"{self.name}: its prompt has the field {name!r}, which is not among its"
+                    " inputs; add it to inputs or optional, and double other braces."
+                )
 
     @lazy
     def tool(self) -> str:
@@ -190,7 +200,9 @@ class Operators(Mapping[str, Operator]):
         if isinstance(operators, Operators):
             return operators
         if isinstance(operators, str | Operator) or not isinstance(operators, Iterable):
-            raise ConfigurationError(f"operators must be a list, got {operators!r}.")
+            raise ConfigurationError(
+                f'operators must be a list such as ["Custom", "Review"], got {operators!r:.80}.'
+            )
         return Operators([self._entry(each) for each in operators])
 
     def _entry(self, entry: Any) -> Operator:
@@ -199,7 +211,7 @@ class Operators(Mapping[str, Operator]):
             module, _, attribute = entry.partition(":")
             try:
                 entry = getattr(importlib.import_module(module), attribute)
-            except (ImportError, AttributeError, ValueError) as problem:
+            except Exception as problem:  # a caller's module may raise anything
                 raise ConfigurationError(
                     f"the operator {entry!r} cannot be loaded: {problem}."
                 ) from problem
@@ -226,6 +238,9 @@ class Operators(Mapping[str, Operator]):
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Operators) and [*self.values()] == [*other.values()]
 
     def __hash__(self) -> int:
         return hash(tuple(self._by_name))

@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 RUN_CODES = {
     "E-CALLS": "The calls of the model that the run or branch may make are used up.",
     "E-TOKENS": "The tokens that the run or branch may use are used up.",
-    "E-DEPTH": "Lists, loops and conditions are nested deeper than the run allows.",
-    "E-STATE": "The state lacks what the operator needs; the checks of `parse` prevent this.",
-    "E-KIND": "The operator does not run on this kind of task.",
+    "E-STATE": "The operator does not run on this state; the checks of `parse` prevent this.",
     "E-REPLY-EMPTY": "The model wrote nothing.",
     "E-REPLY-CUT": "The model's reply was cut off, and half a reply is none.",
     "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
@@ -85,18 +83,22 @@ class Step:
     failure: Failure | None = None
     children: list[Step] = field(default_factory=list)
 
+    def add(self, label: str, path: str) -> Step:
+        """A new step at the end of the children."""
+        self.children.append(Step(label, path))
+        return self.children[-1]
+
     def walk(self) -> Iterator[Step]:
         """This step and all below it, in the order of the text."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
+        left = [self]
+        while left:
+            step = left.pop()
+            yield step
+            left += reversed(step.children)
 
     def total(self) -> Usage:
         """The usage of the step, its children included."""
-        total = self.usage
-        for child in self.children:
-            total = total.plus(child.total())
-        return total
+        return Usage(*map(sum, zip(*[step.usage for step in self.walk()], strict=True)))
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))

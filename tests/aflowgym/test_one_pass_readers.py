@@ -13,7 +13,6 @@ from aflowgym.answers.latex import group_end
 from aflowgym.dsl.extraction import Region, remove_marks
 from aflowgym.dsl.tokens import _TOKEN, tokenize
 from aflowgym.operators.aflow import OPERATORS
-from aflowgym.operators.replies import Tags, verdict_lines
 
 pytestmark = pytest.mark.nightly
 
@@ -41,31 +40,6 @@ def test_trailing_punctuation_is_the_run_of_it_at_the_end(text):
         expected = text[: found.start()] + " " * len(found[0])
 
     assert remove_marks(Region(text, text), OPERATORS).text == expected
-
-
-@given(texts("<a>", "</a>", "<B>", "</b>", "<A>", "x", "\n", "<ab>", "</ab>"))
-def test_tags_pair_with_the_next_closing_one_of_their_name(text):
-    whole = re.compile(r"<(a|b|ab)>(?P<rest>.*?)</\1>", re.S | re.I)
-
-    tags = Tags("a", "b", "ab")
-
-    assert tags.without(text) == whole.sub("", text)
-    assert list(tags.pairs(text)) == [
-        (*found.span()[:1], *found.span("rest"), *found.span()[1:])
-        for found in whole.finditer(text)
-    ]
-
-
-@given(texts("verdict", "Verdict: ", "final ", "the\n", "my", " is", "\n", "**", ":", "x", "right"))
-def test_lines_of_verdicts_are_those_of_one_pattern(text):
-    line = re.compile(
-        r"^\W*(?:(?:final|my|the|overall)\s+)*verdict\b(?!\w)(?:\s+is\b)?\W*(?P<rest>[^\n]*)",
-        re.IGNORECASE | re.MULTILINE,
-    )
-
-    assert [(start, *inside) for start, *inside in verdict_lines(text)] == [
-        (found.start(), *found.span("rest"), found.end()) for found in line.finditer(text)
-    ]
 
 
 @pytest.mark.parametrize("start", [0, 2])

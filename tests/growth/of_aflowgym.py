@@ -180,7 +180,7 @@ READERS = [
         after=DSL_ENDS,
     ),
     Reader(
-        "aflowgym.operators.declaration.key",
+        "aflowgym.operators.operator.key",
         key,
         marks=("Custom", "_"),
     ),
@@ -198,24 +198,23 @@ READERS = [
         after=("\nKind: math", " tokens."),
     ),
     reply_reader(
-        "aflowgym.execution.replies.without_thoughts",
+        "aflowgym.operators.replies.without_thoughts",
         replies.without_thoughts,
     ),
     reply_reader(
-        "aflowgym.execution.replies.read_verdict",
+        "aflowgym.operators.replies.read_verdict",
         replies.read_verdict,
     ),
     reply_reader(
-        "aflowgym.execution.replies.read_letter", lambda text: replies.read_letter(text, 5)
+        "aflowgym.operators.replies.read_letter", lambda text: replies.read_letter(text, 5)
     ),
-    reply_reader("aflowgym.execution.replies.json_in", replies.json_in),
-    reply_reader("aflowgym.execution.replies.last_block", replies.last_block),
+    reply_reader("aflowgym.operators.replies.last_block", replies.last_block),
     reply_reader(
-        "aflowgym.execution.replies.answer_key",
+        "aflowgym.operators.replies.answer_key",
         lambda text: [replies.answer_key(task, text) for task in (SUM, PLACE, SOLVE)],
     ),
     reply_reader(
-        "aflowgym.execution.replies.plain_text",
+        "aflowgym.operators.replies.plain_text",
         replies.plain_text,
     ),
     reply_reader(
@@ -274,7 +273,7 @@ READERS = [
         "aflowgym.answers.code.extract_code",
         lambda text: code.extract_code(text, "solve"),
     ),
-    code_reader("aflowgym.execution.state.program_in", lambda text: program_in(text, "solve")),
+    code_reader("aflowgym.operators.replies.program_in", lambda text: program_in(text, "solve")),
     code_reader(
         "aflowgym.answers.literals.read_literal",
         literals.read_literal,

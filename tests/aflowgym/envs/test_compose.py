@@ -33,14 +33,14 @@ def env():
 def test_a_workflow_is_run_and_its_solution_shown_and_submitted(env):
     observation, reward, over, cut, info = env.step(run("[Programmer * 5] -> ScEnsemble"))
     assert solution_in(observation) == "12"
-    assert observation.startswith("Took 7 calls of the model, ")
+    assert observation.startswith("Took 5 calls of the model, ")
     assert (over, cut, info["error"]) == (False, False, None)
     assert info["steps_left"] == 7
     observation, last, over, _, info = env.step(ANSWER)
     assert over
     assert info["correct"]
     assert reward + last == pytest.approx(info["score"])
-    assert env.episode.ledger.spent["step"] == 1 + 7
+    assert env.episode.ledger.spent["step"] == 1 + 5
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_a_workflow_is_run_and_its_solution_shown_and_submitted(env):
     [
         ("Custom -> ScEnsemble", "E-NEEDS-LIST", "[Custom, Custom, Custom] -> ScEnsemble", 0.1),
         ("[Custom, Custom] -> Review", "E-LIST", None, 0.1),
-        ("Custom -> Test", "E-NEEDS-CODE", "Custom -> Review", 0.1),
+        ("Custom -> Test", "E-KIND", "Custom -> Review", 0.1),
         ("Custom -> Reveiw", "E-OP-UNKNOWN", "Custom -> Review", 0.0),
         ("I would just compute it", "E-NO-WORKFLOW", None, 0.0),
         ("", "E-", None, 0.0),
@@ -75,7 +75,7 @@ def test_only_a_text_that_the_grammar_reads_counts_as_parsed():
 
 def test_the_answer_is_what_a_workflow_last_left_though_a_later_one_fails():
     def reply(request):
-        return "" if request.operator == "AnswerGenerate" else "Answer: 12"
+        return "" if request.operator.name == "AnswerGenerate" else "Answer: 12"
 
     backend = ScriptedBackend(reply, lambda job: [])
     env = registration.make(COMPOSE, kind="math", backend=backend)
@@ -84,6 +84,9 @@ def test_the_answer_is_what_a_workflow_last_left_though_a_later_one_fails():
     observation, *_, info = env.step(run("AnswerGenerate"))
     assert "No solution. error[E-REPLY-EMPTY] at step 0" in observation
     assert info["error"] is None  # a good call that failed: no mistake of the agent's
+    observation, *_ = env.step(run("Custom -> AnswerGenerate"))
+    assert "The run ended before its end. error[E-REPLY-EMPTY] at step 1" in observation
+    assert solution_in(observation) == "Answer: 12"
     *_, info = env.step(ANSWER)
     assert info["correct"]
 

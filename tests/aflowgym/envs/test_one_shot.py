@@ -13,6 +13,7 @@ from toolgym.records import EpisodeRecord
 
 COMPOSE = "aflowgym/Compose-v0"
 DSL = "Custom -> Programmer -> Review ? Revise : done"
+PROSE = f"It has to be computed. The workflow:\n\n```\n{DSL}\n```"
 FORMS = [
     DSL,
     f"```\n{DSL}\n```",
@@ -37,7 +38,7 @@ def made(**options):
 
 
 @pytest.mark.parametrize("parsing", ["lenient", "strict"])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*FORMS, PROSE])
 def test_in_one_shot_mode_the_message_is_the_workflow_and_the_episode(form, parsing):
     several = made()
     shown, *_ = several.step(run(DSL))
@@ -71,7 +72,7 @@ def test_one_shot_scores_have_the_order_of_progress():
 
 
 def test_an_invalid_workflow_is_answered_with_its_error_and_a_bare_workflow():
-    for text, code in (("Custom -> Reveiw", "E-OP-UNKNOWN"), ("Custom -> Test", "E-NEEDS-CODE")):
+    for text, code in (("Custom -> Reveiw", "E-OP-UNKNOWN"), ("Custom -> Test", "E-KIND")):
         observation, *_ = made(one_shot=True).step(text)
         assert f"error[invalid_workflow]: {code} at 10" in observation
         assert "This works: Custom -> Review" in observation

@@ -6,7 +6,6 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import PRESETS, SimulatedBackend
-from aflowgym.envs.operate import tool_name
 from aflowgym.envs.texts import solution_in
 from aflowgym.execution.errors import WORKFLOW_ERRORS, not_ready
 from aflowgym.operators.aflow import OPERATORS
@@ -27,11 +26,11 @@ def made(**options):
 
 def test_every_operator_is_a_tool_with_the_words_of_its_declaration():
     env = made()
-    assert list(env.tools) == [*map(tool_name, OPERATORS), "answer"]
-    for name, operator in OPERATORS.items():
-        spec = env.tools[tool_name(name)]
+    assert list(env.tools) == [*(each.tool for each in OPERATORS.values()), "answer"]
+    for operator in OPERATORS.values():
+        spec = env.tools[operator.tool]
         assert spec.description.startswith(operator.summary)
-        assert ("copies" in spec.arguments.model_fields) == (not operator.needs)
+        assert ("copies" in spec.arguments.model_fields) == (not operator.inputs)
 
 
 @pytest.mark.parametrize(
@@ -52,8 +51,7 @@ def test_calls_in_a_row_leave_what_the_workflow_leaves(dsl, calls):
             env.step(call(name, copies=copies) if copies > 1 else call(name))
         workflow = aflowgym.parse(dsl).workflow
         result = aflowgym.execute(workflow, env.task, SimulatedBackend(), seed=seed)
-        assert env._lane.state.solution == result.solution
-        assert env._walk.usage == result.usage
+        assert env.interpreter.context.solution == result.solution
         *_, info = env.step(call("answer"))
         right = aflowgym.grade(env.task, result.solution, env.sandbox).correct
         assert info["correct"] == right
@@ -76,8 +74,8 @@ def test_an_operator_without_what_it_needs_tells_a_call_that_works(code):
         # The simulated operators write programs for code tasks; this state has none.
         env = made(kind=kind)
         env.step(call("custom"))
-        env._lane.state.code = None
-        refused = not_ready(OPERATORS["Test"], env._lane.state)
+        env.interpreter.context.code = None
+        refused = not_ready(OPERATORS["Test"], env.interpreter.context, OPERATORS)
         assert (refused.code, refused.example) == (code, call("custom_code_generate"))
         return
     env = made(kind=kind)
@@ -105,7 +103,9 @@ def test_a_program_of_a_task_without_public_tests_goes_on_as_it_is_and_the_agent
 
 
 def test_every_code_of_the_states_errors_is_documented_and_provoked():
-    assert set(PROVOKED) == set(WORKFLOW_ERRORS) - {"invalid_workflow", "instruction_refused"}
+    own = {"needs_verdict", "needs_feedback"}  # none of AFlow's operators has such an input
+    others = {"invalid_workflow", "instruction_refused"}
+    assert set(PROVOKED) == set(WORKFLOW_ERRORS) - own - others
 
 
 def test_candidates_are_no_answer_until_one_is_chosen():
@@ -135,7 +135,7 @@ def test_an_operator_that_fails_leaves_the_state_as_it_was():
         observation, *_, info = env.step(call("programmer"))
         assert "left nothing. error[E-PROGRAM]" in observation
         assert info["error"] is None
-        assert env._lane.state.solution == before
+        assert env.interpreter.context.solution == before
         assert env.episode.ledger.spent["step"] == 2 + 1 + 3
 
 
@@ -144,11 +144,11 @@ def test_the_operators_of_an_episode_share_the_calls_of_one_run():
     for _ in range(6):
         env.step(call("custom", copies=5))
         env.step(call("sc_ensemble"))
-    left = 32 - env._walk.usage.calls
+    left = env.interpreter.context.calls
     for _ in range(left):
         env.step(call("custom"))
     observation, *_, info = env.step(call("custom"))
-    assert env._walk.usage.calls == 32
+    assert env.interpreter.context.calls == 0
     assert "Custom left nothing. error[E-CALLS]" in observation
     assert info["error"] is None
 

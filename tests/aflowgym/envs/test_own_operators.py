@@ -29,15 +29,20 @@ DECOMPOSE = Operator(
 SHORTEN = Operator(
     "Shorten", "Shorten the solution.", prompt="Shorten {solution}", inputs=("solution",)
 )
-OWN = ["Custom", "Review", DECOMPOSE, SHORTEN]
+FOLLOW = Operator("Follow", "Follow the report.", prompt="{feedback}", inputs=("feedback",))
+OWN = ["Custom", "Review", DECOMPOSE, SHORTEN, FOLLOW]
 
 
 def reply(request):
     return "Answer: 12" if request.operator.name == "Decompose" else "Answer: 12 dollars"
 
 
+def no_program(job):
+    return []
+
+
 def made(env_id, **options):
-    backend = ScriptedBackend(reply, lambda job: [])
+    backend = ScriptedBackend(reply, no_program)
     env = registration.make(env_id, kind="math", backend=backend, operators=OWN, **options)
     env.reset(options={"task_id": "math-change-1"})
     return env
@@ -65,12 +70,15 @@ def test_compose_lists_reads_and_runs_them():
 
 def test_operate_has_a_tool_for_each():
     env = made(OPERATE)
-    assert list(env.tools) == ["custom", "review", "decompose", "shorten", "answer"]
+    assert list(env.tools) == ["custom", "review", "decompose", "shorten", "follow", "answer"]
     *_, info = env.step({"name": "shorten"})
     assert info["error"].code == "needs_solution"
     assert env.step(info["error"].example)[4]["error"] is None
+    *_, info = env.step({"name": "follow"})
+    assert info["error"].code == "needs_feedback"
+    assert env.step(info["error"].example)[4]["error"] is None
     assert "Solution:\nAnswer: 12" in env.decompose()
-    assert env.episode.ledger.spent["step"] == 3 + 1 + 2
+    assert env.episode.ledger.spent["step"] == 5 + 2 + 2
     env.answer()
     assert env.outcome.correct
 
@@ -97,7 +105,7 @@ def test_they_are_pickled_with_the_environment_and_belong_to_it_alone(env_id):
     env = made(env_id)
     copy = pickle.loads(pickle.dumps(env))
     assert copy.tools.keys() == env.tools.keys()
-    assert [*copy.operators] == ["Custom", "Review", "Decompose", "Shorten"]
+    assert [*copy.operators] == ["Custom", "Review", "Decompose", "Shorten", "Follow"]
     assert "Decompose" not in registration.make(env_id).operators
 
 

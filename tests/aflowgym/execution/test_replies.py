@@ -35,6 +35,7 @@ FAILS = [
     "Verdict: partially correct",
     "Verdict: The solution is wrong because 2 + 2 = 4.",
     "Verdict - FAIL",
+    "Verdict: the given solution is wrong",
     "<result>False</result>",
     '{"review_result": false, "feedback": "The unit is missing."}',
     '{"Verdict": "incorrect"}',
@@ -49,6 +50,7 @@ UNREAD = [
     "Verdict: hard to say",
     "The right way is to add first, and the wrong one to multiply.",
     "Wrong\nThen again:\nRight",
+    "I have no verdict. Correct me if I am wrong.",
     "",
     "{",
 ]
@@ -72,9 +74,8 @@ def test_what_says_both_or_neither_is_not_guessed():
 def test_what_stands_around_a_verdict_is_its_feedback():
     for reply, feedback in [
         ("Verdict: wrong\nThe unit is missing.", "The unit is missing."),
-        ("Verdict: wrong, since the unit is missing.", "since the unit is missing"),
+        ("Verdict: wrong, since the unit is missing.", "since the unit is missing."),
         ("I checked.\nVerdict: wrong\nThe unit.", "I checked.\nThe unit."),
-        ('{"verdict": "wrong", "feedback": "The unit."}', "The unit."),
         ("<verdict>wrong</verdict>\n<feedback>x</feedback>", "<feedback>x</feedback>"),
         ("Wrong.\nThe unit.", "The unit."),
     ]:
@@ -96,7 +97,8 @@ def test_a_letter_is_read_in_the_forms_that_models_write():
 
 def test_no_letter_or_several_are_not_guessed():
     for reply in [
-        "", "A good answer would be 12.", "A or B", "Both A and C are right.", "D", "Z", "7",
+        "", "A good answer would be 12.", "A or B", "Option A or option B",
+        "Both A and C are right.", "D", "Z", "7",
         "None of them.", "I think so.", "It depends", "AB", "{}",
     ]:  # fmt: skip
         assert read_letter(reply, 3) is None, reply

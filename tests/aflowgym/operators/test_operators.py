@@ -1,4 +1,5 @@
-import dataclasses
+"""Operators by name, their declarations, and those of a user."""
+
 import itertools
 import pickle
 import re
@@ -9,8 +10,9 @@ import pytest
 
 from aflowgym import parse
 from aflowgym.dsl import CODES, GRAMMAR
-from aflowgym.operators.aflow import OPERATORS
-from aflowgym.operators.operator import SLOTS, Operator, Operators
+from aflowgym.operators import OPERATORS, Operator, Operators
+from aflowgym.operators.operator import SLOTS
+from toolgym.errors import ConfigurationError
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "workflow-language.md"
 TEN = [
@@ -24,22 +26,25 @@ def second_look(**changes):
         "name": "SecondLook",
         "summary": "Judge the solution once more.",
         "prompt": "Look again.\n{instruction}\n{problem}\n{solution}",
-        "writes": ("verdict", "feedback"),
-        "needs": ("solution",),
+        "outputs": ("verdict", "feedback"),
+        "inputs": ("solution",),
         "aliases": ("Again",),
     }
     return Operator(**{**given, **changes})
 
 
-def test_a_prompt_shows_the_problem_the_instruction_and_every_input():
-    for name in TEN:
-        operator = OPERATORS[name]
+VOTE = second_look(name="Look3", aliases=())
+
+
+def test_a_prompt_shows_the_problem_the_instruction_and_every_slot():
+    assert list(OPERATORS) == TEN
+    for name, operator in OPERATORS.items():
         shown = set(re.findall(r"{(\w+)}", operator.prompt)) - {"form"}
 
         # Where there is a program, it is the solution.
-        hidden = {"solution"} if "code" in operator.needs else set()
-        assert shown == {"problem", "instruction", *operator.inputs} - hidden, name
-        assert set(operator.writes) <= SLOTS.keys(), name
+        hidden = {"solution"} if "code" in operator.inputs else set()
+        assert shown == {"problem", "instruction", *operator.shown} - hidden, name
+        assert set(operator.outputs) <= SLOTS.keys(), name
 
 
 def test_every_spelling_of_a_name_is_found():
@@ -49,9 +54,8 @@ def test_every_spelling_of_a_name_is_found():
                 assert OPERATORS.resolve(written) == name, name
 
 
-def test_a_new_operator_is_understood_and_typed_by_its_declaration():
-    mine = OPERATORS.copy()
-    mine.register(second_look())
+def test_an_operator_of_a_user_is_parsed_and_typed_by_its_declaration():
+    mine = OPERATORS.of([*OPERATORS.values(), second_look()])
 
     assert str(parse("Custom -> again ? Revise : done", operators=mine).workflow) == (
         "Custom -> SecondLook ? Revise : done"
@@ -62,17 +66,15 @@ def test_a_new_operator_is_understood_and_typed_by_its_declaration():
 
 @pytest.mark.parametrize("slot", ["verdict", "feedback"])
 def test_an_operator_can_need_any_slot(slot):
-    mine = OPERATORS.copy()
-    mine.register(second_look(needs=(slot,), prompt="{problem}", writes=("solution",)))
-    parsed = parse("Custom -> SecondLook", operators=mine)
+    needy = second_look(inputs=(slot,), prompt="{problem}", outputs=("solution",))
+    parsed = parse("Custom -> SecondLook", operators=Operators([*OPERATORS.values(), needy]))
 
     assert parsed.errors[0].code == f"E-NEEDS-{slot.upper()}"
     assert parsed.errors[0].suggestion == "Custom -> Review -> SecondLook"
 
 
 def test_an_operator_can_be_for_one_kind_of_task():
-    mine = OPERATORS.copy()
-    mine.register(second_look(kinds=("qa",)))
+    mine = Operators([*OPERATORS.values(), second_look(kinds=("qa",))])
 
     assert parse("Custom -> SecondLook", operators=mine, kind="qa").workflow is not None
     refused = parse("Custom -> SecondLook", operators=mine, kind="math")
@@ -80,39 +82,61 @@ def test_an_operator_can_be_for_one_kind_of_task():
     assert refused.diagnostics[0].suggestion == "Custom -> Review"
 
 
-@pytest.mark.parametrize("changes", [{"name": "custom"}, {"aliases": ("Critique",)}])
-def test_no_spelling_names_two_operators(changes):
-    mine = OPERATORS.copy()
-    with pytest.raises(ValueError, match="already names"):
-        mine.register(second_look(**changes))
-    assert list(mine) == TEN
+def test_operators_are_chosen_by_name_by_place_and_as_objects():
+    chosen = OPERATORS.of(["custom", f"{__name__}:VOTE", second_look()])
+
+    assert list(chosen) == ["Custom", "Look3", "SecondLook"]
+    assert OPERATORS.of(None) is OPERATORS.of(OPERATORS) is OPERATORS
+    assert parse("Review", operators=chosen).errors[0].code == "E-OP-UNKNOWN"
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("operators", "message"),
+    [
+        ("Custom", "must be a list"),
+        ([], "name at least one"),
+        (["Custum"], "did you mean Custom"),
+        ([7], "Operator objects or names"),
+        (["no_such_module:X"], "cannot be loaded"),
+        (["aflowgym.operators:NONE"], "cannot be loaded"),
+        (["aflowgym.operators:Context"], "Operator objects or names"),
+        (["Custom", second_look(name="custom")], "already names"),
+        (["Review", second_look(aliases=("Critique",))], "already names"),
+    ],
+)
+def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message):
+    with pytest.raises(ConfigurationError, match=message):
+        OPERATORS.of(operators)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
     [
         ({"name": "two words"}, "letters and digits"),
         ({"name": "Done"}, "ends a workflow"),
-        ({"writes": ("answer",)}, "no slot 'answer'"),
-        ({"kinds": ("sql",)}, "no kind 'sql'"),
+        ({"aliases": "Again"}, "must be a tuple"),
+        ({"inputs": "solution"}, "write a tuple"),
+        ({"outputs": ("answer",)}, "outputs must name"),
+        ({"outputs": ("candidates",)}, "outputs must name"),
+        ({"outputs": ()}, "outputs must name"),
+        ({"kinds": ("sql",)}, "kinds must name"),
         ({"calls": (3, 1)}, "least, most"),
-        ({"prompt": "{problem} {candidates}"}, "asks for"),
+        ({"prompt": ""}, "a function as run"),
+        ({"prompt": "{problem} {candidates}"}, "'candidates', which is not"),
+        ({"prompt": '{problem} Write {"answer": 1}.'}, "double other braces"),
+        ({"prompt": "{problem} {"}, "double other braces"),
+        ({"prompt": "{problem!r}"}, "double other braces"),
     ],
 )
-def test_a_declaration_that_cannot_be_is_refused(changes, said):
-    with pytest.raises(ValueError, match=said):
+def test_a_declaration_that_is_refused_has_a_next_step(changes, message):
+    with pytest.raises(ConfigurationError, match=message):
         second_look(**changes)
 
 
-def test_a_registry_of_one_needs_none_of_the_ten():
-    one = Operators((dataclasses.replace(OPERATORS["Custom"], name="Solve", aliases=()),))
-
-    assert str(parse("solve * 2", operators=one).workflow) == "Solve * 2"
-    assert parse("Custom", operators=one).errors[0].suggestion == "Solve"
-
-
-def test_a_declaration_survives_a_pickle():
-    assert pickle.loads(pickle.dumps(OPERATORS["Test"])) == OPERATORS["Test"]
+def test_operators_survive_a_pickle_and_are_equal_in_their_order():
+    assert pickle.loads(pickle.dumps(OPERATORS)) == OPERATORS
+    assert Operators([*OPERATORS.values()][::-1]) != OPERATORS
+    assert hash(Operators(OPERATORS.values())) == hash(OPERATORS)
 
 
 def rows_of_the_page(head):
@@ -129,7 +153,7 @@ def test_the_page_on_the_language_has_every_operator_as_it_is_declared():
     for operator in OPERATORS.values():
         least, most = operator.calls
         slots = " | ".join(
-            map(cells, (operator.aliases, operator.needs, operator.writes, operator.keeps))
+            map(cells, (operator.aliases, operator.inputs, operator.outputs, operator.keeps))
         )
         calls = f"{least}" if least == most else f"{least} to {most}"
         expected.append(f"| `{operator.name}` | {slots} | {calls} |")
