@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from aflowgym.answers import f1, final_answer, judge_math, judge_qa, normalise
 from aflowgym.answers.extraction import statement_in
+from aflowgym.answers.latex import group_end
 
 
 def test_the_last_answer_of_the_strongest_kind_is_taken():
@@ -88,3 +89,8 @@ def test_a_flood_of_openings_is_read_once_not_once_for_each(text):
 
 def test_a_number_of_thousands_of_digits_is_another_answer():
     assert judge_qa(["five"], "9" * 8_000).correct is False
+
+
+def test_a_brace_is_closed_by_the_one_that_balances_it():
+    assert group_end("{}{a{b}c}}", 2) == 8
+    assert group_end("{{}", 0) == -1
