@@ -4,7 +4,7 @@ In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...<
 `#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an
 answer is never searched for among all the numbers of a text, so hedging gains nothing and an error
 message with the right number in it stays wrong. `statement_in` goes one step further, for one line
-of prose: what stands after its last "we get", "equals" or "=".
+of prose: the text after its last "we get", "equals" or "=".
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The final answer of a text, without the decoration around it, and where it stood."""
+    """The final answer of a text, without the decoration around it, and its place."""
 
     text: str
     place: Place
@@ -85,7 +85,7 @@ def final_answer(text: str) -> FinalAnswer:
 
 
 def statement_in(line: str) -> str | None:
-    """What one line of prose states after its last link word; None if nothing, or if it denies it.
+    """Return what a line of prose states after its last link word; None if it states nothing.
 
     >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
@@ -106,7 +106,7 @@ def bare(text: str) -> str:
     """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
     text = text.strip()
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
-        text = text[:-3] + "…"  # the dots of `0.333...` tell of more decimals
+        text = text[:-3] + "…"  # the dots of `0.333...` mean more decimals
     for _ in range(_MOST_LAYERS):
         before = text
         text = text.removesuffix(".").strip()

@@ -2,8 +2,8 @@
 
 Words and signs of plain text, `sqrt`, `pi`, `<=`, become the same as LaTeX's commands.
 Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
-different and mean the same. What is left of LaTeX afterwards is `\\frac`, `\\sqrt`, `\\overline`,
-and commands that the reader of expressions does not know and refuses.
+different and mean the same. `\\frac`, `\\sqrt`, `\\overline` and
+unknown commands, which the reader of expressions refuses, are kept.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def plain(text: str) -> str:
 
 
 def _root_command(match: re.Match[str]) -> str:
-    """A root in LaTeX; of `√12` the whole number stands under it."""
+    """A root in LaTeX; all digits after `√` are under it."""
     command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
     digits = match["of"] or match["within"]
     return f"{command}{{{digits}}}" if digits else command

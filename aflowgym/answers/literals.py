@@ -2,7 +2,7 @@
 
 A call's arguments, what it must return and what it returned are texts that only `ast` has parsed:
 numbers, texts, containers of them, and the few names that `repr` writes (`inf`, `nan`, `set()`).
-Every text is taken for a stranger's: it may be long, deep, or hold values made to share a hash.
+Texts are untrusted: they may be long, deeply nested, or hold values made to share a hash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
 
 
 def parse_program(source: str) -> ast.Module:
-    """The tree of a program that a stranger wrote; Python's warnings about it are not shown.
+    """Parse an untrusted program without Python's warnings about it.
 
     Raises:
         SyntaxError: It is no Python; ValueError, RecursionError and MemoryError are possible, too.

@@ -10,8 +10,7 @@ trainer plays a task with the task's own draws, so that the rollouts of a group 
 with one id per task a small model would learn the luck of two hundred episodes by heart. The copies
 are made when they are asked for.
 
-`WorkflowTaskFacts` is what can be told of tasks before anybody plays them: their splits, marks and
-facts. What is played of them is told by `aflowgym.envs.family`.
+`WorkflowTaskFacts` describes tasks without playing them: their splits, marks and facts.
 """
 
 from __future__ import annotations

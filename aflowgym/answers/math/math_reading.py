@@ -86,7 +86,7 @@ def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
 
     Args:
         text: The answer.
-        nouns: The words that may follow a number beside units; in small letters.
+        nouns: Words in small letters that may follow a number, in addition to units.
 
     Raises:
         Unreadable: It is nothing that this module reads.
@@ -122,7 +122,7 @@ def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
 
 
 def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
-    """What is more than one quantity."""
+    """Read more than one quantity; None if the text is not of this kind."""
     closing = _CLOSED_BY.get(text[:1])
     if closing and text[-1] in closing and _is_group(text):
         parts = _split(text[1:-1])
@@ -190,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between separators that stand in no bracket."""
+    """The parts between separators that are outside of brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
