@@ -1,16 +1,16 @@
-"""The score of a run of a workflow: operator calls as cost, and how far it came as progress.
+"""The score of a run of a workflow: operator calls as cost, and its result as progress.
 
-Both the environments and `aflowgym.worth` go through these functions, so that what is measured is
-what is paid. The law itself is `toolgym.rewards`: each call of a model costs what a step of the
-agent costs, on top of the step that the tool call is. Tokens are reported and can be budgeted, and
-have no price: their number depends on the wording.
+The environments and `aflowgym.worth` both use these functions. The reward law is `toolgym.rewards`:
+each call of a model costs as much as a step of the agent, in addition to the step of the tool call.
+Tokens are reported and can be limited, and have no price, because their number depends on the
+wording.
 
 | progress | what was reached                                     |
 | -------- | ---------------------------------------------------- |
 | 0.0      | nothing that can be read as a workflow               |
 | 0.1      | a workflow that parses, with types that do not fit   |
-| 0.3      | a workflow that could run and failed while running   |
-| 0.5      | a workflow that left a solution                      |
+| 0.3      | a workflow that ran and left no solution             |
+| 0.5      | a workflow that left a solution, failed later or not |
 | to 0.9   | the same, plus 0.4 of what the verifier's progress is |
 | 1.0      | a right solution                                     |
 """

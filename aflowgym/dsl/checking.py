@@ -142,10 +142,13 @@ class Checker:
         if None not in steps:
             self.fixes.setdefault(id(node), sequence([step for step in steps if step]))
 
-    def _giver(self, slot: str) -> Op | None:
-        """An operator that fills a slot and needs the least for it."""
-        givers = [op for op in self.operators.values() if slot in op.outputs and not op.kinds]
-        return Op(min(givers, key=lambda op: len(op.inputs)).name) if givers else None
+    def _giver(self, *slots: str) -> Op | None:
+        """An operator that fills most of some slots and needs the least for it."""
+        givers = [op for op in self.operators.values() if {*slots} & {*op.outputs} and not op.kinds]
+        best = max(
+            givers, key=lambda op: (len({*slots} & {*op.outputs}), -len(op.inputs)), default=None
+        )
+        return Op(best.name) if best else None
 
     def _ensembles(self) -> list[str]:
         return [name for name, operator in self.operators.items() if operator.is_ensemble]
@@ -161,38 +164,39 @@ class Checker:
             kinds = " and ".join(operator.kinds)
             self._fix(node, self._giver(operator.outputs[-1]))
             self.say("E-KIND", f"{node.name} is for {kinds} tasks; this is {self.kind}.", node)
+            return _SOLUTION | BIT["verdict"] | _FEEDBACK
         if state & _LIST and not operator.is_ensemble:
             message = f"{node.name} takes one solution, not a list."
             self.say("E-LIST", message, node, tuple(self._ensembles()))
             self._fix(node, self._closer(), node)
             state = _SOLUTION
-        for slot in operator.inputs:
-            if not state & BIT[slot]:
-                self._lacks(node, slot)
-                # Go on as if the inputs were filled, so that one operator has one error.
-                for each in operator.inputs:
-                    state |= BIT[each]
+        missing = [slot for slot in operator.inputs if not state & BIT[slot]]
+        if missing:
+            self._lacks(node, missing)
+        for slot in missing:  # go on as if they were filled
+            state |= BIT[slot]
         if state & _LONE:
             self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
         stays, fills = operator.effect
         return (state & stays) | fills
 
-    def _lacks(self, node: Op, slot: str) -> None:
+    def _lacks(self, node: Op, missing: list[str]) -> None:
+        slot = missing[0]
         if slot != "candidates":
             givers = tuple(
                 name for name, op in self.operators.items() if slot in op.outputs and not op.inputs
             )
             message = f"{node.name} needs {_NOUNS[slot]}, and nothing before it gives one."
             self.say(f"E-NEEDS-{slot.upper()}", message, node, givers)
-            self._fix(node, self._giver(slot), node)
+            self._fix(node, self._giver(*missing), node)
             return
         message = f"{node.name} chooses among the branches of a list; put one before it."
         self.say("E-NEEDS-LIST", message, node, ("[a, b]",))
-        before, times = self._before, 3
+        before, body, times = self._before, self._before, 3
         if isinstance(before, Repeat):
-            before, times = before.body, max(before.times, 2)
-        if self._before and isinstance(before, Op) and before.name not in self._ensembles():
-            self._fix(self._before, ListOf((before,) * times))
+            body, times = before.body, max(before.times, 2)
+        if before and isinstance(body, Op) and body.name not in self._ensembles():
+            self._fix(before, ListOf((body,) * times))
             return
         giver = self._giver("solution")
         self._fix(node, giver and ListOf((giver,) * 3), node)
@@ -224,7 +228,7 @@ class Checker:
     def _repeat(self, node: Repeat, state: int) -> int:
         if not _can_exit(node.body, self.operators):
             message = f"No check inside, so this always runs {node.times} times."
-            self.say("W-LOOP-NOEXIT", message, node, ("Review",))
+            self.say("W-LOOP-NOEXIT", message, node)
         known, start = len(self.found), state
         for _ in range(min(node.times, 2)):
             state = self.walk(node.body, state)

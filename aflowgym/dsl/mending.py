@@ -16,6 +16,8 @@ from aflowgym.operators.operator import Operators
 
 #: Rounds of corrections.
 _ROUNDS = 40
+#: Operators and depth of the largest tree that is corrected, as each round walks all of it.
+_LARGEST = 100, 10
 
 
 def _replaced(node: Node | Done, fixes: Mapping[int, Node]) -> Node | Done:
@@ -66,6 +68,8 @@ def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limi
     Returns:
         A text; a single operator where no correction helps; None if no operator runs alone.
     """
+    most, deepest = map(min, (limits.operators, limits.depth), _LARGEST)
+    limits = Limits(limits.calls, deepest, most)
     for _ in range(_ROUNDS):
         if tree is None:
             break

@@ -1,10 +1,9 @@
 """A workflow as a tree, and its canonical text.
 
-Nodes are frozen data classes that compare and hash by what they mean; where in the text they stood
-is carried along and not compared. A tree has one form for one meaning of the grammar: a sequence
-never holds a sequence, a replicated list item stands there as often as it runs, parentheses leave
-no trace of their own. `str(node)` is the canonical text, which parses back to the same tree, so
-that it can serve as the name of a workflow wherever workflows are counted.
+Nodes are frozen data classes. They compare and hash without their place in the text. A tree has one
+form for one meaning: a sequence holds no sequence, a replicated list item is repeated, and
+parentheses leave no trace. `str(node)` is the canonical text, which parses back to the same tree:
+it can be the key of a workflow.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Span = tuple[int, int]
 
 
 class _Printed:
-    """A part of a tree; as a text it is the canonical one."""
+    """A node whose `str` is its canonical text."""
 
     __slots__ = ()
 
@@ -26,7 +25,7 @@ class _Printed:
 
 @dataclass(frozen=True, slots=True)
 class Op(_Printed):
-    """One operator, with an instruction of its own where there is one."""
+    """One operator, with an optional instruction."""
 
     name: str
     instruction: str = ""
@@ -35,7 +34,7 @@ class Op(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Seq(_Printed):
-    """`a -> b`: two steps or more, one after the other; none of them is a sequence."""
+    """`a -> b`: two or more steps in order; none of them is a sequence."""
 
     steps: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
@@ -60,7 +59,7 @@ class Repeat(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Done(_Printed):
-    """`done`: leave everything as it is."""
+    """`done`: do nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +77,14 @@ DONE = Done()
 
 
 def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
-    """One node for steps in a row: sequences among them are spliced in, a lone step is itself."""
+    """One node for steps in order: sequences among them are flattened, a single step stays."""
     if len(steps) == 1:
         return steps[0]
     return Seq(tuple(part for step in steps for part in steps_of(step)), span)
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:
-    """The steps of a sequence; any other node is one by itself."""
+    """The steps of a sequence; any other node is a single step."""
     return node.steps if type(node) is Seq else (node,)
 
 
@@ -129,7 +128,9 @@ def size(node: Node | Done) -> tuple[int, int]:
 def printed(node: Node | Done, instructions: bool = True) -> str:
     """The canonical text of a tree: `parse(printed(node)).workflow == node` if it is well typed.
 
-    Without `instructions` it is that of the tree whose operators have none.
+    Args:
+        node: The tree.
+        instructions: Whether the instructions of operators are included.
     """
 
     def inside(part: Node | Done, *grouped: type) -> str:
@@ -143,7 +144,7 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
         case Seq():
             return " -> ".join(printed(step, instructions) for step in node.steps)
         case ListOf():
-            # Directly inside a list `X * n` would mean n branches, so a loop stands in parentheses.
+            # Directly inside a list `X * n` means n branches, so a loop is put in parentheses.
             return f"[{', '.join(inside(branch, Repeat) for branch in node.branches)}]"
         case Repeat():
             return f"{inside(node.body, Seq, Cond, Repeat)} * {node.times}"
@@ -158,5 +159,5 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 def quote(instruction: str) -> str:
-    """An instruction as it stands in a workflow, in double quotes."""
+    """An instruction in double quotes, with escapes."""
     return '"' + "".join(_ESCAPES.get(char, char) for char in instruction) + '"'

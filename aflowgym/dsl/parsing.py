@@ -1,7 +1,7 @@
 """The parser: from tokens to a tree, by recursive descent with recovery.
 
 `GRAMMAR` is the whole language. The parser also reads a few slips that have one meaning (an extra
-arrow, a missing bracket at the very end, an alias) and reports each as a warning. After an error it
+arrow, an alias, another sign) and reports each as a warning. After an error it
 goes on, so that one reading reports several errors and leaves a tree from which a corrected
 workflow can be made.
 """
@@ -145,7 +145,7 @@ class Parser:
             return None
         last = self.tokens[self.at - 1]
         if linked and last.kind == "arrow":
-            self.say("W-ARROW-EXTRA", "An arrow leads to nothing.", last)
+            self.say("E-EXPECTED", "An arrow leads to nothing.", last, _ATOM)
         return steps[0] if len(steps) == 1 else sequence(steps, (first.start, token.start))
 
     def _arrow(self, token: Token, extra: bool) -> None:
@@ -160,11 +160,7 @@ class Parser:
     def _done_in_sequence(self, token: Token, linked: bool) -> None:
         """`done` in place of a step: a no-op at the very end, an error elsewhere."""
         self.at += 1
-        end = self.at
-        while self.tokens[end].kind == "arrow":
-            end += 1
-        if linked and self.depth == 0 and self.tokens[end].kind == "end":
-            self.at = end
+        if linked and self.depth == 0 and self.tokens[self.at].kind == "end":
             self._spelling_of_done(token)
             self.say("W-DONE-END", "`-> done` at the end does nothing.", token)
             return
@@ -191,13 +187,15 @@ class Parser:
             return node
         self.at += 1
         fail = self._branch()
-        passed: Node | Done = DONE
+        passed: Node | Done | None = DONE
         if self.tokens[self.at].kind == ":":
             self.at += 1
             passed = self._branch()
         else:
             message = "Without `:`, nothing is done when the check passes."
             self.say("W-COND-ELSE", message, question, (": done",))
+        if fail is None or passed is None:
+            return node
         if fail is DONE and passed is DONE:
             self.say("W-COND-EMPTY", "Both branches are `done`.", question, ("an operator",))
         elif fail is DONE:
@@ -206,16 +204,16 @@ class Parser:
             fail, passed = passed, fail
         return Cond(node, fail, passed, (start, self.tokens[self.at - 1].end))
 
-    def _branch(self) -> Node | Done:
+    def _branch(self) -> Node | Done | None:
         token = self.tokens[self.at]
         if token.kind == "word" and token.text.lower() in DONE_WORDS:
             self.at += 1
             self._spelling_of_done(token)
             return DONE
         if self._begins(token):
-            return self._repetition() or DONE
+            return self._repetition()
         self._unexpected(("done", *_ATOM), "a branch")
-        return DONE
+        return None
 
     def _spelling_of_done(self, token: Token) -> None:
         if token.text != "done":
@@ -292,9 +290,12 @@ class Parser:
             if all(word.kind == "word" for word in words):
                 end = words[-1].end if words else token.end
                 text = self.text[token.start : end]
-                name = self.operators.resolve(" ".join(text.split()))
+                joined = "".join(map(str.capitalize, text.split())) if words else text
+                name = self.operators.resolve(joined)
                 if name == text:
                     return name
+                if words and name and joined not in (name, *self.operators[name].aliases):
+                    name = None
                 if name is not None:
                     self.at += len(words)
                     whole = Token("word", text, token.start, end)
@@ -347,8 +348,6 @@ class Parser:
         token = self.tokens[self.at]
         if token.kind == closer:
             self.at += 1
-        elif token.kind == "end":
-            self.say("W-CLOSE", f"A {closer} is missing at the end.", token, (closer,))
         else:
             self._unexpected((closer,), "here")
 

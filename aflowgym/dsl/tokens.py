@@ -1,7 +1,8 @@
 """The tokenizer of the workflow language.
 
 Every text has tokens: a character that the language does not use is a token of kind `other`.
-Blanks and line breaks separate tokens, and a comment runs from `#` or `//` to the end of its line.
+Blanks and line breaks separate tokens, and a comment runs from `#` or `//` to the end of its line;
+`##` starts a heading and is no comment.
 Spellings that models use for a sign are read here as well: other arrows and `then`, full-width
 signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps the text as it was
 written, so that the parser can report the spelling.
@@ -32,7 +33,7 @@ _TOKEN = re.compile(
     | (?P<colon> (?i: else | otherwise ) (?! [\w-] ) )
     | (?P<word> [A-Za-z_][A-Za-z0-9_]* (?: -[A-Za-z0-9_]+ )* )
     | (?P<mark> [][()?:,*×] )
-    | (?P<comment> (?: \# | // ) [^\n]* )
+    | (?P<comment> (?: \# (?! \# ) | // ) [^\n]* )
     | (?P<int> [0-9]+ )
     | (?P<string> " (?: [^"\\\n] | \\[^\n] )*+ " )
     | (?P<other> " (?: [^"\\\n] | \\[^\n] )*+ | \S ) )

@@ -1,9 +1,9 @@
 """The text around a workflow in a completion of a model.
 
-`unwrap` finds the workflow after `<think>` blocks, in one `<workflow>` tag, in one fenced block,
-after a label such as `DSL:`, or on the last line after sentences, with marks such as quotes around
-it. Everything else becomes blanks, so that places in the result are places in the text. The text
-around a tag, fence or label must be prose: anything that may be more of the workflow is an error.
+`unwrap` finds the workflow after `<think>` blocks, in one `<workflow>` tag, in one fenced block, or
+after a label such as `DSL:`, with marks such as quotes around it. Everything else becomes blanks,
+so that places in the result are places in the text. The text around a tag, fence or label must be
+prose: anything that may be more of the workflow is an error.
 """
 
 from __future__ import annotations
@@ -42,29 +42,28 @@ _AROUND = (
         re.compile(r"\Z"),
     ),
 )
-_MARKER = re.compile("```|</?(?:workflow|think)", re.I)
+_MARKER = re.compile(r"```|</?(?:workflow|think)\b[^<>\n]*>?", re.I)
 _SIGNS = frozenset("+|&\\^~=<>@%{}[]*×")
 _PAIRS = {'"': '"', "'": "'", "`": "`", "*": "*", "“": "”", "‘": "’", "«": "»", "「": "」"}
 _BULLET = re.compile(r"(?:[-•>]|\*(?=[ \t]+[^0-9\s])|[0-9]+[.)])[ \t]+")
 _STOPS = ".;,。"
-_SENTENCE_ENDS = (".", ":", "!", "?", "。", "：", "！")
 
 
-def is_prose(text: str, operators: Operators, words: int = 2) -> bool:
+def is_prose(text: str, operators: Operators) -> bool:
     """Whether no line of a text may be a part of a workflow.
 
-    A line is prose if it has no arrow, more than `words` other words for each operator that it
-    names (one for a name in lower case, which may be a word), and three words around a number or a
+    A line is prose if it has no arrow, more than two other words for each operator that it names
+    (one for a name in lower case, which may be a word), and at least three words with a number or a
     sign.
     """
-    if _MARKER.search(text):
+    if _MARKER.search(text) or re.search(r'[(（]\s*"', text):
         return False
     for line in text.splitlines():
         plain = named = 0
         odd = False
         for token in tokenize(re.sub('["#/]', " ", line))[0]:
             if token.kind == "word" and operators.resolve(token.text):
-                named += 1 if token.text.islower() else words
+                named += 1 if token.text.islower() else 2
             elif token.kind == "word" or token.text.isalpha():
                 plain += 1
             elif token.kind == "arrow":
@@ -95,7 +94,7 @@ def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
         if opened is None or closed is None:
             continue
         for start, stop in ((begin, opened.start()), (closed.end(), end)):
-            rest = shape[start:stop]
+            rest = text[start:stop]
             if not is_prose(rest, operators):
                 two = _MARKER.search(rest)
                 start += len(rest) - len(rest.lstrip())
@@ -109,11 +108,11 @@ def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
                 )
         begin, end = opened.end(), closed.start()
         note(code, message)
-    line = shape.rfind("\n", begin, end) + 1
-    before = shape[begin:line]
-    if before.rstrip(" \t\n*").endswith(_SENTENCE_ENDS) and is_prose(before, operators, len(text)):
-        begin = line
-        note("N-LINE", "Taken from the last line.")
+    open_marker = _MARKER.search(shape, begin, end)
+    if open_marker is not None:
+        message = f"{open_marker[0]} is not closed; the workflow may be cut off."
+        found.append(Diagnostic("E-EXPECTED", message, open_marker.span(), open_marker[0]))
+        text = _MARKER.sub(lambda match: " " * len(match[0]), text)
     inner = (begin, end)
     begin, end = _without_marks(shape, begin, end)
     if text[inner[0] : inner[1]].strip() != text[begin:end]:

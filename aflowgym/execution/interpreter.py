@@ -49,9 +49,6 @@ class Result:
         verdict: The last check's verdict on this solution; None if it was not checked.
         failure: Why the run ended early; None if it did not. A run that fails keeps the solution
             that it had before.
-        warnings: Branches that failed and were left out, and tests that were missing, in the order
-            of the text.
-        usage: Calls of the model and tokens, including those of failed branches.
         trace: Every step, as a tree; `print(result.trace)` draws it.
     """
 
@@ -59,9 +56,18 @@ class Result:
     code: str | None
     verdict: bool | None
     failure: Failure | None
-    warnings: tuple[Failure, ...]
-    usage: Usage
     trace: Step
+
+    @property
+    def usage(self) -> Usage:
+        """Calls of the model and tokens, including those of failed branches."""
+        return self.trace.total()
+
+    @property
+    def warnings(self) -> tuple[Failure, ...]:
+        """Branches that failed and were left out, and missing tests, in the order of the text."""
+        failures = (step.failure for step in self.trace.walk())
+        return tuple(each for each in failures if each is not None and each.code[0] == "W")
 
     @property
     def ok(self) -> bool:
@@ -138,7 +144,7 @@ class Interpreter:
         Raises:
             ConfigurationError: There is no workflow.
         """
-        if not isinstance(workflow, Op | Seq | ListOf | Repeat | Cond):
+        if not isinstance(workflow, Node):
             raise ConfigurationError(
                 f"there is no workflow to run, got {workflow!r:.80}; pass the workflow of a text"
                 " that parsed, and read its errors otherwise."
@@ -162,16 +168,7 @@ class Interpreter:
                 _end_of(context)
         except Failed as failed:
             root.failure = failed.record(path)
-        failures = [step.failure for step in root.walk() if step.failure is not None]
-        return Result(
-            context.solution,
-            context.code,
-            context.verdict,
-            root.failure,
-            tuple(each for each in failures if each.code[0] == "W"),
-            root.total(),
-            root,
-        )
+        return Result(context.solution, context.code, context.verdict, root.failure, root)
 
     def _walk(
         self, node: Node | Done, context: Context, above: Step, path: str, looped: bool
@@ -183,7 +180,7 @@ class Interpreter:
         """
         counted = type(node) is Seq or not path
         for place, each in enumerate(() if isinstance(node, Done) else steps_of(node)):
-            at = f"{path}.{place}".lstrip(".") if counted else path
+            at = (f"{path}.{place}" if path else str(place)) if counted else path
             ended = False
             if isinstance(each, Op):
                 operator = self.operators[each.name]

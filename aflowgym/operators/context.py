@@ -231,7 +231,7 @@ MOST_THREADS: Final = 32
 _NOUNS: Final = {
     "solution": "a solution",
     "code": "a program",
-    "candidates": "candidates of a list",
+    "candidates": "a list of candidates",
     "verdict": "the verdict of a check",
     "feedback": "the feedback of a check",
 }
@@ -313,8 +313,9 @@ class Context:
 
     def fork(self, place: int, calls: int, tokens: int) -> Context:
         """A context for a branch: a copy of the slots, and a share of the calls and tokens."""
-        fork = object.__new__(Context)
-        fork.__dict__.update(self.__dict__, calls=calls, tokens=tokens)
+        fork = Context(self.task, self.backend, self.sandbox, self.seed, calls, tokens)
+        fork.solution, fork.code, fork.candidates = self.solution, self.code, self.candidates
+        fork.verdict, fork.feedback = self.verdict, self.feedback
         fork.branch = f"{self.branch}.{place}" if self.branch else str(place)
         return fork
 
@@ -353,9 +354,7 @@ class Context:
             if reason:
                 raise Failed("E-STATE", reason)
             step.inputs = {
-                slot: value
-                for slot in operator.shown
-                if (value := getattr(self, slot)) is not None
+                slot: value for slot in operator.shown if (value := getattr(self, slot)) is not None
             }
             step.outputs = self._read(self.ask()) if operator.run is None else self._run()
         except Failed as failed:
@@ -425,10 +424,10 @@ class Context:
             self.fail("none left.", "E-TOKENS")
         self.calls -= len(several)
         completions = self.at_once(self.backend.generate, self._requests(several))
-        read = sum([each.tokens_in for each in completions])
-        written = sum([each.tokens_out for each in completions])
-        self.tokens -= read + written
-        self.step.usage = self.step.usage.plus(Usage(len(several), read, written))
+        for each in completions:
+            used = Usage(1, each.tokens_in, each.tokens_out)
+            self.tokens -= used.tokens
+            self.step.usage = self.step.usage.plus(used)
         return completions
 
     def _requests(self, several: Sequence[Mapping[str, Any]]) -> list[Request]:
@@ -449,7 +448,8 @@ class Context:
 
     def _read(self, reply: str) -> dict[str, Any]:
         """The outputs of the operator in a reply."""
-        wanted, outputs = self.operator.outputs, dict[str, Any]()
+        wanted = self.operator.outputs
+        outputs: dict[str, Any] = {}
         if "code" in wanted:
             function = self.task.entry_point
             outputs["code"] = program_in(reply, function) if function else last_block(reply)

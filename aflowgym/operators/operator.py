@@ -27,6 +27,8 @@ SLOTS: Final = {
 BIT: Final = {slot: 1 << place for place, slot in enumerate(SLOTS)}
 #: Words that end a workflow or skip a branch; no operator can have such a name.
 DONE_WORDS: Final = frozenset({"done", "end", "stop", "finish", "pass"})
+# Words that the language reads as a sign.
+_SIGN_WORDS: Final = re.compile("(?i:then|else|otherwise|twice|thrice|x[0-9]+)")
 # Slots that describe a solution; a new solution empties them.
 _ABOUT_A_SOLUTION: Final = frozenset({"code", "verdict", "feedback"})
 _IN_EVERY_PROMPT: Final = frozenset({"problem", "instruction", "form"})
@@ -84,8 +86,10 @@ class Operator:
                 raise ConfigurationError(
                     f"an operator's name has letters and digits only, got {spelling!r}."
                 )
-            if spelling.lower() in DONE_WORDS:
-                raise ConfigurationError(f"{spelling!r} ends a workflow; choose another name.")
+            if spelling.lower() in DONE_WORDS or _SIGN_WORDS.fullmatch(spelling):
+                raise ConfigurationError(
+                    f"{spelling!r} is a word of the language; choose another name."
+                )
         for field, known in (
             ("inputs", SLOTS),
             ("optional", SLOTS),

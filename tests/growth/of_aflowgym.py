@@ -8,8 +8,8 @@ from aflowgym.answers.math import expression, math_reading
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
-from aflowgym.dsl import extraction as dsl_extraction
 from aflowgym.dsl.tokens import tokenize, unquote
+from aflowgym.dsl.unwrap import in_words, is_prose, unwrap
 from aflowgym.envs import players, recheck, texts
 from aflowgym.operators import replies
 from aflowgym.operators.aflow import OPERATORS
@@ -171,9 +171,11 @@ READERS = [
     ),
     Reader("aflowgym.dsl.tokens.unquote", lambda text: unquote(f'"{text}"'), marks=('\\"', "\\n")),
     Reader(
-        "aflowgym.dsl.extraction.locate",
+        "aflowgym.dsl.unwrap",
         lambda text: (
-            dsl_extraction.remove_marks(dsl_extraction.locate(text, OPERATORS), OPERATORS).text
+            unwrap(text, OPERATORS)[0],
+            in_words(text, OPERATORS),
+            is_prose(text, OPERATORS),
         ),
         marks=DSL_MARKS,
         before=DSL_STARTS,
@@ -347,7 +349,7 @@ READERS = [
     Reader("aflowgym.envs.texts.solution_text", texts.solution_text),
     Reader(
         "aflowgym.envs.players, the tests in an observation",
-        players._TESTED.search,
+        players._FAILS_A_TEST.search,
         marks=("Public tests: 1 of 2 pass", "Public tests: ", "1"),
         before=("Public tests: 1", "Public tests: 1 of 2"),
     ),

@@ -83,9 +83,6 @@ READ = {
         "[Custom ＊ ３] －＞ ScEnsemble",
         "[Custom, Custom, Custom] then ScEnsemble",
         "[Custom, Custom, Custom] ⟶ ScEnsemble",
-        '["Custom", "Custom", "Custom"] -> "ScEnsemble"',
-        "['Custom', 'Custom', 'Custom'] -> 'ScEnsemble'",
-        "[`Custom`, `Custom`, `Custom`] -> `ScEnsemble`",
     ],
     PAIR: [
         "Custom then Review",
@@ -108,7 +105,6 @@ READ = {
         "Custom -> Review then Revise",
         "Custom then Review -> Revise",
         "Custom -> Review\nthen Revise",
-        "**Custom** then **Review** then **Revise**",
         "1. Custom\n-> Review\n-> Revise",
     ],
     COND: [
@@ -121,7 +117,6 @@ READ = {
         "Custom -> Review ? Revise otherwise done",
         "Custom then Review ? Revise : done",
         '"Custom -> Review ? Revise : done"',
-        '{"workflow": "Custom -> Review ? Revise : done"}',
         "Custom → Review ？ Revise ： done。",
     ],
     "Custom -> Review ? Revise : Format": [
@@ -250,6 +245,9 @@ REFUSED = [
     "Custom -> Review (or Revise)",
     "Custom -> Review [optional]",
     # Names, instructions, comments.
+    '["Custom", "Custom", "Custom"] -> "ScEnsemble"',
+    "[`Custom`, `Custom`, `Custom`] -> `ScEnsemble`",
+    "**Custom** then **Review** then **Revise**",
     "Custom -> Review Verify",
     "Custom -> Review + Verify",
     "Custom -> Review, Verify",

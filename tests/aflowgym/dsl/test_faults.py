@@ -24,7 +24,6 @@ RUN = [
     ("[Custom, Programmer] -> ScEnsemble", None, []),
     ("Custom -> [Custom, Review] -> MdEnsemble", None, []),
     ("-> Custom", "Custom", ["W-ARROW-EXTRA"]),
-    ("Custom ->", "Custom", ["W-ARROW-EXTRA"]),
     ("Custom -> -> Review", "Custom -> Review", ["W-ARROW-EXTRA"]),
     ("custom", "Custom", ["W-OP-NAME"]),
     ("Custom*3", "Custom * 3", ["W-LOOP-NOEXIT"]),
@@ -42,7 +41,6 @@ RUN = [
     ("```\nCustom -> Review\n```", "Custom -> Review", ["N-FENCE"]),
     ("<workflow>Custom -> Review</workflow>", "Custom -> Review", ["N-TAG"]),
     ("1. Custom -> Review", "Custom -> Review", ["N-MARKUP"]),
-    ("Let me think about it.\nCustom -> Review", "Custom -> Review", ["N-SPAN"]),
 ]
 
 
@@ -69,9 +67,9 @@ REFUSED = [
     ("Custom * 3 -> ScEnsemble", ["E-NEEDS-LIST", "W-LOOP-NOEXIT"],
      "[Custom, Custom, Custom] -> ScEnsemble"),
     ("Review", ["E-NEEDS-SOLUTION"], "Custom -> Review"),
-    ("Revise", ["E-NEEDS-SOLUTION", "W-NO-FEEDBACK"], "Custom -> Revise"),
-    ("Test", ["E-NEEDS-SOLUTION"], "Programmer -> Test"),
-    ("Testing", ["E-OP-UNKNOWN"], "Programmer -> Test"),
+    ("Revise", ["E-NEEDS-SOLUTION"], "Custom -> Revise"),
+    ("Test", ["E-NEEDS-SOLUTION"], "CustomCodeGenerate -> Test"),
+    ("Testing", ["E-OP-UNKNOWN"], "CustomCodeGenerate -> Test"),
     ("Customer -> Review", ["E-OP-UNKNOWN"], "Custom -> Review"),
 ]  # fmt: skip
 
@@ -113,6 +111,12 @@ def test_no_part_of_a_faulty_workflow_is_run():
         "Use Custom -> Review Programmer -> Test",
         "Custom -> Review; Programmer -> Review",
         "1. Custom -> Review\n2. Custom -> Programmer",
+        "Custom -> Review ->",
+        "[Custom, Custom] -> (ScEnsemble",
+        "<think>I take\nCustom -> Review",
+        "<workflow>Custom -> Review",
+        "```\nCustom -> Review",
+        "### Step 1: Analyze the problem\nCustom -> Review",
     ):
         assert parse(text).workflow is None, text
 
@@ -131,7 +135,7 @@ def test_a_loop_is_a_loop():
     assert tree.steps[1] == Repeat(Seq((Op("Review"), Op("Revise"))), 2)
 
 
-SEED = [
+STORY = [
     "Custom -> Programmer -> Review ? Revise : done",
     "Custom -> Programmer -> Review -> Revise",
     "Programmer",
@@ -145,9 +149,22 @@ SEED = [
 ]
 
 
-@pytest.mark.parametrize("kind", [None, "math", "code", "qa"])
-def test_the_ten_patterns_of_the_seed_are_canonical(kind):
-    for text in SEED:
-        parsed = parse(text, kind=kind)
+FORMS = {
+    "bare": "{}",
+    "fenced": "```\n{}\n```",
+    "tagged": "<workflow>{}</workflow>",
+    "labeled": "DSL: {}",
+    "after thoughts": "<think>I compare both.</think>\n{}",
+    "fenced in an answer": "I draft, then check:\n\n```dsl\n{}\n```\n\nThis costs little.",
+}
 
-        assert (str(parsed.workflow), parsed.diagnostics) == (text, ())
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", [None, "math", "code", "qa"])
+def test_the_ten_workflows_of_the_story_are_read_in_every_form(kind, form):
+    for text in STORY:
+        parsed = parse(FORMS[form].replace("{}", text), kind=kind)
+
+        assert str(parsed.workflow) == text
+        assert all(found.severity == "note" for found in parsed.diagnostics)
+        assert bool(parsed.diagnostics) == (form != "bare")

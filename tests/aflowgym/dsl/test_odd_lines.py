@@ -1,11 +1,8 @@
 """No text is run as something else than a plain reader takes it for.
 
-The lines stand in `odd_lines_signs`, `odd_lines_wrapped` and `odd_lines_prose`, with what each
-means; here are also any valid workflows, wrapped in prose, tags and quotes, and the same with an
-odd sign in them.
+The lines are in `odd_lines_signs` and `odd_lines_around` with their meanings. Generated workflows
+are wrapped in tags, fences and quotes as well, with and without an odd sign in them.
 """
-
-import json
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +11,9 @@ from hypothesis import strategies as st
 from aflowgym import parse
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, sequence
 from aflowgym.dsl.tokens import tokenize
-from aflowgym.operators.aflow import OPERATORS
-from aflowgym.operators.operator import Operator
-from tests.aflowgym.dsl import odd_lines_prose, odd_lines_signs, odd_lines_wrapped
+from tests.aflowgym.dsl import odd_lines_around, odd_lines_signs
 
-LINES = {"signs": odd_lines_signs, "wrapped": odd_lines_wrapped, "prose": odd_lines_prose}
+LINES = {"signs": odd_lines_signs, "around": odd_lines_around}
 
 
 def outcome(text):
@@ -50,30 +45,13 @@ def test_a_line_without_one_plain_meaning_is_an_error_with_a_workflow_that_parse
             assert str(parse(error.suggestion).workflow) == error.suggestion, text
 
 
-def test_an_error_tells_what_looks_like_more_of_the_workflow_and_adds_its_operators():
-    text = "I take Custom -> Review | Revise for this."
+def test_an_error_names_the_text_that_may_be_more_of_the_workflow():
+    text = "```\nCustom -> Review\n```\n| Revise this"
     (error,) = parse(text).errors
 
     assert error.code == "E-REST"
-    assert text[slice(*error.span)] == error.found == "| Revise for this"
-    assert error.suggestion == "Custom -> Review -> Revise"
-
-
-def test_a_word_for_a_sign_is_the_operator_that_is_called_so():
-    mine = OPERATORS.copy()
-    for name in ("Then", "X", "Twice"):
-        mine.register(Operator(name=name, summary="S.", prompt="{problem}", writes=("solution",)))
-
-    assert str(parse("Custom -> then -> x", operators=mine).workflow) == "Custom -> Then -> X"
-    for text in ("Custom then Review", "Custom x 3", "Custom twice"):
-        assert parse(text, operators=mine).workflow is None
-
-
-def test_places_in_json_are_places_in_the_text():
-    text = '{"workflow": "Custom(\\"\\u00e4\\") -> Revies"}'
-    (error,) = parse(text).errors
-
-    assert text[slice(*error.span)] == error.found == "Revies"
+    assert text[slice(*error.span)] == error.found == "| Revise this"
+    assert error.suggestion == "Custom -> Review"
 
 
 def test_another_spelling_is_said_in_one_record():
@@ -84,7 +62,6 @@ def test_another_spelling_is_said_in_one_record():
         ("Custom －＞ Review", "W-ARROW-SPELLING"),
         ("[Custom，Custom] -> ScEnsemble", "W-SIGN-SPELLING"),
         ("Custom -> Review ? Revise else done", "W-SIGN-SPELLING"),
-        ('{"workflow": "Custom"}', "N-JSON"),
         ("'Custom -> Review'", "N-MARKUP"),
     ):
         codes = [found.code for found in parse(text).diagnostics if "LOOP" not in found.code]
@@ -134,21 +111,15 @@ WRAPPERS = [
     '"{}"',
     "“{}”",
     "```\n{}\n```",
-    "```dsl\n{}\n```\nThat is all.",
+    "Here is my plan:\n```dsl\n{}\n```\nThat is all.",
     "<workflow>{}</workflow>",
-    "<answer>\n{}\n</answer>",
+    "Sure! I use <workflow>{}</workflow>",
     "<think>Custom or Review?</think>{}",
-    "I think this is best: {}",
-    "I would use {} for this problem.",
-    "Here is my plan:\n\n{}\n\nThe first step answers, and the others look at that.",
-    "{}. I use Review because it finds slips.",
-    "{}\nReview is there to find slips, and Revise would repair them.",
+    "Sure!\nDSL: {}",
     "- {}",
     "1. {}",
     "> {}",
-    "Sure!\n{}\nI hope that helps. Let me know!",
-    "The sum is 3 + 4 = 7.\n{}",
-    "我选择 {}，因为它很便宜。",
+    "{}.",
 ]
 
 
@@ -186,14 +157,6 @@ BETWEEN = st.tuples(
 @given(st.sampled_from(WRAPPERS), WORKFLOWS)
 def test_a_workflow_wrapped_in_prose_or_marks_is_that_workflow(wrapper, text):
     is_read_in(wrapper, text)
-
-
-@settings(max_examples=20)
-@given(WORKFLOWS, st.booleans())
-def test_a_workflow_in_json_is_that_workflow(text, ascii_only):
-    wrapped = json.dumps({"workflow": text}, ensure_ascii=ascii_only)
-
-    assert str(parse(wrapped).workflow) == text
 
 
 @settings(max_examples=40)

@@ -113,7 +113,7 @@ def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message)
     ("changes", "message"),
     [
         ({"name": "two words"}, "letters and digits"),
-        ({"name": "Done"}, "ends a workflow"),
+        ({"name": "Done"}, "choose another name"),
         ({"aliases": "Again"}, "must be a tuple"),
         ({"inputs": "solution"}, "write a tuple"),
         ({"outputs": ("answer",)}, "outputs must name"),
