@@ -11,7 +11,7 @@ from typing import Any
 from aflowgym import grade
 from aflowgym.answers import Outcome
 from aflowgym.operators.context import Job
-from aflowgym.operators.prompts import PROMPTS
+from aflowgym.operators import OPERATORS
 from aflowgym.tasks.task import WorkflowTask
 
 BROKEN = "def solve():\n    return 1 // 0\n"
@@ -19,7 +19,9 @@ BROKEN = "def solve():\n    return 1 // 0\n"
 
 def operator_of(prompt: str) -> str:
     """The operator that asks."""
-    return next(name for name, text in PROMPTS.items() if prompt.startswith(text.split("\n\n")[0]))
+    return next(
+        name for name, each in OPERATORS.items() if prompt.startswith(each.prompt.split("\n\n")[0])
+    )
 
 
 class TrustedSandbox:
