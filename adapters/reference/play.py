@@ -80,7 +80,8 @@ class Player:
 
     Args:
         slots: Maximum rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
-        workers: Threads that run the tools of different rollouts; 64 if the tools wait for a server.
+        workers: Threads that run the tools of different rollouts; 64 if the tools
+            wait for a server.
         engine: The engine of another player of the same model, so that both share its memory; or
             one that generates elsewhere.
         template_options: Arguments for the chat template, such as `{"enable_thinking": False}`.

@@ -10,8 +10,8 @@ from typing import Any
 
 from aflowgym import grade
 from aflowgym.answers import Outcome
-from aflowgym.operators.context import Job
 from aflowgym.operators import OPERATORS
+from aflowgym.operators.context import Job
 from aflowgym.tasks.task import WorkflowTask
 
 BROKEN = "def solve():\n    return 1 // 0\n"
