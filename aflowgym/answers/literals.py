@@ -11,9 +11,12 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 MAX_LITERAL: Final = 200_000
+_DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 _FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
 _COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
 #: A set of values with one hash takes the square of its size to build; honest ones share few.
@@ -84,7 +87,7 @@ def literal_value(node: ast.expr) -> Any:
 
 
 def _named_value(node: ast.expr) -> Any:
-    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
+    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `Fraction(2, 3)` etc."""
     match node:
         case ast.Name(id=name) if name in _FLOATS:
             return _FLOATS[name]
@@ -93,6 +96,16 @@ def _named_value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
             if name.lstrip("+-") in _FLOATS:
                 return float(name)
+        case ast.Call(
+            func=ast.Name(id="Fraction"),
+            args=[above, ast.Constant(value=int() as below)],
+            keywords=[],
+        ) if below > 0 and isinstance(whole := literal_value(above), int):
+            return Fraction(whole, below)
+        case ast.Call(
+            func=ast.Name(id="Decimal"), args=[ast.Constant(value=str() as digits)], keywords=[]
+        ) if _DECIMAL.fullmatch(digits):
+            return Decimal(digits)
         case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
             items = literal_value(args[0]) if len(args) == 1 else ()
             if len(args) <= 1 and isinstance(items, list | tuple | set):
