@@ -76,10 +76,10 @@ def last_block(reply: str) -> str | None:
 
 @remembered(8192)
 def plain_text(value: str) -> str:
-    """A returned value as an answer: texts without quotes, fractions and decimals as numbers.
+    """Return a returned value as an answer: texts and numbers as `str` writes them.
 
-    >>> plain_text("'Lake Raven'"), plain_text("12"), plain_text("Fraction(2, 3)")
-    ('Lake Raven', '12', '2/3')
+    >>> plain_text("'Lake Raven'"), plain_text("Fraction(2, 3)"), plain_text("[Decimal('0.1')]")
+    ('Lake Raven', '2/3', "[Decimal('0.1')]")
     """
     if value.isascii() and value.isdigit():
         return value
@@ -134,8 +134,8 @@ _WORD: Final = (
 )
 _VERDICT: Final = re.compile(
     r"[^\w\n]{0,8}\b(?:(?:final|my|the|overall)\s{1,3}){0,2}"
-    r"(?:verdict|review_result|is_correct|(?<=[<\"])result)\b(?:\s{1,3}is\b)?[^\w.?!]{0,12}"
-    r"(?:(?:the|this|that|it|given|solution|answer|is)\s){0,5}"
+    r"(?:verdict|review_result|is_correct|(?<=[<\"])result)\b(?:\s{1,3}is\b)?\W{0,12}"
+    r"(?:the\s(?:solution|answer)\sis\s)?"
     r"(?P<half>(?:not|partly|partially|mostly|almost|nearly)\s{1,3}(?:\w{1,12}\s{1,3})?)?"
     rf"{_WORD}\b(?!\s?(?:[/|]|,?\s?or\b))(?:</\w{{1,20}}>|[^\w\n]{{0,12}})",
     re.IGNORECASE,
@@ -181,7 +181,6 @@ _NAME: Final = r"(?P<name>[B-HJ-Z]|[AI](?!\s+[a-z])|[a-z](?!\s+\w)|\d{1,4})(?!\w
 _LONE_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Za-z]|\d{1,4})[\W_]{0,8}")
 _FIRST_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Z]|\d{1,4})[*_)\]]{0,3}\s?[:.,)–—-]\W")
 _CALLED: Final = re.compile(
-    r"(?<!\bor )(?<!\band )"
     r"(?:(?i:candidate|option|solution|choice|letter|answer|boxed|best|choose|pick|take)"
     r"(?:\s{1,3}(?i:one|is|the|candidate|option|solution|answer|choice)){0,3}"
     rf"|text\w{{0,2}})[\W_]{{0,6}}{_NAME}(?!\W{{0,3}}(?:or|and)\b)"
