@@ -134,8 +134,8 @@ _WORD: Final = (
 )
 _VERDICT: Final = re.compile(
     r"[^\w\n]{0,8}\b(?:(?:final|my|the|overall)\s{1,3}){0,2}"
-    r"(?:verdict|review_result|is_correct|(?<=[<\"])result)\b(?:\s{1,3}is\b)?\W{0,12}"
-    r"(?:the\s(?:solution|answer)\sis\s)?"
+    r"(?:verdict|review_result|is_correct|(?<=[<\"])result)\b(?:\s{1,3}is\b)?[^\w.?!]{0,12}"
+    r"(?:(?:the|this|that|it|given|solution|answer|is)\s){0,5}"
     r"(?P<half>(?:not|partly|partially|mostly|almost|nearly)\s{1,3}(?:\w{1,12}\s{1,3})?)?"
     rf"{_WORD}\b(?!\s?(?:[/|]|,?\s?or\b))(?:</\w{{1,20}}>|[^\w\n]{{0,12}})",
     re.IGNORECASE,
@@ -181,6 +181,7 @@ _NAME: Final = r"(?P<name>[B-HJ-Z]|[AI](?!\s+[a-z])|[a-z](?!\s+\w)|\d{1,4})(?!\w
 _LONE_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Za-z]|\d{1,4})[\W_]{0,8}")
 _FIRST_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Z]|\d{1,4})[*_)\]]{0,3}\s?[:.,)–—-]\W")
 _CALLED: Final = re.compile(
+    r"(?<!\bor )(?<!\band )"
     r"(?:(?i:candidate|option|solution|choice|letter|answer|boxed|best|choose|pick|take)"
     r"(?:\s{1,3}(?i:one|is|the|candidate|option|solution|answer|choice)){0,3}"
     rf"|text\w{{0,2}})[\W_]{{0,6}}{_NAME}(?!\W{{0,3}}(?:or|and)\b)"
