@@ -9,7 +9,7 @@ import gymnasium as gym
 import pytest
 
 from aflowgym import sandbox
-from aflowgym.backends.sharing import Shared
+from aflowgym.backends import sharing
 from sqlgym.database.database import ConnectionPool, Database, ResultCache
 from sqlgym.database.memory import HeavyLock
 from toolgym import registration
@@ -57,7 +57,7 @@ OWNERS = {
     "a pool of connections": lambda folder: ConnectionPool(),
     "the lock of statements that take much memory": lambda folder: HeavyLock(),
     "a chat client": lambda folder: ChatClient(ChatSettings(model="m")),
-    "backends that are shared": lambda folder: Shared(),
+    "backends that are shared": lambda folder: sharing._made,
     "the default sandbox": lambda folder: sandbox._default,
 }
 

@@ -83,7 +83,8 @@ class Player:
 
     Args:
         slots: Maximum rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
-        workers: Threads that run the tools of different rollouts.
+        workers: Threads that run the tools of different rollouts; 64 if the tools
+            wait for a server.
         engine: The engine of another player of the same model, so that both share its memory; or
             one that generates elsewhere.
         template_options: Arguments for the chat template, such as `{"enable_thinking": False}`.
@@ -110,7 +111,8 @@ class Player:
         self._chat = ChatFormat(model, tokenizer, self.env, template_options)
         slots = slots or (256 if model.device.type == "cuda" else 64)
         self.engine = engine or Engine(model, stop=self._chat.stop, slots=slots)
-        self._threads = ThreadPoolExecutor(workers)
+        # Environments that wait for servers or share batches are stepped all at once.
+        self._threads = ThreadPoolExecutor(64 if self.env.waits else workers)
 
     @property
     def stop(self) -> frozenset[int]:

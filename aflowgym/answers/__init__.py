@@ -10,7 +10,8 @@ and returns a `Verdict`. Nothing is matched by containing or by being near; the 
 and the F1 are progress, never correctness. An error is no text and never comes here.
 """
 
-from aflowgym.answers.code import CodeTest, Outcome, extract_code, judge_code, read_tests
+from aflowgym.answers.assertions import read_tests
+from aflowgym.answers.code import CodeTest, Outcome, extract_code, judge_code
 from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.squad import f1, judge_qa, normalise

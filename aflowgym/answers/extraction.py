@@ -4,35 +4,36 @@ In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...<
 `#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an
 answer is never searched for among all the numbers of a text, so hedging gains nothing and an error
 message with the right number in it stays wrong. `statement_in` goes one step further, for one line
-of prose: what stands after its last "we get", "equals" or "=".
+of prose: the text after its last "we get", "equals" or "=".
 """
 
 from __future__ import annotations
 
-import functools
 import re
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from aflowgym.answers.latex import group_end
+from aflowgym.remembering import remembered
 
 Place = Literal["boxed", "tag", "mark", "said", "last_line", "nothing"]
 MAX_TEXT: Final = 100_000
 
-_REMEMBERED: Final = 2000
-"""Length of a text up to which its answer is kept: runs of one task say few different things."""
 _BOXED: Final = re.compile(r"\\(?:boxed|fbox)\s*(?=\{)")
 _TAG_END: Final = re.compile(r"</(answer|final_answer|solution)>")
 _LAST_BOXES: Final = 8
 _LONGEST: Final = 20_000
 _LONGEST_DECIMAL: Final = 60
+_MOST_LAYERS: Final = 10
+_AROUND: Final = (
+    ("**", "**"), ("__", "__"), ("$$", "$$"), ("$", "$"), ("`", "`"), ('"', '"'), ("“", "”"),
+    ("\\(", "\\)"), ("\\[", "\\]"),
+)  # fmt: skip
 # The blanks behind a marked answer are left to `bare`: a pattern that asks of each run of blanks
 # whether the line ends there goes through it once for each of its blanks.
 _MARK: Final = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
-_STARS: Final = re.compile(r"\*(?=\*)")
 _SAID: Final = re.compile(
     r"\b(?:the\s+)?(?:final\s+|correct\s+|right\s+)?answer(?:\s+is|\s*[:=]|\s+would\s+be)[ \t*:]*",
     re.IGNORECASE,
@@ -53,12 +54,13 @@ _GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The final answer of a text, without the decoration around it, and where it stood."""
+    """The final answer of a text, without the decoration around it, and its place."""
 
     text: str
     place: Place
 
 
+@remembered(8192)
 def final_answer(text: str) -> FinalAnswer:
     """The final answer that a text gives.
 
@@ -67,11 +69,7 @@ def final_answer(text: str) -> FinalAnswer:
     >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
     '5, since 2 + 3 = 5'
     """
-    return _remembered(text) if len(text) <= _REMEMBERED else _find_answer(text[-MAX_TEXT:])
-
-
-def _find_answer(text: str) -> FinalAnswer:
-    """The final answer; a pattern is tried only where what all its matches hold is there."""
+    text = text[-MAX_TEXT:]  # a pattern is tried only where what all its matches hold is there
     if "\\" in text and (boxed := _last_boxed(text)) is not None:
         return FinalAnswer(bare(boxed), "boxed")
     if "</" in text and (tagged := _last_tagged(text)) is not None:
@@ -86,11 +84,8 @@ def _find_answer(text: str) -> FinalAnswer:
     return FinalAnswer(bare(lines[-1]), "last_line")
 
 
-_remembered = functools.lru_cache(maxsize=8192)(_find_answer)
-
-
 def statement_in(line: str) -> str | None:
-    """What one line of prose states after its last link word; None if nothing, or if it denies it.
+    """Return what a line of prose states after its last link word; None if it states nothing.
 
     >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
@@ -110,54 +105,20 @@ def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
 def bare(text: str) -> str:
     """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
     text = text.strip()
-    if text.isalnum():
-        return text
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
-        text = text[:-3] + "…"  # the dots of `0.333...` tell of more decimals
-    # Two places move towards each other: to cut the text anew at each of a million marks would copy
-    # it a million times. For the same reason the asterisks are looked for once.
-    start, end = 0, len(text)
-    stars = [match.start() for match in _STARS.finditer(text)]
-    while True:
-        before = start, end
-        start, end = _trimmed(text, start, end)
-        if text.endswith(".", start, end):
-            start, end = _trimmed(text, start, end - 1)
-        for mark in ("**", "__", "$$", "`", '"', "“", "”"):
-            if end - start > 2 * len(mark) and _between(text, start, end, mark, mark):
-                start, end = start + len(mark), end - len(mark)
-        if stars and _occurs_once(stars, start, end):
-            start += 2 * text.startswith("**", start, end)
-            end -= 2 * text.endswith("**", start, end)
-        if end - start > 2 and _between(text, start, end, "$", "$"):
-            start, end = start + 1, end - 1
-        for opening, closing in (("\\(", "\\)"), ("\\[", "\\]"), ("“", "”")):
-            if _between(text, start, end, opening, closing):
-                start, end = start + len(opening), end - len(closing)
-        if (start, end) == before:
-            return text[start:end]
-
-
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    """The piece of a text without blanks around it."""
-    while start < end and text[start].isspace():
-        start += 1
-    while start < end and text[end - 1].isspace():
-        end -= 1
-    return start, end
-
-
-def _between(text: str, start: int, end: int, opening: str, closing: str) -> bool:
-    return text.startswith(opening, start, end) and text.endswith(closing, start, end)
-
-
-def _occurs_once(stars: list[int], start: int, end: int) -> bool:
-    """Does `**` stand in a piece of a text exactly once, as `str.count` counts?"""
-    first = bisect_left(stars, start)
-    if first == len(stars) or stars[first] + 2 > end:
-        return False
-    second = bisect_left(stars, stars[first] + 2)
-    return second == len(stars) or stars[second] + 2 > end
+        text = text[:-3] + "…"  # the dots of `0.333...` mean more decimals
+    for _ in range(_MOST_LAYERS):
+        before = text
+        text = text.removesuffix(".").strip()
+        for opening, closing in _AROUND:
+            longer = len(text) > len(opening + closing)
+            if longer and text.startswith(opening) and text.endswith(closing):
+                text = text[len(opening) : -len(closing)].strip()
+        if text.count("**") == 1:
+            text = text.removeprefix("**").removesuffix("**").strip()
+        if text == before:
+            break
+    return text
 
 
 def _last_boxed(text: str) -> str | None:

@@ -2,8 +2,8 @@
 
 Words and signs of plain text, `sqrt`, `pi`, `<=`, become the same as LaTeX's commands.
 Only what changes no value is rewritten: sizes of brackets and fractions, spacing, signs that look
-different and mean the same. What is left of LaTeX afterwards is `\\frac`, `\\sqrt`, `\\overline`,
-and commands that the reader of expressions does not know and refuses.
+different and mean the same. `\\frac`, `\\sqrt`, `\\overline` and
+unknown commands, which the reader of expressions refuses, are kept.
 """
 
 from __future__ import annotations
@@ -34,16 +34,19 @@ _COMMAND: Final = re.compile(
         for text in sorted(_SAME, key=len, reverse=True)
     )
 )
+_THOUSANDS: Final = re.compile(r",\s*\\!\s*(?=\d)")  # the `,\!` of `11,\! 111`
 _ROOT: Final = re.compile(
     r"(?P<cube>∛|(?<![A-Za-z\\])cbrt(?![A-Za-z]))\s*(?P<of>\d+(?:\.\d+)?)?"
     r"|(?:√|(?<![A-Za-z\\])sqrt(?![A-Za-z]))\s*(?P<within>\d+(?:\.\d+)?)?"
 )
 _PI: Final = re.compile(r"(?<![A-Za-z\\])[Pp]i(?![A-Za-z])")
 _INFINITY: Final = re.compile(r"(?<![A-Za-z\\])(?:infinity|infty)(?![A-Za-z])")
-_TEXT: Final = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)\s*")
+_TEXT: Final = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)(?![A-Za-z])\s*"
+_TEXT_GROUP: Final = re.compile(_TEXT + r"\{([^{}]*)\}")
+_TEXT_COMMAND: Final = re.compile(_TEXT)
+_DEEPEST: Final = 3
 _SPECIAL: Final = frozenset("=\\~{")
 _BRACE: Final = re.compile(r"[{}]")
-_CLOSING: Final = re.compile(r"\}")
 _SPACES: Final = re.compile(r"\s+")
 
 
@@ -59,14 +62,17 @@ def plain(text: str) -> str:
         text = _PI.sub("π", text)
     if "inf" in text:
         text = _INFINITY.sub("∞", text)
+    text = _THOUSANDS.sub(",", text) if "\\!" in text else text
     if text.isascii() and _SPECIAL.isdisjoint(text):
         return _SPACES.sub(" ", text).strip()
     text = _COMMAND.sub(lambda match: _SAME[match[0]], text)
-    return _SPACES.sub(" ", _without_text_commands(text)).strip()
+    for _ in range(_DEEPEST if "\\" in text else 0):  # the innermost groups first
+        text = _TEXT_GROUP.sub(r" \1 ", text)
+    return _SPACES.sub(" ", _TEXT_COMMAND.sub(" ", text)).strip()
 
 
 def _root_command(match: re.Match[str]) -> str:
-    """A root in LaTeX; of `√12` the whole number stands under it."""
+    """A root in LaTeX; all digits after `√` are under it."""
     command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
     digits = match["of"] or match["within"]
     return f"{command}{{{digits}}}" if digits else command
@@ -80,50 +86,3 @@ def group_end(text: str, start: int) -> int:
         if not depth:
             return brace.start()
     return -1
-
-
-def group_ends(text: str) -> dict[int, int]:
-    """For each brace that is closed, where: `group_end` of all of them in one pass."""
-    ends: dict[int, int] = {}
-    opened: list[int] = []
-    for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
-            opened.append(brace.start())
-        elif opened:
-            ends[opened.pop()] = brace.start()
-    return ends
-
-
-def _without_text_commands(text: str) -> str:
-    """The text without `\\text` and its like, and without the braces of what they hold.
-
-    In one pass over the commands: what stands in a group is copied once, however many groups it
-    stands in. The braces that close groups are left out where the pass comes by them.
-    """
-    ends = group_ends(text) if "{" in text else {}
-    gone: set[int] = set()
-    parts: list[str] = []
-    place = 0
-    for command in _TEXT.finditer(text):
-        parts += [_copy_without(text, place, command.start(), gone), " "]
-        place = command.end()
-        while place < len(text) and (place in gone or text[place].isspace()):
-            place += 1
-        end = ends.get(place)
-        if end is not None:
-            gone.add(end)
-            place += 1
-    return "".join([*parts, _copy_without(text, place, len(text), gone)])
-
-
-def _copy_without(text: str, start: int, end: int, gone: set[int]) -> str:
-    """A piece of a text, with a blank in the place of each brace that is gone."""
-    if "}" not in text[start:end]:
-        return text[start:end]
-    places = (brace.start() for brace in _CLOSING.finditer(text, start, end))
-    parts, last = [], start
-    for place in places:
-        if place in gone:
-            parts.append(text[last:place])
-            last = place + 1
-    return " ".join([*parts, text[last:end]])

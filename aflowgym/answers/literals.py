@@ -2,20 +2,28 @@
 
 A call's arguments, what it must return and what it returned are texts that only `ast` has parsed:
 numbers, texts, containers of them, and the few names that `repr` writes (`inf`, `nan`, `set()`).
-Every text is taken for a stranger's: it may be long, deep, or hold values made to share a hash.
+Texts are untrusted: they may be long, deeply nested, or hold values made to share a hash.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import re
 import warnings
 from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 MAX_LITERAL: Final = 200_000
-_FLOATS: Final = {"inf": float("inf"), "nan": float("nan")}
-_COMPLEX: Final = {"infj": complex(0.0, float("inf")), "nanj": complex(0.0, float("nan"))}
+_NAMES: Final = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "infj": complex(0.0, math.inf),
+    "nanj": complex(0.0, math.nan),
+}
+_DIGITS: Final = re.compile(r"[+-]?\d{1,100}(?:\.\d{0,100})?(?:[eE][+-]?\d{1,3})?")
 #: A set of values with one hash takes the square of its size to build; honest ones share few.
 _MOST_COLLISIONS: Final = 500
 _PROGRAM: Final = "<program of a model>"
@@ -23,7 +31,7 @@ _QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
 
 
 def parse_program(source: str) -> ast.Module:
-    """The tree of a program that a stranger wrote; Python's warnings about it are not shown.
+    """Parse an untrusted program without Python's warnings about it.
 
     Raises:
         SyntaxError: It is no Python; ValueError, RecursionError and MemoryError are possible, too.
@@ -67,9 +75,9 @@ def literal_value(node: ast.expr) -> Any:
         case ast.Tuple(elts=items):
             return tuple(literal_value(item) for item in items)
         case ast.Set(elts=items):
-            return set(_hashable(map(literal_value, items)))
+            return set(hashable(map(literal_value, items)))
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            read = _hashable(literal_value(key) for key in keys)  # type: ignore[arg-type]
+            read = hashable(literal_value(key) for key in keys)  # type: ignore[arg-type]
             return dict(zip(read, map(literal_value, values), strict=True))
         case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
             value = _number(operand)
@@ -84,25 +92,31 @@ def literal_value(node: ast.expr) -> Any:
 
 
 def _named_value(node: ast.expr) -> Any:
-    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, `set()`, `frozenset({...})`."""
+    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, fractions, decimals and sets."""
     match node:
-        case ast.Name(id=name) if name in _FLOATS:
-            return _FLOATS[name]
-        case ast.Name(id=name) if name in _COMPLEX:
-            return _COMPLEX[name]
-        case ast.Call(func=ast.Name(id="float"), args=[ast.Constant(value=str() as name)]):
-            if name.lstrip("+-") in _FLOATS:
-                return float(name)
-        case ast.Call(func=ast.Name(id="set" | "frozenset" as kind), args=args, keywords=[]):
-            items = literal_value(args[0]) if len(args) == 1 else ()
-            if len(args) <= 1 and isinstance(items, list | tuple | set):
-                members = _hashable(items)
-                return frozenset(members) if kind == "frozenset" else set(members)
+        case ast.Name(id=name) if name in _NAMES:
+            return _NAMES[name]
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
+            match name, [literal_value(argument) for argument in args]:
+                case "float", [str(text)] if text.lstrip("+-") in ("inf", "nan"):
+                    return float(text)
+                case "Fraction", [int(above), int(below)] if below:
+                    return Fraction(above, below)
+                case "Decimal", [str(text)] if _DIGITS.fullmatch(text):
+                    return Decimal(text)
+                case "set" | "frozenset", [] | [list() | tuple() | set()] as items:
+                    members = hashable(*items) if items else ()
+                    return set(members) if name == "set" else frozenset(members)
     raise ValueError("no literal")
 
 
-def _hashable(values: Iterable[Any]) -> list[Any]:
-    """Values to be the items of a set or the keys of a dict; raises ValueError or TypeError."""
+def hashable(values: Iterable[Any]) -> list[Any]:
+    """Values as a list that can become a set, or keys of a dict, in linear time.
+
+    Raises:
+        ValueError: Too many of them share a hash.
+        TypeError: One has no hash.
+    """
     listed, first = list(values), dict[int, Any]()
     # Equal values do no harm: only those that share a hash and differ are compared again and again.
     shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)

@@ -1,9 +1,9 @@
 """The verdict of a verifier: right, wrong, or that it cannot tell, with the reason.
 
-Only `correct` decides. `progress` tells how near a wrong answer is (the fraction of the tests that
-pass, the F1 of the words) and is never read as correctness. An answer that cannot be read is wrong;
-a *gold* that cannot be read makes the verdict unscored (`correct` is None), since then the fault is
-not the agent's. The reason is for reports: it may give the gold away, so no observation shows it.
+Only `correct` decides. `progress` measures how near a wrong answer is (the fraction of the tests
+that pass, the F1 of the words) and is never read as correctness. An answer that cannot be read is
+wrong; a *gold* that cannot be read makes the verdict unscored (`correct` is None), since the agent
+is not at fault. The reason is for reports: it may reveal the gold, so no observation shows it.
 """
 
 from __future__ import annotations

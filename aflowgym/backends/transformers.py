@@ -1,7 +1,8 @@
-"""Operators that ask a language model in this process: a folder that `transformers` can load.
+"""A backend that generates with a language model in this process.
 
-Requests are answered one at a time. Each draws from a random stream of its own, named after all
-that its draw may depend on.
+Requests that arrive from several threads are generated together, in batches. Each request samples
+from its own random stream, so a reply does not depend on the other requests of its batch, up to
+rounding (see `toolgym.generation.sampling`).
 
 Torch and transformers (the extra `train`) are imported when a model is loaded.
 """
@@ -9,11 +10,11 @@ Torch and transformers (the extra `train`) are imported when a model is loaded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from aflowgym.backends.sharing import Shared
+from aflowgym.backends.sharing import shared
 from aflowgym.operators.context import Completion, Request, Sandbox
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.forks import renew_in_child
@@ -21,25 +22,37 @@ from toolgym.forks import renew_in_child
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from toolgym.generation import Generation
+_OPTIONS: Final = ("batch", "max_new_tokens", "sandbox", "temperature")
+#: Seconds without a new request after which a batch starts; a reply takes many times as long.
+_PAUSE: Final = 0.002
 
-_OPTIONS: Final = ("max_new_tokens", "sandbox", "temperature")
+
+class _Ticket:
+    """A request of a thread that waits, and its outcome."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.outcome: Completion | EnvironmentFault | None = None
 
 
 class TransformersBackend:
-    """Replies of a model in this process.
+    """Generates completions with a model in this process; thread-safe.
 
     Args:
         model: A causal language model.
         tokenizer: Its tokenizer, with a chat template.
-        temperature: 0 takes the likeliest token.
-        max_new_tokens: Most tokens of one reply.
+        temperature: Sampling temperature; 0 takes the likeliest token.
+        max_new_tokens: Maximum tokens of a reply.
+        batch: Maximum number of requests that are generated together. If memory runs out, a batch
+            is split.
 
     Raises:
         ConfigurationError: An argument is out of range, or there is no chat template.
     """
 
     sandbox: Sandbox | None
+    waits: Final = True
+    """Environments and branches ask at the same time, so that their requests share batches."""
 
     def __init__(
         self,
@@ -48,12 +61,13 @@ class TransformersBackend:
         *,
         temperature: float = 0.7,
         max_new_tokens: int = 512,
+        batch: int = 16,
         sandbox: Sandbox | None = None,
     ) -> None:
-        if temperature < 0 or max_new_tokens < 1:
+        if temperature < 0 or max_new_tokens < 1 or batch < 1:
             raise ConfigurationError(
-                "temperature must not be negative, and max_new_tokens at least 1,"
-                f" got {temperature=}, {max_new_tokens=}."
+                "temperature must not be negative, and max_new_tokens and batch at least 1,"
+                f" got {temperature=}, {max_new_tokens=}, {batch=}."
             )
         if not tokenizer.chat_template:
             raise ConfigurationError(
@@ -63,56 +77,97 @@ class TransformersBackend:
         from toolgym.generation import Engine, stop_ids
 
         self.model, self.tokenizer, self.sandbox = model, tokenizer, sandbox
-        self.temperature, self.max_new_tokens = temperature, max_new_tokens
+        self.temperature, self.max_new_tokens, self.batch = temperature, max_new_tokens, batch
         self._stops = stop_ids(model, tokenizer)
-        self._engine = Engine(model, stop=self._stops)
+        self._engine = Engine(model, stop=self._stops, slots=batch)
         self.renew()
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin without a request under way, also in a process that was forked off."""
-        self._lock = threading.Lock()  # one request at a time: the model has the machine to itself
+        """Start without requests, also in a forked child."""
+        self._change = threading.Condition()
+        self._waiting: list[_Ticket] = []
+        self._busy = False
 
     def generate(self, request: Request) -> Completion:
-        """One completion.
+        """Complete one request, together with those of other threads.
+
+        One of the waiting threads generates a batch, the oldest requests first.
 
         Raises:
-            EnvironmentFault: The model failed, or memory is too small for it.
+            EnvironmentFault: The model failed, or memory is too small for this request.
         """
-        try:
-            reply = self._begin(request)
-            with self._lock:
-                self._engine.generate([reply], temperature=self.temperature)
-        except (RuntimeError, MemoryError) as problem:  # torch's own errors are RuntimeErrors
-            first = str(problem).strip().split("\n")[0]
-            raise EnvironmentFault(
-                f"the model failed on a request: {first}.",
-                "If memory is short, lower max_new_tokens.",
-            ) from problem
-        ended = bool(reply.tokens) and reply.tokens[-1] in self._stops
-        written = reply.tokens[:-1] if ended else reply.tokens
-        text = str(self.tokenizer.decode(written, skip_special_tokens=True))
-        return Completion(text, len(reply.prompt), len(reply.tokens), not ended)
+        ticket = _Ticket(request)
+        with self._change:
+            self._waiting.append(ticket)
+            while ticket.outcome is None:
+                if self._busy:
+                    self._change.wait()
+                    continue
+                self._busy = True
+                batch: list[_Ticket] = []
+                try:
+                    arrived = 0
+                    while arrived < len(self._waiting) < self.batch:
+                        arrived = len(self._waiting)
+                        self._change.wait(_PAUSE)
+                    batch = self._waiting[: self.batch]
+                    self._change.release()
+                    try:
+                        self._complete(batch)
+                    finally:
+                        self._change.acquire()
+                finally:  # after an interrupt another thread takes the requests without an outcome
+                    self._waiting = [each for each in self._waiting if each.outcome is None]
+                    self._busy = False
+                    self._change.notify_all()
+        if isinstance(ticket.outcome, EnvironmentFault):
+            raise ticket.outcome
+        return ticket.outcome
 
-    def _begin(self, request: Request) -> Generation:
+    def _complete(self, batch: Sequence[_Ticket]) -> None:
+        """Generate the outcomes of a batch; after an error those of its halves."""
         from toolgym.generation import Generation
 
-        prompt: Any = self.tokenizer.apply_chat_template(
-            request.messages, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-        most = min(self.max_new_tokens, max(1, request.max_tokens))
-        return Generation(list(prompt), f"operator-{request.draw}", most)
-
-
-_shared: Final = Shared["TransformersBackend"]()
+        try:
+            made = []
+            for ticket in batch:
+                prompt: Any = self.tokenizer.apply_chat_template(
+                    ticket.request.messages,
+                    add_generation_prompt=True,
+                    tokenize=True,
+                    return_dict=False,
+                )
+                most = min(self.max_new_tokens, max(1, ticket.request.max_tokens))
+                made.append(Generation(list(prompt), f"operator-{ticket.request.draw}", most))
+            self._engine.generate(made, temperature=self.temperature)
+            for ticket, reply in zip(batch, made, strict=True):
+                ended = bool(reply.tokens) and reply.tokens[-1] in self._stops
+                written = reply.tokens[:-1] if ended else reply.tokens
+                text = str(self.tokenizer.decode(written, skip_special_tokens=True))
+                counts = len(reply.prompt), len(reply.tokens)
+                ticket.outcome = Completion(text, *counts, not ended)
+        except Exception as problem:  # noqa: BLE001 - templates and drivers raise many types
+            first = str(problem).strip().split("\n")[0]
+        else:
+            return
+        if len(batch) > 1:  # here, where no traceback keeps the memory of the failed batch
+            half = len(batch) // 2
+            self._complete(batch[:half])
+            self._complete(batch[half:])
+        else:
+            batch[0].outcome = EnvironmentFault(
+                f"the model failed on a request: {first}.",
+                "If memory is short, lower max_new_tokens or batch.",
+            )
 
 
 def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend:
-    """The backend of a model's folder and its options: one for all environments of this process.
+    """Return the backend of a model folder, the same for equal options in the whole process.
 
     Args:
-        folder: With config.json, weights and a tokenizer.
-        options: Those of `TransformersBackend`.
+        folder: A folder with config.json, weights and a tokenizer.
+        options: Options of `TransformersBackend`.
 
     Raises:
         ConfigurationError: There is no such option or no such model, or transformers is missing.
@@ -123,10 +178,9 @@ def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend
                 f"a model in this process has no option {name!r}; there are {', '.join(_OPTIONS)}."
             )
 
-    def make() -> TransformersBackend:
-        return TransformersBackend(*_load(folder), **options)
-
-    return _shared.get(f"transformers:{folder}", options, make)
+    return shared(
+        f"transformers:{folder}", options, lambda: TransformersBackend(*_load(folder), **options)
+    )
 
 
 def _load(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

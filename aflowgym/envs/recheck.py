@@ -55,7 +55,7 @@ def _right(task: Any, solution: str) -> bool | None:
     if task.kind == "code":
         return _is_known_program(task, solution)
     answer = _LABEL.split(solution.strip())[-1]
-    if "\n" in answer:
+    if "\n" in answer or "<" in answer:
         return None
     if task.kind == "math":
         gold, value = _number(task.gold), _number(answer)

@@ -13,6 +13,8 @@ import functools
 import re
 import string
 from collections.abc import Hashable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 from aflowgym.answers.code import extract_code
@@ -74,10 +76,10 @@ def last_block(reply: str) -> str | None:
 
 @remembered(8192)
 def plain_text(value: str) -> str:
-    """A returned value as an answer: a text without its quotes, anything else unchanged.
+    """Return a returned value as an answer: texts and numbers as `str` writes them.
 
-    >>> plain_text("'Lake Raven'"), plain_text("12")
-    ('Lake Raven', '12')
+    >>> plain_text("'Lake Raven'"), plain_text("Fraction(2, 3)"), plain_text("[Decimal('0.1')]")
+    ('Lake Raven', '2/3', "[Decimal('0.1')]")
     """
     if value.isascii() and value.isdigit():
         return value
@@ -85,7 +87,7 @@ def plain_text(value: str) -> str:
         read: Any = read_literal(value)
     except ValueError:
         return value
-    return encodable(read) if isinstance(read, str) else value
+    return encodable(str(read)) if isinstance(read, str | Fraction | Decimal) else value
 
 
 def answer_key(task: WorkflowTask, solution: str) -> Hashable:

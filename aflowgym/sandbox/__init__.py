@@ -1,18 +1,17 @@
-"""Sandboxes for programs that a language model wrote, hostile until proved otherwise.
+"""Sandboxes for programs that a language model wrote, which may be hostile.
 
-`open_sandbox` gives the strongest that works on this machine, after it has proved itself, and
-refuses where none does; `default_sandbox` gives one for the whole process. Either is passed as
-`sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment. Nothing is chosen by the name
-of a system or its version: each is tried as it will be used. What is not safe is never a fallback.
+`open_sandbox` opens the strongest sandbox that works on this machine, after a self-test, and
+refuses if there is none; `default_sandbox` returns one for the whole process. A sandbox is passed
+as `sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
 
-What runs there is one call of a function at a time. Arguments go in as texts of literals, a plain
-value comes out; whether it is the right one is decided outside (`aflowgym.answers.code`), where no
-program reaches. `level` of a sandbox tells which walls stand and what they leave open.
+A sandbox runs calls of functions. Arguments go in as texts of literals, and a plain value comes
+out; whether it is right is decided outside (`aflowgym.answers.code`). The `level` of a sandbox says
+what confines programs, and what does not.
 """
 
 from __future__ import annotations
 
-import sys
+import atexit
 import threading
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -61,18 +60,17 @@ def open_sandbox(
     preload: Sequence[str] = (),
     unsafe: bool = False,
 ) -> AnySandbox:
-    """Open a sandbox that has proved what it protects from; its `level` tells.
+    """Open a sandbox that has passed its self-test.
 
     Args:
         kind: `walled`, `subset`, or `auto`: the first of these that works here.
-        workers: How many jobs run at the same time.
-        limits: Of each call.
+        workers: Maximum number of jobs at the same time.
+        limits: Limits of each call.
         preload: Modules that programs may import besides the standard library; `walled` only.
-        unsafe: Run programs in plain processes that can do whatever you can. Nothing is tried
-            before it.
+        unsafe: Run programs in plain processes that can do whatever you can.
 
     Raises:
-        SandboxRefused: Nothing safe works here; says why, and what to do.
+        SandboxRefused: No safe sandbox works here; says why, and what to do.
         EnvironmentFault: A process could not be started.
     """
     if unsafe:
@@ -80,7 +78,7 @@ def open_sandbox(
     reasons = []
     if kind in ("auto", "walled"):
         try:
-            return _walled(workers, limits, preload)
+            return WalledSandbox(workers, limits, preload)
         except SandboxRefused as problem:
             reasons.append(str(problem))
     if kind in ("auto", "subset"):
@@ -95,21 +93,14 @@ def open_sandbox(
     )
 
 
-def _walled(workers: int, limits: Limits | None, preload: Sequence[str]) -> WalledSandbox:
-    if not sys.platform.startswith("linux"):
-        raise SandboxRefused(f"{sys.platform} has neither seccomp nor Landlock.")
-    return WalledSandbox(workers, limits, preload)
-
-
 def default_sandbox() -> AnySandbox:
-    """The sandbox of this process, opened when it is first asked for and closed at its end.
-
-    One that somebody has closed is followed by a new one.
+    """Return the sandbox of this process; the first call opens it, as does one after its end.
 
     Raises:
-        SandboxRefused: Nothing safe works here; says why, and what to do.
+        SandboxRefused: No safe sandbox works here; says why, and what to do.
     """
     with _default.lock:
         if _default.sandbox is None or _default.sandbox.closed:
             _default.sandbox = open_sandbox()
+            atexit.register(_default.sandbox.close)
         return _default.sandbox

@@ -1,12 +1,12 @@
-"""The forked child: it reads the call, puts the walls up, runs it, writes, and ends.
+"""The forked child: it reads the call, puts the walls up, runs the program, writes and ends.
 
-The child reads its call itself, from a descriptor that only passed through the worker, so that no
-program, no argument and no value is ever in the worker's memory, from which all later children are
-copied. Before the program's first instruction all descriptors are closed but three that lead to
-`/dev/null` and the one for the result; the folder is the child's own; and the walls stand.
+The child reads its call itself, from a descriptor that the worker passes on unread. So no program,
+argument or value is ever in the memory of the worker, which all later children inherit. Before the
+first instruction of the program all descriptors are closed but the result and three that lead to
+`/dev/null`, and the walls stand.
 
-The program runs with what it needs to look usual: a module of its own that is not `__main__`, a
-short environment, `random` seeded, so that the same program gives the same values.
+The program runs in a module that is not `__main__`, with a short environment and a seeded `random`,
+so that the same program returns the same value.
 """
 
 from __future__ import annotations
@@ -35,21 +35,19 @@ _MOST_DESCRIPTORS: Final = 4096
 _NAMES: Final = {"inf": float("inf"), "nan": float("nan"), "set": set, "frozenset": frozenset}
 
 
-def run(job: int, result: int, begun: int, folder: str, walls: Callable[[], None]) -> NoReturn:
-    """Run the call that `job` holds, write what came of it to `result`, and end the process.
+def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoReturn:
+    """Run the call that `job` holds, write its outcome to `result`, and end the process.
 
     Args:
         job: A descriptor to read from.
         result: A descriptor to write to.
-        begun: A pipe. It gets `BEGUN_WELL` right before the program starts, which no program can
-            take back, or the reason why the walls do not stand, and then no program runs.
-        folder: The temporary folder of this call.
+        begun: A pipe. It gets `BEGUN_WELL` right before the program starts, or the reason why the
+            walls do not stand, and then no program runs.
         walls: Puts the walls up.
     """
     try:
         try:
             call = marshal.loads(_all_of(job))
-            os.chdir(folder)
             walls()
             _place(result, begun)
             os.write(BEGUN, BEGUN_WELL)
@@ -83,39 +81,36 @@ def _all_of(fd: int) -> bytes:
     return b"".join(parts)
 
 
-def performed(call: dict[str, str]) -> bytes:
-    """Run a call in this process, and tell what came of it in the form of `values`."""
+def performed(call: tuple[str, ...]) -> bytes:
+    """Run a call in this process, and return its outcome in the form of `values`."""
     random.seed(0)  # and not before: a fork seeds it from the system
     try:
-        return values.dump(_returned(call))
+        return values.dump(_returned(*call))
     except values.NoLiteral as problem:
-        return values.dump_error(
-            f"{problem.code}: {problem}; return a number, a text or a list of them"
-        )
+        return values.dump_error(f"{problem}; return a number, a text or a list of them")
     except MemoryError:
         return b'{"error": "memory"}'
     except BaseException as problem:  # noqa: BLE001 - the boundary: a program raises what it likes
         return values.dump_error(_error_text(problem))
 
 
-def clean(folder: str) -> None:
-    """Clear what children inherit: an environment that tells nothing, no module of this package."""
+def clean() -> None:
+    """Clear what children inherit: the environment, and the modules of this package."""
     os.environ.clear()
-    os.environ.update({"HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8", "TZ": "UTC"})
+    os.environ.update({"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC"})
     for name in [name for name in sys.modules if name.partition(".")[0] == "aflowgym"]:
         del sys.modules[name]
 
 
-def _returned(call: dict[str, str]) -> Any:
-    arguments, keywords = (_literal(call[name]) for name in ("arguments", "keywords"))
+def _returned(program: str, function: str, arguments: str, keywords: str, setup: str) -> Any:
+    args, kwargs = _literal(arguments), _literal(keywords)
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
-    for name, file in (("setup", SETUP), ("program", FILE)):
-        exec(compile(call[name], file, "exec", dont_inherit=True), module.__dict__)
-    function = module.__dict__.get(call["function"])
-    if function is None:
-        raise NameError(f"the program defines no function {call['function']!r}")
-    return function(*arguments, **keywords)
+    for source, file in ((setup, SETUP), (program, FILE)):
+        exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)
+    if function not in module.__dict__:
+        raise NameError(f"the program defines no function {function!r}")
+    return module.__dict__[function](*args, **kwargs)
 
 
 def _literal(text: str) -> Any:

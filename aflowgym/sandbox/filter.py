@@ -18,10 +18,9 @@ from typing import Final, NamedTuple
 # The system calls that a program may make, with their numbers on each architecture.
 #
 # This is a list of what is allowed; whatever is not in it is refused, so a call that a later kernel
-# brings is refused too. What a Python program needs to compute, to read its standard library and to
-# keep files in its own folder is there. What is not: processes and threads, signals to anybody,
-# sockets, shared memory, tracing, mounts, keys, other people's limits, changing owners, modes,
-# times and attributes of files, making folders, links and devices.
+# brings is refused too. The list has what a Python program needs to compute and to read its
+# standard library. It does not have processes and threads, signals to other processes, sockets,
+# shared memory, tracing, mounts, keys and limits, and no call that moves, removes or changes files.
 #
 # A few calls are allowed by their arguments only (`BY_ARGUMENT`); `filter` has the rules.
 #
@@ -47,7 +46,6 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "rt_sigreturn": (15, 139),
     "ioctl": (16, 29),
     "pread64": (17, 67),
-    "pwrite64": (18, 68),
     "readv": (19, 65),
     "writev": (20, 66),
     "access": (21, None),
@@ -64,19 +62,13 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "alarm": (37, None),
     "setitimer": (38, 103),
     "getpid": (39, 172),
-    "sendfile": (40, 71),
     "exit": (60, 93),
     "uname": (63, 160),
     "fcntl": (72, 25),
-    "ftruncate": (77, 46),
     "getdents": (78, None),
     "getcwd": (79, 17),
-    "rename": (82, None),
-    "unlink": (87, None),
     "readlink": (89, None),
-    "umask": (95, 166),
     "gettimeofday": (96, 169),
-    "getrlimit": (97, 163),
     "getrusage": (98, 165),
     "sysinfo": (99, 179),
     "times": (100, 153),
@@ -102,9 +94,6 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "exit_group": (231, 94),
     "openat": (257, 56),
     "newfstatat": (262, 79),
-    "unlinkat": (263, 35),
-    "renameat": (264, 38),
-    "renameat2": (316, 276),
     "readlinkat": (267, 78),
     "faccessat": (269, 48),
     "faccessat2": (439, 439),
@@ -112,7 +101,6 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "ppoll": (271, 73),
     "dup3": (292, 24),
     "pipe2": (293, 59),
-    "prlimit64": (302, 261),
     "getrandom": (318, 278),
     "statx": (332, 291),
     "getcpu": (309, 168),
@@ -122,7 +110,7 @@ NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "rt_sigtimedwait": (128, 137),
     "rt_sigsuspend": (130, 133),
 }
-BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat", "prlimit64", "renameat2"})
+BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
@@ -167,8 +155,6 @@ _COMMON: Final = 424
 _WRITE_ONLY, _READ_WRITE, _MODE, _TRUNCATE, _NAMELESS = 0o1, 0o2, 0o3, 0o1000, 0o20000000
 #: Duplicate a descriptor, read and set its flags: no owner, no lease, no size of a pipe.
 FCNTL: Final = (0, 1, 2, 3, 4, 1030)
-#: Plain, without replacing, exchanged: no whiteout, which is a device.
-RENAME: Final = (0, 1, 2)
 #: Terminal or not, its size, bytes that wait, close-on-exec: what `open` and `isatty` ask.
 IOCTL: Final = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)
 
@@ -186,9 +172,9 @@ def _load(offset: int) -> Instruction:
     return Instruction(_LOAD, 0, 0, offset)
 
 
-def _argument(place: int, *, upper: bool = False) -> Instruction:
-    """Half of an argument; both architectures put the lower half first."""
-    return _load(_ARGUMENTS + 8 * place + 4 * upper)
+def _argument(place: int) -> Instruction:
+    """Load the lower half of an argument, which both architectures put first."""
+    return _load(_ARGUMENTS + 8 * place)
 
 
 def _end(answer: int) -> Instruction:
@@ -220,26 +206,12 @@ def _opening(place: int) -> list[Instruction]:
     ]
 
 
-def _reading_limits() -> list[Instruction]:
-    """Only one's own limits, and only reading them: no process, no new value."""
-    zero = [
-        Instruction(_EQUAL, 0, 5, 0),
-        _argument(2),
-        Instruction(_EQUAL, 0, 3, 0),
-        _argument(2, upper=True),
-        Instruction(_EQUAL, 0, 1, 0),
-    ]
-    return [_argument(0), *zero, _end(ALLOW), _end(EPERM)]
-
-
 def _by_argument() -> dict[str, list[Instruction]]:
     return {
         "fcntl": _one_of(1, FCNTL, EPERM),
         "ioctl": _one_of(1, IOCTL, ENOTTY),
         "open": _opening(1),
         "openat": _opening(2),
-        "prlimit64": _reading_limits(),
-        "renameat2": _one_of(4, RENAME, EPERM),
     }
 
 

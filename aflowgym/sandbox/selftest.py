@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
+from aflowgym.sandbox.base import SandboxRefused, encode
 
 PROGRAM: Final = """
 import os, socket
@@ -49,7 +50,7 @@ def attempts(secret, outside, port, parent):
         open(f"/proc/{parent}/mem", "rb")
 
     def environment():
-        if not set(os.environ) <= {"HOME", "TMPDIR", "LANG", "TZ"}:
+        if not set(os.environ) <= {"HOME", "LANG", "TZ"}:
             return
         raise PermissionError
 
@@ -74,8 +75,6 @@ def attempts(secret, outside, port, parent):
             tried[attempt.__name__] = False
         else:
             tried[attempt.__name__] = True
-    with open("mine", "w") as file:
-        file.write("x")
     return tried
 """
 #: What each attempt of the program would have been, for the report.
@@ -93,37 +92,36 @@ MEANINGS: Final = {
 }
 
 
-class Open(Exception):
-    """A wall that does not hold."""
-
-
-def prove(run: Callable[[str, str, str], Outcome]) -> tuple[str, ...]:
-    """Run the self-test; what was tried and refused.
+def prove(run: Callable[[bytes], Outcome]) -> tuple[str, ...]:
+    """Run the self-test, and return what was tried and refused.
 
     Args:
-        run: Runs a program, the name of its function and its arguments.
+        run: Runs an encoded call.
 
     Raises:
-        Open: Something was not refused, or the program could not even do what it may.
+        SandboxRefused: Something was not refused, or the program does not run.
     """
     with _bait() as (folder, secret, listener):
         outside = folder / "outside"
         before = secret.stat().st_mtime_ns
         port = listener.getsockname()[1]
         arguments = repr((str(secret), str(outside), port, os.getpid()))
-        outcome = run(PROGRAM, "attempts", arguments)
+        outcome = run(encode(PROGRAM, "attempts", arguments))
         tried = _read(outcome)
         got_out = [MEANINGS[name] for name, done in tried.items() if done]
         if outside.exists() or secret.stat().st_mtime_ns != before or _is_visited(listener):
             got_out.append("something outside was changed or reached")
     if got_out or tried.keys() != MEANINGS.keys():
-        raise Open(f"these were not refused: {', '.join(got_out) or 'the test is incomplete'}")
+        raise SandboxRefused(
+            "the walls do not hold here: these were not refused:"
+            f" {', '.join(got_out) or 'the test is incomplete'}."
+        )
     return tuple(MEANINGS.values())
 
 
 def _read(outcome: Outcome) -> dict[str, Any]:
     if outcome.error:
-        raise Open(f"the self-test does not run: {outcome.error}")
+        raise SandboxRefused(f"the self-test of the walls does not run: {outcome.error}.")
     tried = read_literal(outcome.value)
     return tried if isinstance(tried, dict) else {}
 

@@ -43,16 +43,12 @@ _ATTEMPTS: Final = {
 }
 
 
-def is_installed() -> bool:
-    """Whether the library is there; it is looked for without importing it."""
-    return importlib.util.find_spec(_LIBRARY) is not None
-
-
 class SubsetSandbox(SandboxBase):
     """Programs in an interpreter of a part of Python.
 
     Args:
-        limits: Of each call; `cpu_seconds` and `memory_mb` are heeded, there are no files.
+        workers: Maximum number of jobs at the same time.
+        limits: Limits of each call; only `cpu_seconds` and `memory_mb` are used.
 
     Raises:
         SandboxRefused: The library is not installed, or lets something through.
@@ -60,7 +56,7 @@ class SubsetSandbox(SandboxBase):
     """
 
     def __init__(self, workers: int = 2, limits: Limits | None = None) -> None:
-        if not is_installed():
+        if importlib.util.find_spec(_LIBRARY) is None:
             raise SandboxRefused(
                 "the subset interpreter is not installed: pip install 'toolgym[sandbox]'."
             )
@@ -107,7 +103,11 @@ class SubsetSandbox(SandboxBase):
         """A session in which nothing has run."""
         with self._start_lock:
             if self._pool is None:
-                self._start()
+                # The second limit ends a process that does not heed the first.
+                seconds = self.limits.cpu_seconds + 2.0
+                pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
+                pool.__enter__()
+                self._pool = pool
         return self._pool.checkout(
             limits={
                 "max_feed_duration_secs": float(self.limits.cpu_seconds),
@@ -115,14 +115,6 @@ class SubsetSandbox(SandboxBase):
             },
             os_policy={"sleep": "zero", "random_start": {"seed": 0}},
         )
-
-    def _start(self) -> None:
-        """The library's pool of processes."""
-        # The second limit ends a worker that does not heed the first.
-        seconds = self.limits.cpu_seconds + 2.0
-        pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
-        pool.__enter__()
-        self._pool = pool
 
     def _prove(self) -> tuple[str, ...]:
         """Try to get out, as the self-test of the walls does."""
@@ -151,7 +143,7 @@ def _outcome_of_value(value: Any) -> Outcome:
     try:
         text, error = values.outcome(values.dump(value))
     except values.NoLiteral as problem:
-        return Outcome(error=f"{problem.code}: {problem}")
+        return Outcome(error=str(problem))
     except (ValueError, TypeError) as problem:
         return Outcome(error=f"no_literal: {problem}")
     return Outcome(text, error)

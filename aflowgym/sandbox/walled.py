@@ -1,58 +1,50 @@
-"""The sandbox of warm workers: a pool of them, each call in a fresh child behind walls.
+"""The sandbox of warm workers: each call runs in a fresh child behind walls.
 
-A call is a fork: it starts from a worker that has run nothing, so nothing of an earlier call is
-left, of the same job or of another. That costs about three milliseconds a call, and the program is
-compiled anew each time. A job's calls run one after the other in one worker; several jobs run at
-the same time, as many as there are workers, from any thread.
+Each call is a fork of a worker that has run nothing, so nothing of an earlier call is left, of the
+same job or of another. The calls of a job run one after the other in one worker; several jobs run
+at the same time, as many as there are workers, from any thread.
 
-A worker that is lost is replaced, and the call is made once more; if that one is lost too, it is
-the machine's failure (`EnvironmentFault`), and so is a wall that cannot be put up. Whatever else
-becomes of a child is the program's doing, and an `Outcome`: a program must not be able to leave its
-episode unscored.
+A worker that is lost is replaced, and the call is made once more. If that one is lost too, it is
+the machine's failure (`EnvironmentFault`), and so is a wall that cannot be put up. Any other end of
+a child is an `Outcome`, since a program must not be able to leave its episode unscored.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import os
-import threading
+import queue
 import time
-import weakref
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from aflowgym.answers.code import Outcome
-from aflowgym.operators.context import Job
-from aflowgym.sandbox import selftest, worker
-from aflowgym.sandbox.base import (
-    MB,
-    Level,
-    Limits,
-    SandboxBase,
-    SandboxRefused,
-    content_of,
-    crash_of,
-    encode,
-    result_of,
-)
-from aflowgym.sandbox.process import Ended, Process, WorkerLost
-from toolgym.errors import ConfigurationError, EnvironmentFault
+from aflowgym.sandbox import selftest
+from aflowgym.sandbox.base import MB, Level, Limits, SandboxBase, encode
+from aflowgym.sandbox.process import Process, WorkerLost
+from toolgym.errors import ConfigurationError
+from toolgym.forks import leave_to_parent
 
-_OPEN: weakref.WeakSet[WalledSandbox] = weakref.WeakSet()
+if TYPE_CHECKING:
+    from aflowgym.operators.context import Job
+
+_LONGEST_CALL: Final = 4 * MB
+_GAP: Final = "stat() and readlink() tell of any path that it exists, its size, times and link"
 
 
 class WalledSandbox(SandboxBase):
-    """Programs in forked children behind seccomp and Landlock.
+    """A sandbox of forked children behind seccomp and Landlock.
 
     Args:
+        workers: Maximum number of jobs at the same time.
+        limits: Limits of each call.
         preload: Modules that programs may import besides the standard library, such as `sympy`.
 
     Raises:
         SandboxRefused: The walls do not stand on this machine; says which.
         EnvironmentFault: No worker could be started.
     """
+
+    level: Level
 
     def __init__(
         self,
@@ -63,173 +55,84 @@ class WalledSandbox(SandboxBase):
         if workers < 1:
             raise ConfigurationError("workers must be at least 1.")
         self.preload = tuple(preload)
-        self.level = Level("walled", ())
-        self._all: set[Process] = set()
+        self._idle = queue.LifoQueue[Process | None]()
         super().__init__(workers, limits)
-        _OPEN.add(self)
-        self._release(self._acquire())
+        self._idle.get()
+        self._idle.put(self._start())
 
     def renew(self) -> None:
-        """Begin without workers: at first, and in a process that was forked off."""
-        for process in self._all:
-            process.forget()
-        self._change = threading.Condition()
-        self._all = set()
-        self._idle: list[Process] = []
-        self._starting = 0
-        self.closed = False
+        """Start without workers, also in a forked child."""
+        leave_to_parent(*self._idle.queue)
+        self._idle = queue.LifoQueue()  # None stands for a worker that has not been started
+        for _ in range(self.workers):
+            self._idle.put(None)
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """One outcome for each call of a job, in order.
+        """Run the calls of a job, and return one outcome for each, in order.
 
         Raises:
             EnvironmentFault: The machine failed, not the program.
         """
-        with self._worker() as lease:
-            deadline = time.monotonic() + self.limits.job_seconds
-            return [self._call(lease, content_of(job, call), deadline) for call in job.calls]
-
-    def _call(self, lease: Lease, content: bytes, deadline: float) -> Outcome:
-        if len(content) > self.limits.program_mb * MB:
-            return Outcome(error="too_large: the program and its arguments are too long")
-        for _ in range(2):
-            seconds = min(self.limits.seconds, deadline - time.monotonic())
-            if seconds <= 0:
-                return Outcome(error="timeout")
-            try:
-                return outcome_of(lease.process.call(content, seconds))
-            except OSError as problem:
-                raise EnvironmentFault(f"A sandbox cannot be reached: {problem}.") from problem
-            except WorkerLost:
-                self._close(lease.process)
-                lease.process = self._start()
-        raise EnvironmentFault(
-            "Two sandbox workers were lost over the same call.",
-            "Is the machine out of memory? Fewer workers or a lower Limits.memory_mb may help.",
-        )
-
-    @contextlib.contextmanager
-    def _worker(self) -> Iterator[Lease]:
-        """A worker for one job; it is kept only if nothing interrupted its work."""
-        lease = Lease(self._acquire())
+        process, done = self._idle.get(), False
         try:
-            yield lease
-        except BaseException:
-            self._close(lease.process)
-            raise
-        self._release(lease.process)
-
-    def _acquire(self) -> Process:
-        with self._change:
-            while not self._idle and len(self._all) + self._starting >= self.workers:
-                self._change.wait()
             if self.closed:
                 raise ConfigurationError("the sandbox is closed; open another one.")
-            if self._idle:
-                return self._idle.pop()
-        return self._start()
+            process = process or self._start()
+            outcomes = list[Outcome]()
+            deadline = time.monotonic() + self.limits.job_seconds
+            for call in job.calls:
+                content = encode(job.program, job.function, *call, job.setup)
+                try:
+                    outcomes.append(self._call(process, content, deadline))
+                except WorkerLost:
+                    process.close()
+                    process = None
+                    process = self._start()
+                    outcomes.append(self._call(process, content, deadline))
+            done = True
+            return outcomes
+        finally:
+            if process is not None and not done:  # it may be at work still
+                process.close()
+                process = None
+            self._idle.put(process)
+            if self.closed:
+                self.close()
 
-    def _release(self, process: Process) -> None:
-        with self._change:
-            if not self.closed:
-                self._idle.append(process)
-                self._change.notify()
-                return
-        self._close(process)
-
-    def _close(self, process: Process) -> None:
-        process.close()
-        with self._change:
-            self._all.discard(process)
-            self._change.notify()
+    def _call(self, process: Process, content: bytes, deadline: float) -> Outcome:
+        if len(content) > _LONGEST_CALL:
+            return Outcome(error="too_large: the program and its arguments are too long")
+        seconds = min(self.limits.seconds, deadline - time.monotonic())
+        return process.call(content, seconds) if seconds > 0 else Outcome(error="timeout")
 
     def _start(self) -> Process:
-        """A new worker that has proved its walls."""
-        with self._change:
-            self._starting += 1
-        process = None
+        """Start a worker, and prove its walls."""
+        process = Process(self.limits, self.preload)
         try:
-            process = self._start_tested()
-        finally:
-            with self._change:
-                self._starting -= 1
-                if process is not None:
-                    self._all.add(process)
-                self._change.notify()
-        return process
-
-    def _start_tested(self) -> Process:
-        try:
-            process = Process(self.limits, self.preload)
-        except LookupError as problem:
-            raise SandboxRefused(f"the walls do not stand here: {problem}.") from problem
-
-        def run(program: str, function: str, arguments: str) -> Outcome:
-            call = encode(program, function, arguments, "{}")
-            return outcome_of(process.call(call, 30.0))
-
-        try:
-            proved = selftest.prove(run)
-        except BaseException as problem:
+            proved = selftest.prove(lambda content: process.call(content, 30.0))
+        except BaseException:
             process.close()
-            if isinstance(problem, selftest.Open):
-                raise SandboxRefused(f"the walls do not hold here: {problem}.") from problem
-            if isinstance(problem, WorkerLost):
-                raise EnvironmentFault(f"A sandbox worker was lost: {problem}.") from problem
             raise
-        self.level = level_of(process.greeting, proved)
+        walls = (
+            f"seccomp, a list of allowed calls ({process.greeting['machine']})",
+            f"Landlock, version {process.greeting['landlock']}",
+            "no capabilities",
+            "limits",
+        )
+        self.level = Level("walled", walls, proved, (_GAP,))
         return process
 
     def close(self) -> None:
-        """End the workers that are idle now, and the others after their jobs."""
-        with self._change:
-            self.closed = True
-            idle, self._idle = self._idle, []
-            self._change.notify_all()
-        for process in idle:
-            self._close(process)
+        """End the idle workers now, and the others after their jobs."""
+        super().close()
+        ended = list[Process | None]()
+        with contextlib.suppress(queue.Empty):
+            while True:
+                ended.append(self._idle.get_nowait())
+        for process in ended:
+            if process is not None:
+                process.close()
+            self._idle.put(None)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.workers, self.limits, self.preload)
-
-
-@dataclass
-class Lease:
-    """The worker of a job, which may be replaced."""
-
-    process: Process
-
-
-def outcome_of(ended: Ended) -> Outcome:
-    """The outcome of a call, from how its child ended and what it left.
-
-    Raises:
-        EnvironmentFault: The walls could not be put up, and the program did not run.
-    """
-    if ended.ending == worker.NO_WALLS:
-        raise EnvironmentFault(f"The walls of a sandbox did not stand: {ended.reason}.")
-    if ended.ending == worker.TIMEOUT:
-        return Outcome(error="timeout")
-    if ended.ending == worker.DISK:
-        return Outcome(error="disk: it wrote too much")
-    if os.WIFSIGNALED(ended.status):
-        return crash_of(os.WTERMSIG(ended.status))
-    return result_of(ended.content)
-
-
-def level_of(facts: dict[str, Any], proved: tuple[str, ...]) -> Level:
-    """The report of a worker that stands."""
-    walls = (
-        f"seccomp, a list of allowed calls ({facts['machine']})",
-        f"Landlock, version {facts['landlock']}",
-        "no capabilities",
-        "limits",
-    )
-    seen = "stat() and readlink() tell of any path that it exists, its size, times and link"
-    return Level("walled", walls, proved, (seen,))
-
-
-@atexit.register
-def _close_all() -> None:
-    for sandbox in list(_OPEN):
-        sandbox.close()

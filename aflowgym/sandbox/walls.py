@@ -1,11 +1,11 @@
 """Landlock, seccomp, capabilities and limits, by `ctypes` and nothing else.
 
-Landlock (`landlock(7)`) is about paths: what is not granted cannot be opened. Rules of two layers
-both have to agree. A worker puts up the first layer when it starts (what of the file system can be
-seen at all), a child the second (writing in its own folder only). seccomp is about system calls,
-see `filter`. Neither can be taken down again, nor can `no_new_privs`.
+Landlock (`landlock(7)`) restricts paths: a path that is not granted cannot be opened. The worker
+enforces a layer when it starts, and each child another one of the same rules, which also keeps the
+child from the worker's memory. seccomp restricts system calls, see `filter`. Neither can be undone,
+nor can `no_new_privs`.
 
-Everything here raises `OSError` where the kernel refuses.
+All functions raise `OSError` if the kernel refuses.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 _CREATE, _ADD, _RESTRICT = 444, 445, 446
 _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _NO_NEW_PRIVS = 1, 4, 22, 38
 
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, REMOVE_DIR, REMOVE_FILE = (1 << n for n in range(6))
-MAKE_DIR, MAKE_REG, TRUNCATE = 1 << 7, 1 << 8, 1 << 14
+WRITE_FILE, READ_FILE, READ_DIR = 1 << 1, 1 << 2, 1 << 3
 READING: Final = READ_FILE | READ_DIR
-FOLDER: Final = READING | WRITE_FILE | REMOVE_FILE | MAKE_REG | TRUNCATE
-#: What a rule about something that is no folder may hold.
-_OF_FILES: Final = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE
+#: What a rule about a file may grant.
+_OF_FILES: Final = WRITE_FILE | READ_FILE
+FILE_BYTES: Final = 8 << 20  # of the result; a program can write no other file
+OPEN_FILES: Final = 32
 #: How many kinds of access each version knows: what is not listed here is not new in it.
 _ACCESS_BITS: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
 
@@ -86,10 +86,6 @@ class Ruleset:
         """Put the layer up, for this process and those that it forks."""
         _check(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
 
-    def close(self) -> None:
-        """Forget the rules; a layer that is up stays."""
-        os.close(self._fd)
-
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
@@ -116,16 +112,8 @@ def forgo_privileges() -> None:
 
 
 def hide() -> None:
-    """Let nobody of the same user trace this process or read its memory; no core dump either."""
+    """Forbid other processes to trace this one and its children; no core dumps either."""
     _prctl(_SET_DUMPABLE, 0)
-
-
-def show() -> None:
-    """Undo `hide`: a worker looks at its children, which have nothing that was to be hidden.
-
-    Other children cannot: Landlock lets nobody look at who is not behind all of his own layers.
-    """
-    _prctl(_SET_DUMPABLE, 1)
 
 
 def die_with(parent: int) -> None:
@@ -144,11 +132,11 @@ def limit(kind: int, amount: int, spare: int = 0) -> None:
     resource.setrlimit(kind, both)
 
 
-def limit_space(memory: int, file_bytes: int, open_files: int) -> None:
-    """Limits that a worker bears as well: bytes of address space and of a file, descriptors."""
+def limit_space(memory: int) -> None:
+    """Limit the address space in bytes, the size of files, descriptors and more."""
     limit(resource.RLIMIT_CORE, 1)  # less than any dump has; 0 would not keep one from a pipe
-    limit(resource.RLIMIT_FSIZE, file_bytes)
-    limit(resource.RLIMIT_NOFILE, open_files)
+    limit(resource.RLIMIT_FSIZE, FILE_BYTES)
+    limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     for name in ("RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"):
         if hasattr(resource, name):
             limit(getattr(resource, name), 0)

@@ -1,10 +1,9 @@
-"""The code in the prompt of a code problem: examples, and what stands before the function.
+"""Code in the prompt of a code problem: its examples, and what precedes the function.
 
 Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
 
     f(1, 2) == 3           f(1, 2) should return 3.                       >>> f(1, 2)
     f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
-    For a = 1, b = 2 the output should be 3       Input: a = 1, b = 2   Output: 3
 
 An example is read only if its arguments and its value are literals, and is left out if it does not
 fit the hidden tests: another value for the same arguments, another number of arguments, or a value
@@ -23,25 +22,18 @@ from dataclasses import replace
 from numbers import Number
 from typing import Any, Final, NamedTuple
 
-from aflowgym.answers.code import CodeTest, Outcome, UnsupportedTest, passes, read_tests
+from aflowgym.answers.assertions import UnsupportedTest, read_tests
+from aflowgym.answers.code import CodeTest, Outcome, passes
 from aflowgym.answers.literals import parse_program, read_literal
 
 _PROMPT: Final = r"(?P<doctest>>>>[ \t]*)?"
 _ANY_CALL: Final = rf"^[ \t]*(?:[*-][ \t]+)?{_PROMPT}(?:assert[ \t]+)?(?P<name>[A-Za-z_]\w*)\("
 _LINES: Final = re.compile(r"\r\n|\r|\n")
-_LINE_END: Final = re.compile(r"$", re.M)
 _GIVES: Final = re.compile(
     r"[ \t]*(?:\#[ \t]*)?(?:==?>|===?|=|-+>|➞|→|⇒|"
     r"(?:(?:should|will|must|would)[ \t]+)?(?:return|be|give|equal|output|yield)s?\b"
     r"|is\b|evaluates[ \t]+to\b)[ \t]*:?[ \t]*"
 )
-_GIVEN: Final = re.compile(r"\b(?:(?P<input>Input)[ \t]*:|For\b|for\b|If\b|if\b|Given\b)\s*")
-_OUTPUT: Final = re.compile(r"\s*Output[ \t]*:\s*")
-_RESULT: Final = re.compile(
-    r"\b(?:output|result|answer)[ \t]+(?:(?:should|will|must)[ \t]+be|is)[ \t]*:?[ \t]*"
-)
-_NAMED: Final = re.compile(r"(?!Output\b)([A-Za-z_]\w*)[ \t]*[=:][ \t]*(?![=>])")
-_BETWEEN: Final = re.compile(r"\s*(?:,|and\b)?\s*")
 _ATOM: Final = re.compile(
     r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][-+]?\d+)?(?!\w)|(?:[Tt]rue|[Ff]alse|[Nn]one|null)\b"
 )
@@ -89,38 +81,23 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
     function = _function(prompt, entry_point)
     names = [each.arg for each in function.args.args] if function is not None else []
     shown = [*_calls(prompt, rf"{_PROMPT}\b{re.escape(entry_point)}\(", entry_point)]
-    shown += _given(prompt, names, entry_point)
     if not shown:  # some prompts call their function by another name
         others = [*_calls(prompt, _ANY_CALL, entry_point)]
         shown = [each for each in others if _size(each) == len(names)]
-    hidden = _Hidden(tests)
-    return tuple(dict.fromkeys(filter(None, map(hidden.agreed, shown))))
-
-
-class _Hidden:
-    """What the hidden tests say of a function, to hold its examples against."""
-
-    def __init__(self, tests: Sequence[CodeTest]) -> None:
-        self._same = {(each.arguments, each.keywords): each for each in tests}
-        self._sizes = set(map(_size, tests))
-        self._kinds = {_kind(_read(each.expected)) for each in tests} | {_kind(None)}
-        near = [each for each in tests if each.form in _NEAR or each.tolerance]
-        self._near = near[0] if len(near) == len(tests) and near else None
-
-    def agreed(self, example: CodeTest) -> CodeTest | None:
-        """An example as a test, as lenient as the hidden ones; None if it cannot be true."""
-        if not self._same:
-            return example
-        hidden = self._same.get((example.arguments, example.keywords))
+    same = {(each.arguments, each.keywords): each for each in tests}
+    sizes = set(map(_size, tests))
+    kinds = {_kind(_read(each.expected)) for each in tests} | {_kind(None)}
+    forms = {(each.form, each.tolerance, each.relative) for each in tests}
+    form, tolerance, relative = forms.pop() if len(forms) == 1 else ("==", 0.0, 0.0)
+    found: list[CodeTest] = []
+    for example in shown:
+        hidden = same.get((example.arguments, example.keywords))
         if hidden is not None:
-            return hidden if passes(hidden, Outcome(example.expected)) else None
-        kind = _kind(_read(example.expected))
-        if _size(example) not in self._sizes or kind not in self._kinds:
-            return None
-        if self._near is None:
-            return example
-        near = self._near
-        return replace(example, form=near.form, tolerance=near.tolerance, relative=near.relative)
+            found += [hidden] if passes(hidden, Outcome(example.expected)) else []
+        elif not tests or (_size(example) in sizes and _kind(_read(example.expected)) in kinds):
+            near = replace(example, form=form, tolerance=tolerance, relative=relative)
+            found.append(near if form in _NEAR else example)  # as lenient as the hidden tests
+    return tuple(dict.fromkeys(found))
 
 
 def _read(text: str) -> Any:
@@ -168,51 +145,6 @@ def _value(prompt: str, place: int, doctest: bool) -> Literal:
     if value.text and (rest := _SUM.match(prompt, value.end)):  # `19 - 5 - 6 = 8`
         value = _literal(prompt, rest.end())
     return value if value.text and _ENDS.match(prompt, value.end) else Literal("", value.end)
-
-
-def _given(prompt: str, names: Sequence[str], entry_point: str) -> Iterator[CodeTest]:
-    """Arguments by name (`For a = 1`), or after `Input:`, with what comes out."""
-    place = line = 0
-    while match := _GIVEN.search(prompt, place):
-        arguments, place = _arguments(prompt, match.end(), names, bool(match["input"]))
-        if not arguments or len(arguments) != len(names):
-            continue
-        if match["input"]:
-            result = _OUTPUT.match(prompt, place)
-        else:
-            if line < place:
-                line = _LINE_END.search(prompt, place).end()  # type: ignore[union-attr]
-            result = _RESULT.search(prompt, place, line)
-            place = place if result else line  # what is not found now is not found later in it
-        if result is None:
-            continue
-        value = _literal(prompt, result.end())
-        place = value.end
-        if value.text and _ENDS.match(prompt, value.end):
-            yield from _test(entry_point, f"({', '.join(arguments)},)", value.text)
-
-
-def _arguments(prompt: str, place: int, names: Sequence[str], free: bool) -> tuple[list[str], int]:
-    """Literals side by side, each behind a name; after `Input:` the names are free or missing."""
-    read: dict[str, str] = {}
-    while True:
-        named = _NAMED.match(prompt, place)
-        if named is None and not free:
-            break
-        literal = _literal(prompt, named.end() if named else place)
-        if not literal.text:
-            place = max(place, literal.end)
-            break
-        read[named[1] if named else str(len(read))] = literal.text
-        place = literal.end
-        between = _BETWEEN.match(prompt, place)
-        following = between.end() if between else place
-        if not _NAMED.match(prompt, following) and not (free and prompt[place : place + 1] == ","):
-            break
-        place = following
-    if read.keys() == set(names):
-        return [read[name] for name in names], place
-    return (list(read.values()) if free else []), place
 
 
 def _literal(prompt: str, place: int) -> Literal:

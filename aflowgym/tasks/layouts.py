@@ -1,25 +1,35 @@
-"""Layouts of data sets: from an entry to a task, in our own layout and four published ones.
+"""Layouts of data sets: from a row to a task, in the layout of this package and published ones.
 
-| layout   | known by                     | published with                                         |
-| -------- | ---------------------------- | ------------------------------------------------------ |
-| own      | `kind`                       | this package, `data/workflows`                         |
-| HumanEval| `prompt`, `entry_point`      | Chen et al. 2021, arXiv:2107.03374                     |
-| MBPP     | `test_list`                  | Austin et al. 2021, arXiv:2108.07732                   |
-| HotpotQA | `question`, `context`        | Yang et al. 2018, arXiv:1809.09600                     |
-| GSM8K    | `question`, `answer`         | Cobbe et al. 2021, arXiv:2110.14168                    |
+| layout          | keys of a row                             | published with      |
+| --------------- | ----------------------------------------- | ------------------- |
+| own             | `kind`, `question`, ...                   | this package        |
+| mixed           | `problem`, `problem_type`, `ground_truth` | AFlow trainings     |
+| HumanEval       | `prompt`, `entry_point`, `test`           | arXiv:2107.03374    |
+| MBPP            | `test_list`, `code`, `text` or `prompt`   | arXiv:2108.07732    |
+| MATH            | `problem`, `solution`                     | arXiv:2103.03874    |
+| DROP            | `passage`, `question`, `answers_spans`    | arXiv:1903.00161    |
+| AFlow's DROP    | `context`, `ref_text`                     | arXiv:2410.10762    |
+| SQuAD           | `context`, `question`, `answers`          | arXiv:1806.03822    |
+| HotpotQA        | `context`, `question`, `answer`           | arXiv:1809.09600    |
+| GSM8K           | `question`, `answer`                      | arXiv:2110.14168    |
 
-An entry that cannot be played fairly raises `Refused` with a code and the reason: a missing key, a
-gold that no verifier can read, a test that is not over literals.
+AFlow's rows of MBPP have the keys of HumanEval's.
+
+A row that cannot be played fairly raises `Refused` with a code and the reason: a missing key, a
+gold answer that no verifier can read, a test that is not over literals.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
-from aflowgym.answers.code import CodeTest, UnsupportedTest, extract_code, read_tests
+from aflowgym.answers.assertions import UnsupportedTest, read_tests
+from aflowgym.answers.code import CodeTest, extract_code
+from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.literals import parse_program
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import read_gold
@@ -29,10 +39,13 @@ from aflowgym.tasks import code_prompts
 from aflowgym.tasks.task import KINDS, WorkflowTask
 
 Entry = Mapping[str, Any]
+_IDS: Final = ("task_id", "_id", "id", "query_id", "unique_id")
+_CALCULATION: Final = re.compile(r"<<[^<>\n]*>>")  # of GSM8K: `48/2 = <<48/2=24>>24`
+_EXTRA: Final = ("source", "type", "level", "subject")
 
 
 class Refused(ValueError):
-    """An entry that cannot be a task: a stable code, and the reason as the end of a sentence."""
+    """A row that cannot be a task: a stable code, and the reason as the end of a sentence."""
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(code, reason)
@@ -40,21 +53,27 @@ class Refused(ValueError):
 
 
 def task_of(entry: Any, name: str) -> WorkflowTask:
-    """The task of an entry, whatever layout it has.
+    """Read the task of a row, in the first layout whose keys it has.
 
     Args:
-        name: The id of a task whose layout has none.
+        name: Id of the task if the row has none.
 
     Raises:
-        Refused: It cannot be a task.
+        Refused: The row cannot be a task.
     """
     if not isinstance(entry, Mapping):
         raise Refused("not_an_object", f"it is a {type(entry).__name__}, not a JSON object")
-    for keys, read in _LAYOUTS:
-        if all(key in entry for key in keys):
+    near: list[tuple[int, int, str]] = []
+    for layout, keys, read in _LAYOUTS:
+        missing = [key for key in keys if key not in entry]
+        if not missing:
             return _check(read(entry, name))
-    layouts = "; ".join(" and ".join(keys) for keys, _ in _LAYOUTS)
-    raise Refused("unknown_layout", f"it has none of these keys: {layouts}")
+        if len(missing) < len(keys):
+            need = f"{layout} needs {' and '.join(map(repr, missing))}"
+            near.append((len(missing), -len(keys), need))
+    layouts = "; ".join(f"{layout}: {', '.join(keys)}" for layout, keys, _ in _LAYOUTS)
+    nearest = "; ".join(need for _, _, need in sorted(near)[:3])
+    raise Refused("unknown_layout", nearest or f"it has the keys of no layout ({layouts})")
 
 
 def _own(entry: Entry, name: str) -> WorkflowTask:
@@ -85,84 +104,154 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
     )
 
 
-def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
-    worked, mark, gold = _text(entry, "answer").rpartition("####")
-    if not mark:
-        raise Refused("bad_value", "its answer has no '####' before the number")
-    return _published_task(
-        _id(entry, name),
-        question=_text(entry, "question"),
-        kind="math",
-        gold=gold.strip(),
-        solution=_without_calculations(worked).strip(),
-    )
+def _mixed(entry: Entry, name: str) -> WorkflowTask:
+    """Read a row that has a problem and its type, as its own data set would give it."""
+    kind, gold = _text(entry, "problem_type"), _text(entry, "ground_truth")
+    problem = _text(entry, "problem")
+    match kind:
+        case "math":
+            found = final_answer(gold)
+            marked = found.place in ("boxed", "mark")
+            gold = found.text if marked else gold.strip()
+            solution = entry.get("solution")
+            worked = _CALCULATION.sub("", solution) if isinstance(solution, str) else ""
+            return _published(entry, name, "math", problem, gold=gold, solution=worked)
+        case "qa":
+            context = entry.get("context", "")
+            passages = _passages(context) if context else ()
+            return _published(entry, name, "qa", problem, gold=gold, context=passages)
+        case "code" if "entry_point" in entry:
+            return _humaneval({**entry, "prompt": problem, "code": gold}, name)
+        case "code":
+            return _mbpp({**entry, "text": problem, "code": gold}, name)
+    raise Refused("bad_value", f"problem_type is {kind!r}, not one of {', '.join(KINDS)}")
 
 
 def _humaneval(entry: Entry, name: str) -> WorkflowTask:
     prompt, entry_point = _text(entry, "prompt"), _text(entry, "entry_point")
+    solution = _text(entry, "canonical_solution" if "canonical_solution" in entry else "code")
+    if extract_code(solution, entry_point) is None:  # the body of the function that is asked for
+        solution = prompt + solution
     tests = _tests(_text(entry, "test"), entry_point)
-    return _published_task(
-        _id(entry, name),
-        question=prompt,
-        kind="code",
+    return _published(
+        entry,
+        name,
+        "code",
+        prompt,
         entry_point=entry_point,
         setup=code_prompts.setup(prompt, entry_point),
         tests=tests,
         public_tests=code_prompts.examples(prompt, entry_point, tests),
-        solution=prompt + _text(entry, "canonical_solution"),
+        solution=solution,
     )
 
 
 def _mbpp(entry: Entry, name: str) -> WorkflowTask:
-    if setup := (entry.get("test_setup_code") or entry.get("test_imports")):
-        raise Refused("unsupported_test", f"its tests need a set-up: {str(setup)[:80]!r}")
-    source = "\n".join(_texts(entry, "test_list"))
-    extra = entry.get("challenge_test_list") or ()
-    entry_point = _called_first(source)
-    tests = _tests("\n".join([source, *extra]), entry_point)
-    asked = _text(entry, "text" if "text" in entry else "prompt")
-    example = source.strip().splitlines()[0]
-    return _published_task(
-        _id(entry, name),
-        question=f"{asked}\nYour code must pass this test: {example}",
-        kind="code",
+    code, asked = _text(entry, "code"), _text(entry, "text" if "text" in entry else "prompt")
+    listed = _texts(entry, "test_list")
+    source = "\n".join(listed)
+    setup = entry.get("test_setup_code") or "\n".join(_texts(entry, "test_imports"))
+    entry_point = _tested(code, source)
+    tests = _tests("\n".join([setup, source, *_texts(entry, "challenge_test_list")]), entry_point)
+    return _published(
+        entry,
+        name,
+        "code",
+        f"{asked}\nYour code must pass this test: {source.strip().partition(chr(10))[0]}",
         entry_point=entry_point,
         tests=tests,
         public_tests=tests[:1],
-        solution=_text(entry, "code"),
+        solution=code,
     )
+
+
+def _math(entry: Entry, name: str) -> WorkflowTask:
+    solution = _text(entry, "solution")
+    if "answer" in entry:
+        gold = _text(entry, "answer")
+    else:
+        found = final_answer(solution)
+        if found.place != "boxed":
+            raise Refused("bad_value", "its 'solution' has no \\boxed answer")
+        gold = found.text
+    return _published(entry, name, "math", _text(entry, "problem"), gold=gold, solution=solution)
+
+
+def _drop(entry: Entry, name: str) -> WorkflowTask:
+    spans = entry["answers_spans"]
+    golds = dict.fromkeys(map(normalise, _texts(spans, "spans") if _is_object(spans) else ()))
+    if len(golds) > 1:
+        raise Refused("bad_value", "its 'answers_spans' are several, together or by choice")
+    return _qa(entry, name, _text(entry, "question"), spans["spans"] if golds else (), "passage")
+
+
+def _aflow_drop(entry: Entry, name: str) -> WorkflowTask:
+    golds = [gold for gold in _text(entry, "ref_text").split("|") if gold.strip()]
+    return _qa(entry, name, _text(entry, "context"), golds, "")
+
+
+def _squad(entry: Entry, name: str) -> WorkflowTask:
+    answers = entry["answers"]
+    golds = _texts(answers, "text") if _is_object(answers) else ()
+    if _is_object(answers) and not golds:
+        raise Refused("unanswerable", "its passage does not answer its question")
+    return _qa(entry, name, _text(entry, "question"), golds, "context")
 
 
 def _hotpotqa(entry: Entry, name: str) -> WorkflowTask:
-    context = entry["context"]
-    if isinstance(context, Mapping):  # as `datasets` gives it: two lists side by side
-        context = list(zip(context.get("title", ()), context.get("sentences", ()), strict=False))
-    try:
-        passages = tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
-    except (TypeError, ValueError):
-        raise Refused("bad_value", "its context is no list of titles with sentences") from None
-    return _published_task(
-        _id(entry, name),
-        question=_text(entry, "question"),
-        extra={key: entry[key] for key in ("type", "level") if key in entry},
-        kind="qa",
-        gold=_text(entry, "answer"),
-        context=passages,
-        hops=2,
-    )
+    return _qa(entry, name, _text(entry, "question"), [_text(entry, "answer")], "context", hops=2)
 
 
-_LAYOUTS: Final[Sequence[tuple[tuple[str, ...], Callable[[Entry, str], WorkflowTask]]]] = (
-    (("kind",), _own),
-    (("prompt", "entry_point"), _humaneval),
-    (("test_list",), _mbpp),
-    (("question", "context"), _hotpotqa),
-    (("question", "answer"), _gsm8k),
+def _gsm8k(entry: Entry, name: str) -> WorkflowTask:
+    worked, mark, gold = _text(entry, "answer").rpartition("####")
+    if not mark:
+        raise Refused("bad_value", "its 'answer' has no '####' before the number")
+    worked = _CALCULATION.sub("", worked).strip()
+    question = _text(entry, "question")
+    return _published(entry, name, "math", question, gold=gold.strip(), solution=worked)
+
+
+_LAYOUTS: Final[Sequence[tuple[str, tuple[str, ...], Callable[[Entry, str], WorkflowTask]]]] = (
+    ("our own layout", ("kind",), _own),
+    ("a mixed set", ("problem", "problem_type", "ground_truth"), _mixed),
+    ("HumanEval", ("prompt", "entry_point", "test"), _humaneval),
+    ("MBPP", ("test_list", "code"), _mbpp),
+    ("MATH", ("problem", "solution"), _math),
+    ("DROP", ("passage", "question", "answers_spans"), _drop),
+    ("AFlow's DROP", ("context", "ref_text"), _aflow_drop),
+    ("SQuAD", ("context", "question", "answers"), _squad),
+    ("HotpotQA", ("context", "question", "answer"), _hotpotqa),
+    ("GSM8K", ("question", "answer"), _gsm8k),
 )
 
 
+def _qa(
+    entry: Entry, name: str, question: str, golds: Sequence[str], context: str, **others: Any
+) -> WorkflowTask:
+    """A task with passages and one gold or more."""
+    if not golds:
+        raise Refused("bad_value", "it has no answer")
+    passages = _passages(entry[context]) if context else ()
+    gold, *aliases = dict.fromkeys(golds)
+    return _published(
+        entry, name, "qa", question, gold=gold, aliases=tuple(aliases), context=passages, **others
+    )
+
+
+def _passages(context: Any) -> tuple[str, ...]:
+    """The passages of a text, of HotpotQA's pairs, or of the two lists that `datasets` makes."""
+    if isinstance(context, str):
+        return (context,)
+    try:
+        if isinstance(context, Mapping):
+            context = list(zip(context["title"], context["sentences"], strict=True))
+        return tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
+    except (KeyError, TypeError, ValueError):
+        raise Refused("bad_value", "its 'context' is no list of titles with sentences") from None
+
+
 def _check(task: WorkflowTask) -> WorkflowTask:
-    """Refuse what its own verifier could not tell right from wrong."""
+    """Refuse a task whose verifier could not tell right from wrong."""
     if not task.question.strip():
         raise Refused("empty_question", "its question is empty")
     if task.kind == "qa" and not normalise(task.gold):
@@ -205,16 +294,18 @@ def _count(entry: Entry, key: str) -> int:
     return value
 
 
-def _id(entry: Entry, name: str) -> str:
-    for key in ("task_id", "_id", "id"):
-        if isinstance(entry.get(key), str | int) and not isinstance(entry[key], bool):
-            return str(entry[key])
-    return name
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Mapping)
 
 
-def _published_task(identity: str, **fields: Any) -> WorkflowTask:
-    """A task of a set that was published elsewhere: each is an item of its own."""
-    return WorkflowTask(id=identity, item=identity, **fields)
+def _published(entry: Entry, name: str, kind: Any, question: str, **others: Any) -> WorkflowTask:
+    """A task of a published set: each is a family of its own."""
+    ids = (entry[key] for key in _IDS if type(entry.get(key)) in (str, int))
+    identity = str(next(ids, name))
+    extra = {key: entry[key] for key in _EXTRA if key in entry}
+    return WorkflowTask(
+        id=identity, item=identity, extra=extra, kind=kind, question=question, **others
+    )
 
 
 def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
@@ -224,26 +315,16 @@ def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
         raise Refused("unsupported_test", str(problem)) from None
 
 
-def _called_first(source: str) -> str:
-    """The function that the first assertion calls."""
+def _tested(code: str, tests: str) -> str:
+    """The name of the function of a program that tests call first."""
     try:
-        nodes = list(ast.walk(parse_program(source)))
+        defined = {
+            each.name for each in parse_program(code).body if isinstance(each, ast.FunctionDef)
+        }
+        calls = (each for each in ast.walk(parse_program(tests)) if isinstance(each, ast.Call))
+        names = (call.func.id for call in calls if isinstance(call.func, ast.Name))
+        if name := next((name for name in names if name in defined), ""):
+            return name
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise Refused("unsupported_test", "its tests are no Python") from None
-    for node in nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return node.func.id
-    raise Refused("unsupported_test", "its tests call nothing")
-
-
-def _without_calculations(worked: str) -> str:
-    """A solution of GSM8K without its `<<48/2=24>>`, each of which stands on one line."""
-    lines = worked.split("\n")
-    for number, line in enumerate(lines):
-        pieces, place = [], 0
-        # Where no `>>` follows, none follows a later `<<` of the line.
-        while (start := line.find("<<", place)) >= 0 and (end := line.find(">>", start + 2)) >= 0:
-            pieces.append(line[place:start])
-            place = end + 2
-        lines[number] = "".join([*pieces, line[place:]])
-    return "\n".join(lines)
+        raise Refused("unsupported_test", "its code or its tests are no Python") from None
+    raise Refused("unsupported_test", "its tests call no function of its code")

@@ -1,11 +1,11 @@
 """Sets of workflow tasks: bundled ones, files, folders with a file per split, rows in memory.
 
-A file holds one JSON object a line, or one JSON list. Each entry is in our own layout or in that
-of GSM8K, HumanEval, MBPP or HotpotQA (`aflowgym.tasks.layouts`), known by its keys. A broken entry
-is refused with its file and line, and the rest loads: `TaskSet.refused` tells which and why.
+A file holds one JSON object a line, or one JSON list. The keys of each entry tell its layout: that
+of this package, or of GSM8K, MATH, HumanEval, MBPP, HotpotQA, DROP, SQuAD or a mixed set
+(`aflowgym.tasks.layouts`). A broken entry is refused with its file and line, and the rest loads:
+`TaskSet.refused` lists the refused entries with their reasons.
 
-`WorkflowTaskFacts` is what can be told of tasks before anybody plays them: their splits, marks and
-facts. What is played of them is told by `aflowgym.envs.family`.
+`WorkflowTaskFacts` describes tasks without playing them: their splits, marks and facts.
 """
 
 from __future__ import annotations
@@ -113,6 +113,7 @@ REFUSALS: Final[dict[str, str]] = {
     "empty_question": "The question is empty.",
     "unreadable_gold": "The gold answer is nothing that its verifier could compare.",
     "unsupported_test": "A test is not an assertion over literals.",
+    "unanswerable": "The question has no answer in its passage.",
     "duplicate_id": "Another entry has the same id.",
 }
 """The codes of why an entry is refused, for the documentation."""

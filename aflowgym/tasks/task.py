@@ -37,7 +37,7 @@ class WorkflowTask(Task):
         gold: The right answer of a `math` or `qa` task; empty for `code`.
         aliases: Other names of the gold, as right as itself; `qa` only.
         context: The passages in which a `qa` answer is found, in the order they are shown.
-        hops: How many facts a `qa` answer joins; 0 where it is not told.
+        hops: How many facts a `qa` answer joins; 0 if unknown.
         entry_point: The function that a `code` task asks for.
         tests: All the tests of a `code` task.
         public_tests: Those that an operator may run before it answers.
@@ -62,17 +62,17 @@ class WorkflowTask(Task):
 
     @property
     def prompt(self) -> str:
-        """All that an operator is told of the problem: the passages, if any, and the question."""
+        """The text that operators get: the passages, if any, and the question."""
         return "\n".join([*self.context, "", self.question]) if self.context else self.question
 
 
 def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> Verdict:
-    """Judge what a workflow left.
+    """Judge the solution of a workflow.
 
     Args:
         answer: The text of its solution; not looked at for `code`.
-        outcomes: Of a `code` task: what became of each of its tests' calls, as a sandbox recorded
-            it. Without them no test has passed.
+        outcomes: Outcomes of the calls of a `code` task's tests, as a sandbox recorded them.
+            Without them no test has passed.
 
     Raises:
         ValueError: There are more outcomes than the task has tests.
@@ -86,7 +86,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
 def _judge_text(
     kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
 ) -> Verdict:
-    """The verdict on a text, remembered: runs of one task end in few different ones."""
+    """The verdict on a text, cached: the runs of one task end in few different texts."""
     if kind == "qa":
-        return judge_qa((gold, *aliases), answer, question)
+        return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)

@@ -8,7 +8,7 @@ import pytest
 
 from aflowgym import load_tasks
 from aflowgym.answers import read_tests
-from aflowgym.answers.code import UnsupportedTest
+from aflowgym.answers.assertions import UnsupportedTest
 from aflowgym.answers.literals import read_literal
 from aflowgym.backends import Replay
 from aflowgym.envs import recheck

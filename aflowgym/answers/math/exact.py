@@ -135,12 +135,11 @@ def root(value: Value, degree: int) -> Value:
     of = rational(value)
     if of is None or not 2 <= degree <= 64:
         raise Unreadable("a root of something that is no number")
-    if degree == 2:
-        imaginary = symbol("i") if of < 0 else number(1)
-        return multiply(_square_root(abs(of)), imaginary)
+    if of < 0 and degree == 2:
+        return multiply(_real_root(-of, 2), symbol("i"))
     if of < 0 and not degree % 2:
         raise Unreadable("an even root of a negative number")
-    return _higher_root(of, degree)
+    return _real_root(of, degree)
 
 
 def approximate(value: Value) -> float | None:
@@ -205,24 +204,7 @@ def _check_power(base: Value, degree: int) -> None:
         raise Unreadable("a power is too large")
 
 
-def _square_root(of: Fraction) -> Value:
-    """√(p/q) = √(pq) / q, with the squares taken out of pq."""
-    radicand, outside = of.numerator * of.denominator, 1
-    whole = math.isqrt(radicand)
-    if whole * whole == radicand:
-        return number(Fraction(whole, of.denominator))
-    if radicand > MAX_RADICAND:
-        raise Unreadable("a root is too large")
-    divisor = 2
-    while divisor * divisor <= radicand:
-        while radicand % (divisor * divisor) == 0:
-            radicand //= divisor * divisor
-            outside *= divisor
-        divisor += 1
-    return {(radicand, ()): Fraction(outside, of.denominator)}
-
-
-def _higher_root(of: Fraction, degree: int) -> Value:
+def _real_root(of: Fraction, degree: int) -> Value:
     """A root as a rational number times the root of what has no power to take out."""
     if max(abs(of.numerator), of.denominator) > MAX_RADICAND:
         above, below = (_exact_root(each, degree) for each in (abs(of.numerator), of.denominator))

@@ -5,10 +5,10 @@ with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{
 of thousands, decimals with a repeating end (`0.\\overline{3}`), factorials of small numbers,
 single letters as unknowns. What could be read in two ways is refused: `1/2x`, `5 6`, `x2`, a word.
 
-`50-7*4-5*2` has the value 12 and is no answer to "what is the change?", since whoever asks wants
-the sum done. So the reader notes, beside the value, the `Form`: work that is left (like terms,
-products and powers of numbers, a root or quotient that is whole), a fraction or root that can be
-reduced, and brackets that are not multiplied out. A single fraction of whole numbers, a sum of a
+`50-7*4-5*2` has the value 12 and is no answer to "what is the change?", since the question asks for
+the result. So the reader returns a `Form` with the value: work that is left (like terms, products
+and powers of numbers, a root or quotient that is whole), a fraction or root that can be reduced,
+and brackets that are not multiplied out. A single fraction of whole numbers, a sum of a
 number and a root, and a power of ten are final.
 """
 
@@ -32,7 +32,7 @@ _ASKED: Final = re.compile(
 
 
 def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
-    """The form of a product; `tens` tells that the second is a power of ten, as in `3 * 10^8`."""
+    """The form of a product; `tens` means that the second is a power of ten, as in `3 * 10^8`."""
     numbers = exact.rational(left) is not None and exact.rational(right) is not None
     if numbers:
         return PLAIN if tens else frozenset({"work"})
@@ -254,7 +254,7 @@ class _Reader:
         return value
 
     def _group(self, depth: int, *brackets: tuple[str, str]) -> Value | None:
-        """A sum in brackets; None if none of these stands here."""
+        """A sum in brackets; None if no bracket follows."""
         for opening, closing in brackets:
             if self._take(opening):
                 value = self.sum(depth + 1)

@@ -19,7 +19,7 @@ from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable, Value
 from aflowgym.answers.math.expression import MAX_LENGTH, PLAIN, Form, read_expression
-from aflowgym.answers.number_words import NUMBER_WORDS, read_number_words
+from aflowgym.answers.number_words import read_number_words
 
 _NAMED: Final = re.compile(r"([A-Za-z])\s*(?:\(\s*[A-Za-z]\s*\))?\s*=\s*(?=[^=])")
 _DECIMAL: Final = re.compile(r"[+-]?\d*\.(\d+)")
@@ -38,6 +38,7 @@ _DELIMITER: Final = re.compile(r"(?<!\\)\$(?! ?\d)")
 _GOES_ON: Final = re.compile(r"([+-]?\d*\.\d{2,})(?:…|\.\.\.)")
 _PIECES: Final = re.compile(r"(?<=[A-Za-z])(?:, (?:and )?| and | )(?=\d)")
 _PIECE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]+)")
+_MOST_WORDS: Final = 20
 _NOTHING: Final = frozenset({"∅", "⦃⦄", "⦃ ⦄", "empty set", "the empty set", "no solution"})
 
 
@@ -85,7 +86,7 @@ def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
 
     Args:
         text: The answer.
-        nouns: The words that may follow a number beside units; in small letters.
+        nouns: Words in small letters that may follow a number, in addition to units.
 
     Raises:
         Unreadable: It is nothing that this module reads.
@@ -121,7 +122,7 @@ def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
 
 
 def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
-    """What is more than one quantity."""
+    """Read more than one quantity; None if the text is not of this kind."""
     closing = _CLOSED_BY.get(text[:1])
     if closing and text[-1] in closing and _is_group(text):
         parts = _split(text[1:-1])
@@ -189,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between separators that stand in no bracket."""
+    """The parts between separators that are outside of brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
@@ -233,20 +234,12 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
 
 def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:
     """A number in words, and the unit behind it."""
-    words = text.split()
-    count = 0
-    while count < len(words) and (not count or _is_number_word(words[count])):
-        count += 1
-    for end in range(count, 0, -1):
-        value = read_number_words(" ".join(words[:end]))
-        if value is not None:
+    words = text.split()[:_MOST_WORDS]
+    for end in range(len(words), 0, -1):
+        if (value := read_number_words(" ".join(words[:end]))) is not None:
             unit = units.read_unit(" ".join(words[end:]), nouns)
             return (value, unit) if unit is not None else None
     return None
-
-
-def _is_number_word(word: str) -> bool:
-    return word.lower() in ("a", "and") or not NUMBER_WORDS.isdisjoint(word.lower().split("-"))
 
 
 def _ends_apart(value: str, rest: str, text: str) -> bool:

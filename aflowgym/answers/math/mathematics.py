@@ -23,19 +23,20 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from aflowgym.answers import sentences, units
+from aflowgym.answers import units
 from aflowgym.answers.extraction import bare, final_answer, statement_in
 from aflowgym.answers.latex import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import MAX_LENGTH, is_final
-from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
+from aflowgym.answers.math.math_reading import Quantity, Reading, Several, Word, read_math
 from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
 ROUNDED_DECIMALS: Final = 4
 PRINTED_DECIMALS: Final = 12
 PRINTED_ERROR: Final = 1e-9
+_LEAD: Final = re.compile(r"\A(?:so|thus|hence|therefore)\b ?,? ?", re.IGNORECASE)
 _CLOSE_BY: Final = re.compile(
     r" ?\((?:or )?(?:about|approximately|approx\.?|roughly|~) ?[^()]*\)\.?\Z"
 )
@@ -71,16 +72,15 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
     final = final_answer(answer).text
     if not final:
         return wrong("there is no answer")
-    readings = _readings(final, nouns, question)
-    if expected is not None and readings:
+    reading = _read_answer(final, nouns, question)
+    if expected is not None and reading is not None:
         asked = Asked(
             units.units_of(nouns),
             units.asked_for(question),
             units.asks_percent(question),
             question,
         )
-        same = any(_same(expected, each, asked) for each in readings)
-        return RIGHT if same else wrong("the value differs")
+        return RIGHT if _same(expected, reading, asked) else wrong("the value differs")
     if len(final) <= MAX_LENGTH and canonical(gold) == canonical(final):
         return RIGHT
     if expected is None:
@@ -121,56 +121,24 @@ class Asked(NamedTuple):
     question: str
 
 
-def _readings(text: str, nouns: frozenset[str], question: str) -> list[Reading]:
-    """What an answer says, once or as two spellings of one value; empty if it cannot be read."""
-    text = sentences.without_lead(text)
+def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | None:
+    """Read an answer, or what its line of prose states at the end; None if it cannot be read."""
     if _INTEGRAL.search(question):
         text = _CONSTANT.sub("", text)
+    text = _CLOSE_BY.sub("", _LEAD.sub("", _BECAUSE.split(text, maxsplit=1)[0]))
     exact_, sign, rounded = text.partition("≈")
-    if not sign:
-        text = _CLOSE_BY.sub("", " ".join(_BECAUSE.split(text, maxsplit=1)[0].split()))
-    elif (left := _read_answer(exact_.strip(), nouns, question)) is not None:
-        right = _read_answer(bare(rounded), nouns, question)
-        if isinstance(left, Quantity) and exact.approximate(dict(left.value)) is not None:
-            return [left, right] if right is not None and _near(left, right) else [left]
-        return [] if right is None else [right]
-    read = _read_answer(text, nouns, question)
-    return [] if read is None else [read]
-
-
-def _near(one: Reading, other: Reading) -> bool:
-    """Are these an exact value and a rounded one of the same number?"""
-    if not isinstance(one, Quantity) or not isinstance(other, Quantity):
-        return False
-    left, right = exact.approximate(dict(one.value)), exact.approximate(dict(other.value))
-    return left is not None and right is not None and abs(left - right) <= 0.01 * abs(left)
-
-
-def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | None:
-    """The answer itself, or what a line of prose states at its end, or a sentence's number."""
     read: Reading | None = None
-    for part in (text, statement_in(text), sentences.number_said(text, question)):
+    for part in (exact_, rounded, statement_in(text) or ""):
         try:
-            reading = read_math(part, nouns) if part else None
+            reading = read_math(bare(part), nouns)
         except Unreadable:
             continue
-        if isinstance(reading, Quantity | Several):
-            return _finished_side(reading, text, nouns)
-        read = reading or read
-    return read
-
-
-def _finished_side(reading: Reading, text: str, nouns: frozenset[str]) -> Reading:
-    """What was read, or the finished side of an equation that goes on to work: `8 = 2^3`."""
-    left, sign, _ = text.rpartition("=")
-    if sign and isinstance(reading, Quantity) and "work" in reading.form:
-        try:
-            before = read_math(statement_in(left) or left, nouns)
-        except Unreadable:
+        # Of `√2 ≈ 1.41` the exact side is the answer, of `x ≈ 3` the other.
+        unknown = isinstance(reading, Quantity) and exact.approximate(dict(reading.value)) is None
+        if not isinstance(reading, Word) and not (sign and part is exact_ and unknown):
             return reading
-        if isinstance(before, Quantity) and before.value == reading.value:
-            return before
-    return reading
+        read = read or reading
+    return read
 
 
 def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:

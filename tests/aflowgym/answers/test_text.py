@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from aflowgym.answers import f1, final_answer, judge_math, judge_qa, normalise
 from aflowgym.answers.extraction import statement_in
+from aflowgym.answers.latex import group_end
 
 
 def test_the_last_answer_of_the_strongest_kind_is_taken():
@@ -37,9 +38,9 @@ def test_words_are_right_only_if_they_name_the_gold_and_nothing_else():
         ("Paris", "I don't know", False),
         ("The Beatles", "beatles.", True),
         ("the Morn", "The answer is the River, no: the answer is Morn.", True),
-        ("Lake Aspen", "The river flows into the lake. It is Lake Aspen.", True),
+        ("Lake Aspen", "The river flows into the lake. It is Lake Aspen.", False),
         ("Lake Aspen", "Lake Aspen or Lake Dove", False),
-        ("Lake Aspen", "The lake is Lake Aspen.", True),
+        ("Lake Aspen", "The lake is Lake Aspen.", False),
         ("yes", "Yes, they do", True),
         ("yes", "Yes, but only one of them", False),
         ("yes", "yes and no", False),
@@ -61,7 +62,7 @@ def test_f1_is_progress_and_yes_shares_nothing_with_no():
 
 
 def test_a_gold_without_words_leaves_the_answer_unscored():
-    assert judge_qa(["the"], "anything").correct is None
+    assert judge_qa(["?"], "anything").correct is None
 
 
 @given(st.text(max_size=60))
@@ -84,3 +85,12 @@ def test_a_flood_of_openings_is_read_once_not_once_for_each(text):
     """Quadratic reading of these took a minute; the count of characters looked at is bounded."""
     assert judge_qa(["Paris"], text).correct is False
     assert judge_math("5", text).correct is False
+
+
+def test_a_number_of_thousands_of_digits_is_another_answer():
+    assert judge_qa(["five"], "9" * 8_000).correct is False
+
+
+def test_a_brace_is_closed_by_the_one_that_balances_it():
+    assert group_end("{}{a{b}c}}", 2) == 8
+    assert group_end("{{}", 0) == -1

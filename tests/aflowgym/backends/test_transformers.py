@@ -1,5 +1,7 @@
 """Operators on a model in this process: seeds, and what is said when it cannot be had."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 pytest.importorskip("torch", reason="needs the extra `train`")
@@ -11,6 +13,7 @@ from adapters.training.runs.preparation import save
 from aflowgym import load_tasks
 from aflowgym.backends import make_backend
 from aflowgym.backends.transformers import TransformersBackend
+from aflowgym.operators import OPERATORS
 from aflowgym.operators.context import Request
 from toolgym.errors import ConfigurationError, EnvironmentFault
 from toolgym.generation import Engine
@@ -31,9 +34,14 @@ def backend(pair, **changed):
 
 def request(number=0, words=3, **changed):
     asked = Request(
-        TASK, "Custom", "word " * words, {}, "0", number, seed=1, tokens=10, max_tokens=1000
+        TASK, OPERATORS["Custom"], "word " * words, {}, "0", number, seed=1, max_tokens=1000
     )
     return asked._replace(**changed)
+
+
+def at_once(model, requests):
+    with ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(model.generate, requests))
 
 
 def test_another_seed_place_or_number_draws_other_words(pair):
@@ -41,7 +49,7 @@ def test_another_seed_place_or_number_draws_other_words(pair):
     first = model.generate(request())
 
     assert model.generate(request()) == first
-    for other in (request(seed=2), request(path="1"), request(number=1)):
+    for other in (request(seed=2), request(branch="1"), request(number=1)):
         assert model.generate(other).text != first.text
 
 
@@ -70,6 +78,63 @@ def test_a_model_that_fails_is_a_fault(pair, monkeypatch):
         model.generate(request())
 
 
+def test_requests_of_threads_are_batched_and_get_the_replies_that_they_get_alone(pair, monkeypatch):
+    asked = [request(number, words=3 + 2 * number, max_tokens=4 + number) for number in range(12)]
+    alone = [backend(pair).generate(each) for each in asked]
+    sizes, generate = [], Engine.generate
+
+    def counted(self, generations, **options):
+        sizes.append(len(generations))
+        generate(self, generations, **options)
+
+    monkeypatch.setattr(Engine, "generate", counted)
+
+    assert at_once(backend(pair, batch=8), asked) == alone
+    assert max(sizes) == 8
+    assert sum(sizes) == 12
+
+
+def test_a_batch_that_fails_is_split_until_the_error_is_that_of_one_request(pair, monkeypatch):
+    asked = [request(number, words=400 if number == 5 else 3) for number in range(8)]
+    alone = [backend(pair).generate(each) for each in asked]
+    generate = Engine.generate
+
+    def small_memory(self, generations, **options):
+        if len(generations) > 3 or any(len(each.prompt) > 400 for each in generations):
+            raise RuntimeError("out of memory")
+        generate(self, generations, **options)
+
+    monkeypatch.setattr(Engine, "generate", small_memory)
+    model = backend(pair)
+
+    def outcome(each):
+        try:
+            return model.generate(each)
+        except EnvironmentFault as fault:
+            return str(fault)
+
+    with ThreadPoolExecutor(8) as pool:
+        got = list(pool.map(outcome, asked))
+    assert got.pop(5).startswith("the model failed on a request: out of memory.")
+    assert got == [*alone[:5], *alone[6:]]
+
+
+def test_after_an_interrupt_other_threads_are_answered(pair, monkeypatch):
+    model, generate, interrupted = backend(pair), Engine.generate, []
+
+    def once(self, generations, **options):
+        if not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        generate(self, generations, **options)
+
+    monkeypatch.setattr(Engine, "generate", once)
+    with ThreadPoolExecutor(4) as pool:
+        got = [pool.submit(model.generate, request(number)) for number in range(4)]
+    assert sum(isinstance(each.exception(), KeyboardInterrupt) for each in got) == 1
+    assert sum(each.exception() is None for each in got) == 3
+
+
 def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
     save(*pair, tmp_path / "final")
     name = f"transformers:{tmp_path / 'final'}"
@@ -82,7 +147,9 @@ def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
 def test_what_cannot_be_is_told_with_the_cure(pair, tmp_path):
     with pytest.raises(ConfigurationError, match=r"name the model's folder"):
         make_backend(f"transformers:{tmp_path}")
-    with pytest.raises(ConfigurationError, match="has no option 'batch'; there are max_new_tokens"):
-        make_backend("transformers:x", batch=1)
-    with pytest.raises(ConfigurationError, match="max_new_tokens at least 1"):
+    with pytest.raises(
+        ConfigurationError, match="has no option 'size'; there are batch, max_new_tokens"
+    ):
+        make_backend("transformers:x", size=1)
+    with pytest.raises(ConfigurationError, match="max_new_tokens and batch at least 1"):
         backend(pair, max_new_tokens=0)

@@ -305,7 +305,7 @@ return 7
     ),
     Hostile(
         "a_result_that_begins_later",
-        "no_literal.*",
+        REFUSED,
         body("""
 os.pwrite(3, b'{"value": 9}', 1000)
 os._exit(0)
@@ -577,7 +577,7 @@ ctypes.CDLL('./lib.so')
     ),
     Hostile(
         "a_module_of_its_own",
-        "value 5",
+        REFUSED,
         body("""
 with open('mine.py', 'w') as file: file.write('x = 5')
 sys.path.insert(0, '.')

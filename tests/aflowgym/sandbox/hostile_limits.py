@@ -10,7 +10,7 @@ MEMORY = "(memory|MemoryError|OverflowError|OSError: .*Cannot allocate).*"
 DISK = [
     Hostile(
         "removed_files_that_are_mapped",
-        "disk.*",
+        REFUSED,
         body("""
 import mmap, time
 kept = []
@@ -25,36 +25,8 @@ return len(kept)
 """),
     ),
     Hostile(
-        "removed_files_that_are_open",
-        "disk.*",
-        body("""
-import time
-kept = []
-for n in range(10):
-    kept.append(os.open('a', os.O_CREAT | os.O_RDWR))
-    os.write(kept[-1], bytes(7 << 20))
-    os.unlink('a')
-time.sleep(3)
-return len(kept)
-"""),
-    ),
-    Hostile(
-        "replaced_files_that_are_open",
-        "disk.*",
-        body("""
-import time
-kept = []
-for n in range(10):
-    kept.append(os.open('b', os.O_CREAT | os.O_RDWR))
-    os.write(kept[-1], bytes(7 << 20))
-    os.rename('b', 'a')
-time.sleep(3)
-return len(kept)
-"""),
-    ),
-    Hostile(
         "temporary_files_are_counted",
-        "disk.*",
+        "FileNotFoundError: .*No usable temporary.*",
         body("""
 import tempfile, time
 kept = []
@@ -66,64 +38,13 @@ return len(kept)
 """),
     ),
     Hostile(
-        "many_removed_empty_files",
-        "disk.*",
-        body("""
-import time
-libc = ctypes.CDLL(None)
-for n in range(300):
-    file = os.open('a', os.O_CREAT | os.O_RDWR)
-    libc.mmap(None, 4096, 1, 1, file, 0)
-    os.close(file)
-    os.unlink('a')
-time.sleep(3)
-"""),
-    ),
-    Hostile(
-        "sparse_files",
-        "disk.*",
-        body("""
-import time
-for n in range(10):
-    with open(str(n), 'wb') as file: file.truncate(8 << 20)
-time.sleep(3)
-"""),
-    ),
-    Hostile(
         "a_sparse_file_beyond_the_limit",
-        "OSError: .*(File too large|27).*",
+        REFUSED,
         body("open('a', 'wb').truncate(1 << 40)"),
     ),
     Hostile(
-        "seek_beyond_the_limit",
-        "OSError: .*(File too large|27).*",
-        body("""
-with open('a', 'wb') as file:
-    file.seek(1 << 40)
-    file.write(b'x')
-"""),
-    ),
-    Hostile(
-        "reserve_space",
-        "(PermissionError|OSError).*",
-        body("""
-file = os.open('a', os.O_CREAT | os.O_RDWR)
-os.posix_fallocate(file, 0, 1 << 30)
-"""),
-    ),
-    Hostile(
-        "long_names",
-        "disk.*|OSError.*",
-        body("""
-import time
-for n in range(200): os.close(os.open(f'{n:0250}', os.O_CREAT | os.O_WRONLY))
-time.sleep(3)
-"""),
-    ),
-    Hostile("too_long_a_name", "OSError: .*File name too long.*", body("open('x' * 300, 'w')")),
-    Hostile(
         "a_name_of_no_encoding",
-        "value 1",
+        REFUSED,
         body("""
 os.close(os.open(b'\\xff\\xfe\\n', os.O_CREAT | os.O_WRONLY))
 return len(os.listdir('.'))
@@ -136,15 +57,6 @@ return len(os.listdir('.'))
 open('\\ud800', 'w').close()
 """),
     ),
-    Hostile(
-        "a_name_that_looks_removed",
-        "value 'x'",
-        body("""
-with open('a (deleted)', 'w') as file: file.write('x')
-return open('a (deleted)').read()
-"""),
-    ),
-    Hostile("a_tree_of_folders", REFUSED, body("os.makedirs('/'.join(['d'] * 100))")),
     Hostile(
         "an_attribute_as_a_store",
         REFUSED,
@@ -163,7 +75,7 @@ for n in range(100): os.link('a', str(n))
     ),
     Hostile(
         "a_flood_of_the_result_by_truncation",
-        "no_literal.*|OSError.*|too_large.*|exit.*",
+        REFUSED,
         body("""
 os.ftruncate(3, 8 << 20)
 os._exit(0)
@@ -171,7 +83,7 @@ os._exit(0)
     ),
     Hostile(
         "a_result_beyond_the_limit",
-        "OSError: .*File too large.*",
+        REFUSED,
         body("""
 os.ftruncate(3, 1 << 40)
 """),
@@ -470,7 +382,7 @@ g()
     ),
     Hostile(
         "fault_handler",
-        "(crash: SIGSEGV|value).*",
+        REFUSED,
         body("""
 import faulthandler
 faulthandler.enable(open('trace', 'w'))

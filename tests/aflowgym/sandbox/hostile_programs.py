@@ -16,7 +16,7 @@ FILES = [
     Hostile("read_a_secret", HIDDEN, body("return open('SECRET').read()")),
     Hostile("read_passwd", HIDDEN, body("return open('/etc/passwd').read()")),
     Hostile("list_the_root", REFUSED, body("return os.listdir('/')")),
-    Hostile("list_the_parent_folder", r"value \['own'\]", body("return os.listdir('..')")),
+    Hostile("list_the_parent_folder", REFUSED, body("return os.listdir('..')")),
     Hostile("read_the_task_files", HIDDEN, body("return open('TASKS').read()")),
     Hostile("write_outside", HIDDEN, body("open('OUTSIDE', 'w').write('x')")),
     Hostile("write_beside_its_folder", REFUSED, body("open('../beside', 'w').write('x')")),
@@ -47,15 +47,7 @@ FILES = [
     Hostile("set_an_attribute", REFUSED, body("os.setxattr('SECRET', 'user.x', b'1')")),
     Hostile("change_the_folder", REFUSED, body("os.chdir('/')")),
     Hostile("change_the_root", REFUSED, body("os.chroot('.')")),
-    Hostile("leave_a_file", "value 'left'", body("open('left', 'w').write('x')\nreturn 'left'")),
-    Hostile(
-        "leave_a_file_nobody_may_read",
-        "value 'left'",
-        body("""
-os.close(os.open('left', os.O_CREAT | os.O_WRONLY, 0))
-return 'left'
-"""),
-    ),
+    Hostile("leave_a_file", REFUSED, body("open('left', 'w').write('x')\nreturn 'left'")),
 ]
 PROC = [
     Hostile(
@@ -79,7 +71,7 @@ PROC = [
     ),
     Hostile(
         "read_the_environment",
-        r"value \['HOME', 'LANG', 'TMPDIR', 'TZ'\]",
+        r"value \['HOME', 'LANG', 'TZ'\]",
         body("return sorted(os.environ)"),
     ),
     Hostile(
@@ -253,39 +245,8 @@ while True:
     Hostile("map_memory", "(OSError|memory).*", body("import mmap\nmmap.mmap(-1, 4 << 30)")),
     Hostile(
         "a_large_file",
-        "OSError: .*(File too large|27).*",
+        REFUSED,
         body("open('large', 'wb').write(bytes(64 << 20))"),
-    ),
-    Hostile(
-        "many_files",
-        "disk.*|OSError.*",
-        body(
-            """
-for n in range(5000):
-    open(str(n), 'wb').write(bytes(4 << 20))
-while True: pass
-"""
-        ),
-    ),
-    Hostile(
-        "many_empty_files",
-        "disk.*",
-        body("""
-for n in range(10**7):
-    os.close(os.open(str(n), os.O_CREAT | os.O_WRONLY))
-"""),
-    ),
-    Hostile(
-        "hidden_files",
-        "OSError.*",
-        body(
-            """
-kept = []
-for n in range(1000):
-    kept.append(open('a', 'wb'))
-    os.unlink('a')
-"""
-        ),
     ),
     Hostile(
         "open_files",
@@ -627,13 +588,13 @@ GATE = FEW | frozenset(
         *("proc_own_environ", "read_the_environment", "read_a_device"),
         *("netlink", "look_up_a_name"),
         *("fork_bomb", "daemon", "signal_everybody", "limit_another", "become_root"),
-        *("many_empty_files", "hidden_files", "open_files", "sleep", "busy_loop"),
+        *("open_files", "sleep", "busy_loop"),
         *("loop_that_catches_everything", "deep_recursion", "flood_the_output"),
         *("a_list_equal_to_everything", "write_code_as_a_value", "flood_the_result"),
         *("write_keys_with_one_hash", "read_what_another_program_left"),
         *("look_into_everybody", "follow_a_race_of_names", "a_folder_as_a_handle"),
         *("a_high_half_of_an_argument", "run_the_result"),
-        *("removed_files_that_are_mapped", "replaced_files_that_are_open"),
+        *("removed_files_that_are_mapped",),
         *("the_heap_by_sbrk", "many_pipes", "a_pipe_that_nobody_reads"),
         *("a_fatal_error_of_python", "an_alarm_that_nobody_catches", "a_pickle_that_runs"),
         *("a_source_with_a_null", "raise_many_lines", "not_a_number", "a_bool_that_is_no_bool"),

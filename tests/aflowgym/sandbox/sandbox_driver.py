@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = (
     "aflowgym",
     "aflowgym.answers",
+    "aflowgym.operators",
     "aflowgym.sandbox",
     "toolgym",
     "toolgym.calls",

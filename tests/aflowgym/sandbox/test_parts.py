@@ -128,9 +128,9 @@ def test_arguments_decide_where_they_have_to(name):
         assert answer(machine, calls["fcntl"], 0, command) == wanted
     assert answer(machine, calls["ioctl"], 0, 0x5401) == allow
     assert answer(machine, calls["ioctl"], 0, 0x5412) == filter_.ENOTTY
-    assert answer(machine, calls["prlimit64"], 0, 7, 0, 0x7FFF0000) == allow
-    for arguments in ((1, 7, 0, 8), (0, 7, 8, 0), (0, 7, 8 << 32, 0)):
-        assert answer(machine, calls["prlimit64"], *arguments) == eperm
+    nameless = 0o20000000
+    for flags in (nameless, nameless | os.O_RDWR, nameless | os.O_WRONLY | trunc, (1 << 32) - 1):
+        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == filter_.EOPNOTSUPP
 
 
 def test_a_machine_without_a_table_is_unknown():

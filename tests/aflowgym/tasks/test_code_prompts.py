@@ -3,7 +3,7 @@
 import pytest
 
 from aflowgym import execute, load_tasks, parse
-from aflowgym.answers.code import CodeTest, Outcome, read_tests
+from aflowgym.answers import CodeTest, Outcome, read_tests
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
 from aflowgym.execution.grading import grade, job_of
 from aflowgym.sandbox.unsafe import UnsafeSandbox
@@ -31,11 +31,6 @@ FORMS = [
     "span([\n      1,\n      5\n    ], 2) == 4",
     "range_of([1, 5], 2) ==> 4",
     "assert range_of([1, 5], 2) => 4",
-    "For xs = [1, 5], k = 2 the output should be 4.",
-    "For k = 2, xs = [1, 5], the ends differ by 4 and the result should be 4",
-    "Example 1:\n        Input: xs = [1, 5], k = 2\n        Output: 4\n        Explanation: 5 - 1",
-    "Input: [1, 5], 2\n    Output: 4",
-    "Input:\n        list : [1, 5]\n        size : 2\n    Output: 4 # 5 - 1",
 ]
 NOT_EXAMPLES = [
     "span(xs, 2) == 4",
@@ -46,7 +41,6 @@ NOT_EXAMPLES = [
     "span([1, 5, 2) == 4",
     "For xs = [1, 5] the output should be 4",
     "max(1, 5) == 5",
-    "Input: xs = [1, 5], k = 2\n\n    It is a list.",
 ]
 HIDDEN = read_tests("assert span([1, 5], 2) == 4\nassert span([3], 1) == 0", "span")
 

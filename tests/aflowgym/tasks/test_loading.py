@@ -1,4 +1,4 @@
-"""Loading workflow tasks: five layouts, and entries that are refused with their place."""
+"""Loading workflow tasks: layouts of data sets, and entries that are refused with their place."""
 
 import json
 
@@ -74,6 +74,67 @@ def test_hotpotqa_is_read_in_both_forms_of_its_context(context):
     assert (task.gold, task.extra["level"]) == ("Paris", "hard")
 
 
+CHECK = "def check(candidate):\n    assert candidate(2) == 4\n"
+MATH = {
+    "problem": "What is 1/4 + 1/4?", "level": "Level 1", "type": "Algebra",
+    "solution": "It is $\\frac{2}{4} = \\boxed{\\frac{1}{2}}$.",
+}  # fmt: skip
+QA = {"question": "Who won?", "context": "Ann won, as always."}
+MIXED = {"problem": "Who won?", "problem_type": "qa", "ground_truth": "Ann"}
+ROWS = [
+    (MATH, "math", "\\frac{1}{2}"),
+    ({**MATH, "answer": "1/2", "unique_id": "test/algebra/1.json"}, "math", "1/2"),
+    ({"passage": "Ann won 3 times.", "question": "How often?", "query_id": "q",
+      "answers_spans": {"spans": ["3", "3"], "types": ["number", "number"]}}, "qa", "3"),
+    ({"context": "Passage: Ann won.\nQuestion: Who?", "ref_text": "Ann|Ann B.", "id": 4},
+     "qa", "Ann"),
+    ({**QA, "id": "s", "answers": {"text": ["Ann", "Ann", "ann"], "answer_start": [0, 0, 0]}},
+     "qa", "Ann"),
+    (MIXED, "qa", "Ann"),
+    ({**MIXED, "problem_type": "math", "ground_truth": "It is 2.\n#### 2"}, "math", "2"),
+    ({**MIXED, "problem_type": "math", "ground_truth": "So \\boxed{3}."}, "math", "3"),
+    ({**MIXED, "problem_type": "math", "ground_truth": "18"}, "math", "18"),
+]  # fmt: skip
+
+
+def test_rows_of_math_drop_squad_and_mixed_sets_are_read():
+    for row, kind, gold in ROWS:
+        [task] = load_tasks([row], "test")
+
+        assert (task.kind, task.gold) == (kind, gold), row
+    assert load_tasks([ROWS[3][0]], "test")[0].aliases == ("Ann B.",)
+    assert load_tasks([ROWS[1][0]], "test").ids == ["test/algebra/1.json"]
+    assert load_tasks([MATH], "test")[0].extra == {"level": "Level 1", "type": "Algebra"}
+
+
+def test_rows_of_code_are_read_with_a_body_or_a_whole_program_as_solution():
+    body, whole = "    return 2 * n\n", "def twice(n):\n    return 2 * n\n"
+    prompt = 'def twice(n):\n    """Double it."""\n'
+    code = {"prompt": prompt, "entry_point": "twice", "test": CHECK}
+    mixed = {"problem": prompt, "problem_type": "code", "ground_truth": body}
+    for row in [
+        {**code, "canonical_solution": body},
+        {**code, "code": whole, "test": "def check():\n    assert twice(2) == 4\n", "task_id": 3},
+        {**mixed, "entry_point": "twice", "test": CHECK},
+        {**mixed, "ground_truth": whole, "test_list": ["assert twice(2) == 4"]},
+    ]:
+        [task] = load_tasks([row], "test")
+
+        assert task.tests == (CodeTest("twice", "(2,)", "4"),)
+        assert task.solution in (whole, prompt + body)
+
+
+def test_a_row_of_no_layout_says_which_keys_the_nearest_layouts_need():
+    for row, reason in [
+        ({"question": "?", "context": []}, "HotpotQA needs 'answer'; SQuAD needs 'answers'"),
+        ({"problem": "?"}, "MATH needs 'solution'"),
+        ({"prompt": "?", "entry_point": "f"}, "HumanEval needs 'test'"),
+        ({"text": "?"}, "it has the keys of no layout"),
+    ]:
+        with pytest.raises(ConfigurationError, match=reason):
+            load_tasks([row], "test")
+
+
 def test_what_our_own_layout_says_beyond_its_keys_is_kept():
     [task] = load_tasks([OWN], "dev")
 
@@ -88,11 +149,16 @@ BROKEN = [
     ({"kind": "song", "question": "?", "gold": "2"}, "bad_value"),
     ({**OWN, "question": " "}, "empty_question"),
     ({**OWN, "gold": "\\log 7"}, "unreadable_gold"),
-    ({**HOTPOTQA, "answer": "The"}, "unreadable_gold"),
+    ({**HOTPOTQA, "answer": "?"}, "unreadable_gold"),
     ({**GSM8K, "answer": "7"}, "bad_value"),
     ({**MBPP, "test_list": ["assert twice(x) == 4"]}, "unsupported_test"),
-    ({**MBPP, "test_setup_code": "import os"}, "unsupported_test"),
+    ({**MBPP, "test_setup_code": "root = Node(1)"}, "unsupported_test"),
     ({**HOTPOTQA, "context": 3}, "bad_value"),
+    ({**QA, "answers": {"text": [], "answer_start": []}}, "unanswerable"),
+    ({**QA, "answers": ["Ann"]}, "bad_value"),
+    ({"passage": "?", "question": "?", "answers_spans": {"spans": ["a b", "c"]}}, "bad_value"),
+    ({**MIXED, "problem_type": "mixed"}, "bad_value"),
+    ({**MATH, "solution": "It is 1/2."}, "bad_value"),
     ({**OWN, "id": "good"}, "duplicate_id"),
 ]
 
