@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from aflowgym.dsl import Diagnostic as Diagnostic
     from aflowgym.dsl import Parsed as Parsed
     from aflowgym.dsl import parse as parse
-    from aflowgym.execution.grading import grade as grade
     from aflowgym.execution.interpreter import Budget as Budget
     from aflowgym.execution.interpreter import Interpreter as Interpreter
     from aflowgym.execution.interpreter import Result as Result
     from aflowgym.execution.interpreter import execute as execute
+    from aflowgym.execution.interpreter import grade as grade
     from aflowgym.operators.aflow import OPERATORS as OPERATORS
     from aflowgym.operators.context import Context as Context
     from aflowgym.operators.operator import Operator as Operator
@@ -45,8 +45,7 @@ else:
         __name__,
         {
             "aflowgym.dsl": "Diagnostic Parsed parse",
-            "aflowgym.execution.grading": "grade",
-            "aflowgym.execution.interpreter": "Budget Interpreter Result execute",
+            "aflowgym.execution.interpreter": "Budget Interpreter Result execute grade",
             "aflowgym.operators.aflow": "OPERATORS",
             "aflowgym.operators.context": "Context",
             "aflowgym.operators.operator": "Operator",

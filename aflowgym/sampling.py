@@ -13,12 +13,10 @@ from pathlib import Path
 from statistics import stdev
 from typing import Any, Final, NamedTuple
 
-from aflowgym.backends.presets import Preset, preset_of
-from aflowgym.backends.simulated import SimulatedBackend
+from aflowgym.backends.simulated import Preset, SimulatedBackend, preset_of
 from aflowgym.dsl import parse
 from aflowgym.dsl.nodes import Node
-from aflowgym.execution.grading import grade
-from aflowgym.execution.interpreter import execute
+from aflowgym.execution.interpreter import execute, grade
 from aflowgym.score import episode_score, progress
 from aflowgym.tasks.loading import tasks_of
 from aflowgym.tasks.task import Kind, WorkflowTask

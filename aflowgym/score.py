@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from aflowgym.answers.verdict import Verdict
+from aflowgym.answers.answer import Verdict
 from toolgym.errors import ConfigurationError
 from toolgym.rewards import Ledger, RewardConfig
 

@@ -37,7 +37,7 @@ from aflowgym.dsl.nodes import Node
 from aflowgym.dsl.tokens import tokenize
 from aflowgym.envs.base import WorkflowEnv
 from aflowgym.envs.players import TYPICAL
-from aflowgym.execution.grading import grade
+from aflowgym.execution.interpreter import grade
 from aflowgym.operators.context import hash_of, unit
 from aflowgym.tasks.task import KINDS, Kind
 from toolgym import registration

@@ -5,17 +5,16 @@
   (`aflowgym.answers.code`).
 * `judge_qa`: exact match after SQuAD's normalisation (`aflowgym.answers.squad`).
 
-Each takes the text that an operator left, finds its final answer (`aflowgym.answers.extraction`)
+Each takes the text that an operator left, finds its final answer (`aflowgym.answers.answer`)
 and returns a `Verdict`. Nothing is matched by containing or by being near; the fraction of tests
 and the F1 are progress, never correctness. An error is no text and never comes here.
 """
 
+from aflowgym.answers.answer import Verdict, final_answer
 from aflowgym.answers.assertions import read_tests
 from aflowgym.answers.code import CodeTest, Outcome, extract_code, judge_code
-from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.squad import f1, judge_qa, normalise
-from aflowgym.answers.verdict import Verdict
 
 __all__ = [
     "CodeTest",

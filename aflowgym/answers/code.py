@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from aflowgym.answers.answer import RIGHT, Verdict, wrong
 from aflowgym.answers.literals import MAX_LITERAL, hashable, parse_program, read_literal
-from aflowgym.answers.verdict import RIGHT, Verdict, wrong
 from aflowgym.remembering import remembered
 
 Form = Literal["==", "is", "abs <", "abs <=", "isclose", "true", "false"]

@@ -16,10 +16,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from aflowgym.answers.extraction import final_answer
-from aflowgym.answers.latex import plain
-from aflowgym.answers.number_words import read_number_words
-from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+from aflowgym.answers.answer import RIGHT, Verdict, final_answer, plain, wrong
+from aflowgym.answers.words import read_number_words
 
 _PUNCTUATION: Final = str.maketrans("", "", string.punctuation + "‘’“”–—´")
 _ARTICLE: Final = re.compile(r"\b(a|an|the)\b")
@@ -63,7 +61,7 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 
     Args:
         golds: Right answers; any of them will do.
-        answer: A text that ends in an answer; see `aflowgym.answers.extraction`.
+        answer: A text that ends in an answer; see `aflowgym.answers.answer`.
 
     >>> judge_qa(["The Beatles"], "The answer is Beatles."), judge_qa(["Beatles"], "Paris").correct
     (Verdict(correct=True, progress=1.0, reason=''), False)

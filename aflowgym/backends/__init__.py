@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from aflowgym.backends.presets import PRESETS, Preset, Skills
 from aflowgym.backends.replay import Recorder, Replay, ScriptedBackend
-from aflowgym.backends.simulated import SimulatedBackend
+from aflowgym.backends.simulated import PRESETS, Preset, SimulatedBackend, Skills
 from aflowgym.operators.context import Backend
 from toolgym.errors import ConfigurationError
 

@@ -23,8 +23,7 @@ from typing import Annotated, Any, Final
 from aflowgym.dsl import Parsed, parse
 from aflowgym.dsl.nodes import operators_of
 from aflowgym.envs import players
-from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv, example_of
-from aflowgym.envs.texts import run_text
+from aflowgym.envs.base import BUDGET, ENDS, WorkflowEnv, example_of, run_text
 from aflowgym.execution.errors import instruction_refused, invalid_workflow, parses, run_call
 from aflowgym.operators import OPERATORS, Operator, Operators
 from aflowgym.remembering import remembered

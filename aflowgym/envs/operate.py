@@ -19,8 +19,7 @@ from pydantic import Field
 
 from aflowgym.dsl.nodes import ListOf, Op
 from aflowgym.envs import players
-from aflowgym.envs.base import ENDS, WorkflowEnv
-from aflowgym.envs.texts import public_tests, solution_text, usage_line
+from aflowgym.envs.base import ENDS, WorkflowEnv, public_tests, solution_text, usage_line
 from aflowgym.execution.errors import not_ready
 from aflowgym.operators import OPERATORS, Operator, Operators
 from aflowgym.operators.aflow import NO_TESTS

@@ -19,8 +19,7 @@ from typing import Any, Final
 
 from aflowgym.dsl import parse
 from aflowgym.dsl.nodes import DONE, Cond, Done, ListOf, Node, Op, Repeat, Seq, steps_of
-from aflowgym.envs.base import WorkflowEnv
-from aflowgym.envs.texts import solution_in
+from aflowgym.envs.base import WorkflowEnv, solution_in
 from aflowgym.execution.errors import run_call
 from aflowgym.operators import OPERATORS
 from aflowgym.sampling import REFERENCE_WORKFLOWS

@@ -4,23 +4,61 @@ A run ends in a `Result`. An operator that fails ends its branch, which is then 
 list, or the run, which keeps the solution that it had before. A failure is a record with a code and
 never the text of an answer. What the machine or a backend does wrong is an `EnvironmentFault`, and
 there is no result. Only the tree of a text that parsed is run.
+
+`grade` judges the solution of a run. The hidden tests of a program run there and nowhere else.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
+from aflowgym.answers.answer import Verdict, wrong
+from aflowgym.answers.code import CodeTest, Outcome, judge_code
 from aflowgym.dsl.checking import calls
-from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, steps_of
+from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq
 from aflowgym.operators.aflow import OPERATORS
-from aflowgym.operators.context import Backend, Candidate, Context, Failed, Sandbox
+from aflowgym.operators.context import Backend, Candidate, Context, Failed, Sandbox, job_of, needed
 from aflowgym.operators.operator import Operator, Operators
+from aflowgym.operators.replies import program_in
 from aflowgym.operators.trace import Failure, Step, Usage
-from aflowgym.tasks.task import WorkflowTask
+from aflowgym.remembering import LONGEST
+from aflowgym.tasks.task import WorkflowTask, judge
 from toolgym.errors import ConfigurationError
+
+
+def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = None) -> Verdict:
+    """Judge the solution of a run.
+
+    Args:
+        task: The task of the run.
+        solution: The solution; None if there is none.
+        sandbox: Where the tests of a `code` task run.
+
+    Raises:
+        EnvironmentFault: The sandbox failed.
+        ConfigurationError: The task is `code`, and there is no sandbox.
+    """
+    if solution is None:
+        return wrong("the workflow left no solution")
+    if task.kind != "code":
+        return judge(task, solution)
+    program = program_in(solution, task.entry_point)
+    if program is None:
+        return wrong("there is no program that defines the function")
+    return judge_outcomes(task.tests, tuple(needed(sandbox).run(job_of(task, program, task.tests))))
+
+
+def judge_outcomes(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
+    """`judge_code` with a cache for short values."""
+    size = sum([len(each.value) + len(each.error) for each in outcomes])
+    return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
+
+
+_judged = functools.lru_cache(maxsize=4096)(judge_code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +216,9 @@ class Interpreter:
         A check that passes ends every loop around it in its branch. If it is the check of a
         condition, the passed branch runs first.
         """
-        counted = type(node) is Seq or not path
-        for place, each in enumerate(() if isinstance(node, Done) else steps_of(node)):
+        counted = isinstance(node, Seq) or not path
+        steps = node.steps if isinstance(node, Seq) else () if isinstance(node, Done) else (node,)
+        for place, each in enumerate(steps):
             at = (f"{path}.{place}" if path else str(place)) if counted else path
             ended = False
             if isinstance(each, Op):

@@ -17,14 +17,14 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final
 
+from aflowgym.answers.answer import final_answer
 from aflowgym.answers.code import extract_code
-from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.literals import parse_program, read_literal
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.math_reading import Quantity, Reading, Several, read_math
 from aflowgym.answers.math.mathematics import canonical
 from aflowgym.answers.squad import normalise
-from aflowgym.answers.units import words_of
+from aflowgym.answers.words import words_of
 from aflowgym.remembering import remembered
 from aflowgym.tasks.task import WorkflowTask
 from toolgym.sanitize import encodable

@@ -27,14 +27,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
+from aflowgym.answers.answer import final_answer
 from aflowgym.answers.assertions import UnsupportedTest, read_tests
 from aflowgym.answers.code import CodeTest, extract_code
-from aflowgym.answers.extraction import final_answer
 from aflowgym.answers.literals import parse_program
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import read_gold
 from aflowgym.answers.squad import normalise
-from aflowgym.answers.units import words_of
+from aflowgym.answers.words import words_of
 from aflowgym.tasks import code_prompts
 from aflowgym.tasks.task import KINDS, WorkflowTask
 

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from aflowgym.answers.answer import Verdict
 from aflowgym.answers.code import CodeTest, Outcome, judge_code
 from aflowgym.answers.math.mathematics import judge_math
 from aflowgym.answers.squad import judge_qa
-from aflowgym.answers.verdict import Verdict
 from aflowgym.remembering import remembered
 from toolgym.tasks import Task
 

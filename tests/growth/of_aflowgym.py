@@ -221,11 +221,11 @@ READERS = [
         replies.plain_text,
     ),
     reply_reader(
-        "aflowgym.answers.extraction.final_answer",
+        "aflowgym.answers.answer.final_answer",
         extraction.final_answer,
     ),
-    reply_reader("aflowgym.answers.extraction.statement_in", extraction.statement_in),
-    reply_reader("aflowgym.answers.extraction.bare", extraction.bare),
+    reply_reader("aflowgym.answers.answer.statement_in", extraction.statement_in),
+    reply_reader("aflowgym.answers.answer.bare", extraction.bare),
     reply_reader(
         "aflowgym.answers.squad.judge_qa",
         lambda text: squad.judge_qa(["The Beatles"], text),
@@ -260,12 +260,12 @@ READERS = [
         Unreadable,
         ValueError,
     ),
-    math_reader("aflowgym.answers.latex.plain", latex.plain),
+    math_reader("aflowgym.answers.answer.plain", latex.plain),
     math_reader(
-        "aflowgym.answers.units.read_unit", lambda text: units.read_unit(text, frozenset({"km"}))
+        "aflowgym.answers.words.read_unit", lambda text: units.read_unit(text, frozenset({"km"}))
     ),
     math_reader(
-        "aflowgym.answers.units of a question",
+        "aflowgym.answers.words of a question",
         lambda text: (
             units.units_of(units.words_of(text)),
             units.asked_for(text),
@@ -341,13 +341,13 @@ READERS = [
         lambda text: recheck._is_known_program(SOLVE, text),
     ),
     Reader(
-        "aflowgym.envs.texts.solution_in",
+        "aflowgym.envs.base.solution_in",
         texts.solution_in,
         marks=("\nSolution:\n", "\n(3 calls left)", "\n("),
         before=("Solution:\n",),
         after=("\n(3 calls left)",),
     ),
-    Reader("aflowgym.envs.texts.solution_text", texts.solution_text),
+    Reader("aflowgym.envs.base.solution_text", texts.solution_text),
     Reader(
         "aflowgym.envs.players, the tests in an observation",
         players._FAILS_A_TEST.search,

@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Final
 
-from aflowgym.answers import units
-from aflowgym.answers.latex import plain
+from aflowgym.answers.answer import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable, Value
 from aflowgym.answers.math.expression import MAX_LENGTH, PLAIN, Form, read_expression
-from aflowgym.answers.number_words import read_number_words
+from aflowgym.answers.words import exchange, read_number_words, read_unit
 
 _NAMED: Final = re.compile(r"([A-Za-z])\s*(?:\(\s*[A-Za-z]\s*\))?\s*=\s*(?=[^=])")
 _DECIMAL: Final = re.compile(r"[+-]?\d*\.(\d+)")
@@ -168,10 +167,10 @@ def _compound(text: str) -> Quantity | None:
         return None
     total, first, last = Fraction(0), "", Fraction(0)
     for piece in pieces:
-        unit = units.read_unit(piece[2], frozenset()) if piece else None
+        unit = read_unit(piece[2], frozenset()) if piece else None
         if piece is None or not unit:
             return None
-        size = units.exchange(first or unit, unit, frozenset())
+        size = exchange(first or unit, unit, frozenset())
         if size is None or (last and size >= last):
             return None
         first, last = first or unit, size
@@ -219,7 +218,7 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
         )
     measured = _MEASURED.fullmatch(text)
     if measured and _ends_apart(measured[1], measured[2], text):
-        unit_ = units.read_unit(measured[2], nouns)
+        unit_ = read_unit(measured[2], nouns)
         if unit_ is not None:
             text = measured[1].strip()
             prefix = unit_ if unit_ == prefix else prefix + unit_
@@ -237,7 +236,7 @@ def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] |
     words = text.split()[:_MOST_WORDS]
     for end in range(len(words), 0, -1):
         if (value := read_number_words(" ".join(words[:end]))) is not None:
-            unit = units.read_unit(" ".join(words[end:]), nouns)
+            unit = read_unit(" ".join(words[end:]), nouns)
             return (value, unit) if unit is not None else None
     return None
 

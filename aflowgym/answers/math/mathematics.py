@@ -23,14 +23,20 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Final, NamedTuple
 
-from aflowgym.answers import units
-from aflowgym.answers.extraction import bare, final_answer, statement_in
-from aflowgym.answers.latex import plain
+from aflowgym.answers.answer import RIGHT, Verdict, bare, final_answer, plain, statement_in, wrong
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import MAX_LENGTH, is_final
 from aflowgym.answers.math.math_reading import Quantity, Reading, Several, Word, read_math
-from aflowgym.answers.verdict import RIGHT, Verdict, wrong
+from aflowgym.answers.words import (
+    PERCENT,
+    asked_for,
+    asks_percent,
+    exchange,
+    same_unit,
+    units_of,
+    words_of,
+)
 from aflowgym.remembering import remembered
 
 ROUNDED_DECIMALS: Final = 4
@@ -57,13 +63,13 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
 
     Args:
         gold: The right answer, as the data set gives it.
-        answer: A text that ends in an answer; see `aflowgym.answers.extraction`.
+        answer: A text that ends in an answer; see `aflowgym.answers.answer`.
         question: Tells which units and nouns may follow a number, and whether percent is asked.
 
     >>> judge_math("0.5", r"\\boxed{\\frac12}").correct, judge_math("100", "99.5").correct
     (True, False)
     """
-    nouns = units.words_of(question)
+    nouns = words_of(question)
     bare_gold = _CONSTANT.sub("", gold) if _INTEGRAL.search(question) else gold
     try:
         expected: Reading | None = read_gold(bare_gold, nouns)
@@ -75,9 +81,9 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
     reading = _read_answer(final, nouns, question)
     if expected is not None and reading is not None:
         asked = Asked(
-            units.units_of(nouns),
-            units.asked_for(question),
-            units.asks_percent(question),
+            units_of(nouns),
+            asked_for(question),
+            asks_percent(question),
             question,
         )
         return RIGHT if _same(expected, reading, asked) else wrong("the value differs")
@@ -180,11 +186,11 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
         return False
     if not is_final(gold.form, answer.form, asked.question):
         return False
-    if answer.unit == units.PERCENT != gold.unit and asked.wanted and not asked.percent:
+    if answer.unit == PERCENT != gold.unit and asked.wanted and not asked.percent:
         return False
     gold, answer = _as_share(gold, asked.percent), _as_share(answer, asked.percent)
-    if not units.same_unit(gold.unit, answer.unit, asked.units, asked.wanted):
-        ratio = units.exchange(gold.unit, answer.unit, asked.units)
+    if not same_unit(gold.unit, answer.unit, asked.units, asked.wanted):
+        ratio = exchange(gold.unit, answer.unit, asked.units)
         exchanged = exact.multiply(dict(answer.value), exact.number(ratio)) if ratio else None
         return exchanged == dict(gold.value)
     return gold.value == answer.value or _rounds_to(gold, answer)
@@ -192,7 +198,7 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
 
 def _as_share(quantity: Quantity, percent: bool) -> Quantity:
     """In a question for percent a bare number is one; elsewhere 50% is the number 1/2."""
-    if quantity.unit != units.PERCENT:
+    if quantity.unit != PERCENT:
         return quantity
     if percent:
         return replace(quantity, unit="")

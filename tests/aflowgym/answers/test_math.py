@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aflowgym.answers import Verdict, judge_math
-from aflowgym.answers.latex import plain
+from aflowgym.answers.answer import plain
 from aflowgym.answers.math import exact
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.expression import read_expression

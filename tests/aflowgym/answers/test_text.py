@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aflowgym.answers import f1, final_answer, judge_math, judge_qa, normalise
-from aflowgym.answers.extraction import statement_in
-from aflowgym.answers.latex import group_end
+from aflowgym.answers.answer import group_end, statement_in
 
 
 def test_the_last_answer_of_the_strongest_kind_is_taken():

@@ -6,7 +6,7 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import Recorder, ScriptedBackend, SimulatedBackend
-from aflowgym.envs.texts import solution_in
+from aflowgym.envs.base import solution_in
 from aflowgym.execution.errors import parses
 from toolgym import ConfigurationError, EnvironmentFault, registration
 from toolgym.records import EpisodeRecord

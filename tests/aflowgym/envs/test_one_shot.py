@@ -6,7 +6,7 @@ import pytest
 
 from adapters.training.models.demonstrations import demonstrate
 from aflowgym.backends import ScriptedBackend
-from aflowgym.envs.texts import solution_in
+from aflowgym.envs.base import solution_in
 from toolgym import registration
 from toolgym.messages import episode_messages, system_prompt
 from toolgym.records import EpisodeRecord

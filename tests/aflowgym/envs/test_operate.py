@@ -6,7 +6,7 @@ import pytest
 
 import aflowgym
 from aflowgym.backends import PRESETS, SimulatedBackend
-from aflowgym.envs.texts import solution_in
+from aflowgym.envs.base import solution_in
 from aflowgym.execution.errors import WORKFLOW_ERRORS, not_ready
 from aflowgym.operators.aflow import OPERATORS
 from toolgym import policies, registration, rollout

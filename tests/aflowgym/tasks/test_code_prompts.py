@@ -5,7 +5,7 @@ import pytest
 from aflowgym import execute, load_tasks, parse
 from aflowgym.answers import CodeTest, Outcome, read_tests
 from aflowgym.backends import ScriptedBackend, SimulatedBackend
-from aflowgym.execution.grading import grade, job_of
+from aflowgym.execution.interpreter import grade, job_of
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.tasks.code_prompts import examples, setup
 from toolgym.errors import EnvironmentFault

@@ -1,10 +1,11 @@
-"""The final answer in what a model or an operator wrote.
+"""The final answer in a text, and the verdict on it.
 
-In this order, and the last of its kind each time: `\\boxed{...}`, `<answer>...</answer>`,
-`#### ...`, "the answer is ..." or "Answer: ...", the last line. Exactly one place is taken: an
-answer is never searched for among all the numbers of a text, so hedging gains nothing and an error
-message with the right number in it stays wrong. `statement_in` goes one step further, for one line
-of prose: the text after its last "we get", "equals" or "=".
+`final_answer` takes the last of the first kind that a text has: `\\boxed{...}`,
+`<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last line. An answer
+is never searched for among all the numbers of a text, so hedging gains nothing and an error message
+that holds the right number stays wrong. `statement_in` takes the text after the last "we get",
+"equals" or "=" of one line of prose. `plain` writes LaTeX and Unicode as plain text; it rewrites
+only what changes no value, and keeps `\\frac`, `\\sqrt`, `\\overline` and unknown commands.
 """
 
 from __future__ import annotations
@@ -15,8 +16,108 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aflowgym.answers.latex import group_end
 from aflowgym.remembering import remembered
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement of one answer.
+
+    Attributes:
+        correct: Fully right; None where the gold itself cannot be read.
+        progress: In [0, 1]; 1.0 exactly if correct.
+        reason: Why not, as the end of a sentence; empty if correct.
+    """
+
+    correct: bool | None
+    progress: float = 0.0
+    reason: str = ""
+
+
+RIGHT = Verdict(True, 1.0)
+
+
+def wrong(reason: str, progress: float = 0.0) -> Verdict:
+    """A wrong answer; its progress stays below that of a right one."""
+    return Verdict(False, min(progress, 0.999), reason)
+
+
+_SAME: Final = {
+    "\\dfrac": "\\frac", "\\tfrac": "\\frac", "\\cfrac": "\\frac",
+    "\\left": "", "\\right": "", "\\big": "", "\\Big": "", "\\bigl": "", "\\bigr": "",
+    "\\displaystyle": "", "\\limits": "", "\\!": "", "\\,": " ", "\\;": " ", "\\:": " ", "\\ ": " ",
+    "\\quad": " ", "\\qquad": " ", "~": " ", "\u00a0": " ", "\u2009": " ", "\u202f": " ",
+    "\\(": "", "\\)": "", "\\[": "", "\\]": "",
+    "\\cdot": "*", "\\times": "*", "\\ast": "*", "\\div": "/", "×": "*", "·": "*", "⋅": "*",
+    "÷": "/", "−": "-", "–": "-", "\\pi": "π", "\\infty": "∞", "\\imath": "i",
+    "\\$": "$", "\\%": "%", "^\\circ": "°", "^{\\circ}": "°", "\\circ": "°", "\\degree": "°",
+    "\\{": "⦃", "\\}": "⦄", "\\lbrace": "⦃", "\\rbrace": "⦄",
+    "²": "^2 ", "³": "^3 ", "½": "\\frac12", "⅓": "\\frac13", "⅔": "\\frac23",
+    "¼": "\\frac14", "¾": "\\frac34", "⅕": "\\frac15", "⅛": "\\frac18", "{,}": ",",
+    "\\le": "≤", "\\leq": "≤", "\\ge": "≥", "\\geq": "≥", "\\ne": "≠", "\\neq": "≠",
+    "\\lt": "<", "\\gt": ">", "\\pm": "±", "\\cup": "∪", "\\cap": "∩", "\\in": "∈",
+    "\\approx": "≈", "\\emptyset": "∅", "\\varnothing": "∅", "\\ldots": "…", "\\dots": "…",
+    "⁴": "^4 ", "⁵": "^5 ", "⁻¹": "^{-1}", "<=": "≤", ">=": "≥",
+}  # fmt: skip
+_COMMAND: Final = re.compile(
+    "|".join(
+        re.escape(text) + (r"(?![A-Za-z])" if text[0] == "\\" and text[-1].isalpha() else "")
+        for text in sorted(_SAME, key=len, reverse=True)
+    )
+)
+_THOUSANDS: Final = re.compile(r",\s*\\!\s*(?=\d)")  # the `,\!` of `11,\! 111`
+_ROOT: Final = re.compile(
+    r"(?P<cube>∛|(?<![A-Za-z\\])cbrt(?![A-Za-z]))\s*(?P<of>\d+(?:\.\d+)?)?"
+    r"|(?:√|(?<![A-Za-z\\])sqrt(?![A-Za-z]))\s*(?P<within>\d+(?:\.\d+)?)?"
+)
+_PI: Final = re.compile(r"(?<![A-Za-z\\])[Pp]i(?![A-Za-z])")
+_INFINITY: Final = re.compile(r"(?<![A-Za-z\\])(?:infinity|infty)(?![A-Za-z])")
+_TEXT: Final = r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mbox|operatorname|rm)(?![A-Za-z])\s*"
+_TEXT_GROUP: Final = re.compile(_TEXT + r"\{([^{}]*)\}")
+_TEXT_COMMAND: Final = re.compile(_TEXT)
+_DEEPEST: Final = 3
+_SPECIAL: Final = frozenset("=\\~{")
+_BRACE: Final = re.compile(r"[{}]")
+_SPACES: Final = re.compile(r"\s+")
+
+
+def plain(text: str) -> str:
+    """The text without LaTeX that only says how it looks; `\\text{cm}` becomes ` cm `.
+
+    >>> plain(r"\\left( \\dfrac{1}{2}, 3\\,\\text{cm} \\right)")
+    '( \\\\frac{1}{2}, 3 cm )'
+    """
+    if "√" in text or "∛" in text or "rt" in text:
+        text = _ROOT.sub(_root_command, text)
+    if "pi" in text.lower():
+        text = _PI.sub("π", text)
+    if "inf" in text:
+        text = _INFINITY.sub("∞", text)
+    text = _THOUSANDS.sub(",", text) if "\\!" in text else text
+    if text.isascii() and _SPECIAL.isdisjoint(text):
+        return _SPACES.sub(" ", text).strip()
+    text = _COMMAND.sub(lambda match: _SAME[match[0]], text)
+    for _ in range(_DEEPEST if "\\" in text else 0):  # the innermost groups first
+        text = _TEXT_GROUP.sub(r" \1 ", text)
+    return _SPACES.sub(" ", _TEXT_COMMAND.sub(" ", text)).strip()
+
+
+def _root_command(match: re.Match[str]) -> str:
+    """A root in LaTeX; all digits after `√` are under it."""
+    command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
+    digits = match["of"] or match["within"]
+    return f"{command}{{{digits}}}" if digits else command
+
+
+def group_end(text: str, start: int) -> int:
+    """The index of the brace that closes the one at `start`; -1 if none does."""
+    depth = 0
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            return brace.start()
+    return -1
+
 
 Place = Literal["boxed", "tag", "mark", "said", "last_line", "nothing"]
 MAX_TEXT: Final = 100_000
