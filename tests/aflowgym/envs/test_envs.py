@@ -156,22 +156,6 @@ def test_wrong_never_comes_within_the_margin_of_right(env_id, episodes):
     assert min(right) >= max(wrong) + 0.3
 
 
-@pytest.mark.parametrize("env_id", ENV_IDS)
-def test_identical_rollouts_earn_the_same(env_id):
-    actions = list(random_actions(4, 150, registration.make(env_id).tools))
-    luck = random.Random(4)
-    for start in range(0, 150, 6):
-        env, other = registration.make(env_id), registration.make(env_id)
-        said = actions[start : start + 6]
-        said += [right_call(env, luck) for _ in range(4)]
-        ids = env.tasks.ids
-        records = [
-            rollout.play(each, policies.ScriptedPolicy(said), task_id=ids[start % len(ids)])
-            for each in (env, other)
-        ]
-        assert records[0].to_json() == records[1].to_json()
-
-
 # Who plays ----------------------------------------------------------------------------------------
 
 
@@ -196,26 +180,6 @@ def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
     assert expert > 0.75
     assert expert > middle + 0.2
     assert middle > chance + 0.2
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["math", "code", "qa"])
-def test_the_novice_hits_upon_the_best_workflow_now_and_then_and_on_others_mostly(kind):
-    """Reinforcement only makes likelier what is sometimes done: 11 to 13 % of 92 % of episodes."""
-    env = registration.make(COMPOSE, kind=kind)
-    env.reset(seed=0)
-    first = [next(env.novice(random.Random(draw))) for draw in range(1000)]
-    written = [call["arguments"]["dsl"] for call in first]
-    assert 70 < written.count(FIRST["teaching", kind]) < 150
-    assert len(set(written)) > 15
-
-
-@pytest.mark.parametrize("env_id", ENV_IDS)
-def test_both_are_evaluated_by_every_policy(env_id):
-    found = rollout.evaluate(env_id, policies.ExpertPolicy(), n=20, k=2, split="dev")
-    assert found.accuracy > 0.6
-    assert all(record.answered for record in found.records)
-    assert rollout.evaluate(env_id, policies.RandomPolicy(), n=5).episodes == 5
 
 
 @pytest.mark.parametrize("preset", sweep(PRESETS, ["teaching"]))
