@@ -3,14 +3,15 @@
 from typing import Any
 
 import aflowgym
-from aflowgym.answers import assertions, code, extraction, latex, literals, squad, units
+from aflowgym.answers import answer, assertions, code, literals, squad, words
 from aflowgym.answers.math import expression, math_reading
 from aflowgym.answers.math.exact import Unreadable
 from aflowgym.answers.math.mathematics import canonical, judge_math, read_gold
 from aflowgym.backends import simulated
 from aflowgym.dsl.tokens import tokenize, unquote
 from aflowgym.dsl.unwrap import in_words, is_prose, unwrap
-from aflowgym.envs import compose, players, recheck, texts
+from aflowgym.envs import base as env_base
+from aflowgym.envs import compose, players, recheck
 from aflowgym.operators import replies
 from aflowgym.operators.aflow import OPERATORS
 from aflowgym.operators.operator import key
@@ -222,10 +223,10 @@ READERS = [
     ),
     reply_reader(
         "aflowgym.answers.answer.final_answer",
-        extraction.final_answer,
+        answer.final_answer,
     ),
-    reply_reader("aflowgym.answers.answer.statement_in", extraction.statement_in),
-    reply_reader("aflowgym.answers.answer.bare", extraction.bare),
+    reply_reader("aflowgym.answers.answer.statement_in", answer.statement_in),
+    reply_reader("aflowgym.answers.answer.bare", answer.bare),
     reply_reader(
         "aflowgym.answers.squad.judge_qa",
         lambda text: squad.judge_qa(["The Beatles"], text),
@@ -260,16 +261,16 @@ READERS = [
         Unreadable,
         ValueError,
     ),
-    math_reader("aflowgym.answers.answer.plain", latex.plain),
+    math_reader("aflowgym.answers.answer.plain", answer.plain),
     math_reader(
-        "aflowgym.answers.words.read_unit", lambda text: units.read_unit(text, frozenset({"km"}))
+        "aflowgym.answers.words.read_unit", lambda text: words.read_unit(text, frozenset({"km"}))
     ),
     math_reader(
         "aflowgym.answers.words of a question",
         lambda text: (
-            units.units_of(units.words_of(text)),
-            units.asked_for(text),
-            units.asks_percent(text),
+            words.units_of(words.words_of(text)),
+            words.asked_for(text),
+            words.asks_percent(text),
         ),
     ),
     code_reader(
@@ -342,12 +343,12 @@ READERS = [
     ),
     Reader(
         "aflowgym.envs.base.solution_in",
-        texts.solution_in,
+        env_base.solution_in,
         marks=("\nSolution:\n", "\n(3 calls left)", "\n("),
         before=("Solution:\n",),
         after=("\n(3 calls left)",),
     ),
-    Reader("aflowgym.envs.base.solution_text", texts.solution_text),
+    Reader("aflowgym.envs.base.solution_text", env_base.solution_text),
     Reader(
         "aflowgym.envs.players, the tests in an observation",
         players._FAILS_A_TEST.search,
@@ -366,12 +367,6 @@ READERS = [
         marks=("def solve():\n    return ", "\n", " \n"),
         before=("def solve():\n    return ", "\n"),
         after=("\n",),
-    ),
-    Reader(
-        "aflowgym.backends.simulated.revealed",
-        simulated.revealed,
-        marks=("ATTEMPT = 1234567\n", "ATTEMPT = ", "1"),
-        before=("ATTEMPT = ",),
     ),
     Reader(
         "aflowgym.sandbox.values.outcome",

@@ -44,7 +44,7 @@ def test_the_prompt_is_a_system_and_a_user_message(lock_env):
 
 @pytest.mark.parametrize("env_id", ENVS)
 def test_reset_returns_the_user_message_of_the_chat(env_id):
-    env = toolgym.make(env_id, dataset="tiny")
+    env = toolgym.make(env_id)
     observation, _ = env.reset(seed=0)
     assert observation == messages.prompt_messages(env)[1]["content"]
 

@@ -155,7 +155,7 @@ def test_the_data_set_names_its_license_and_its_sources(tmp_path: Path) -> None:
     sql, flows = family_of("sqlgym/Explore-v0"), family_of("aflowgym/Compose-v0")
     assert "facts of the world in bridges, countries" in sql.origin("bundled").sources
     assert sql.origin("tiny") == Origin("Apache-2.0", "written and generated for toolgym")
-    assert sql.origin("bundled").license == flows.origin("tiny").license == "Apache-2.0"
+    assert sql.origin("bundled").license == flows.origin("bundled").license == "Apache-2.0"
 
     assert sql.origin(tmp_path) == flows.origin(tmp_path) == TaskFamily().origin([]) == Origin()
     (tmp_path / "LICENSE").write_text("MIT License\n\nCopyright")
