@@ -48,7 +48,6 @@ SLOW = (
     "sandbox.md",
     "synthesis.md",
     "training.md",
-    "workflow-environments.md",
     "workflow-execution.md",
 )
 """Pages whose blocks take more than half a second to run."""
