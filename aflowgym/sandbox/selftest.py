@@ -80,7 +80,7 @@ def attempts(secret, outside, port, parent):
 #: What each attempt of the program would have been, for the report.
 MEANINGS: Final = {
     "read": "reading a secret file",
-    "write": "writing outside its folder",
+    "write": "writing a file",
     "touch": "changing a file's times",
     "connect": "connecting",
     "fork": "forking",
