@@ -11,8 +11,6 @@ from aflowgym.answers import read_tests
 from aflowgym.answers.assertions import UnsupportedTest
 from aflowgym.answers.literals import read_literal
 from aflowgym.backends import Replay
-from aflowgym.envs import recheck
-from aflowgym.remembering import LONGEST, remembered
 from aflowgym.tasks.layouts import Refused, task_of
 from toolgym.errors import ConfigurationError
 
@@ -67,22 +65,3 @@ def test_values_that_share_a_hash_are_no_literal_and_equal_ones_are():
         read_literal("{" + ", ".join(str(place * MODULUS) for place in range(2_000)) + "}")
 
     assert read_literal(f"set([{'1, ' * 5_000}2])") == {1, 2}
-
-
-def test_numbers_of_any_length_are_looked_at():
-    assert recheck._number(DIGITS) is None
-    assert recheck._statements("-" * 100_000 + "1") is None
-
-
-def test_long_texts_are_not_remembered():
-    asked = []
-
-    @remembered(4)
-    def length(text):
-        asked.append(text)
-        return len(text)
-
-    for text in ("a", "a", "a" * LONGEST, "a" * LONGEST, "b" * (LONGEST + 1), "b" * (LONGEST + 1)):
-        assert length(text) == len(text)
-
-    assert [len(text) for text in asked] == [1, LONGEST, LONGEST + 1, LONGEST + 1]

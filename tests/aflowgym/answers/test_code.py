@@ -91,11 +91,6 @@ def test_all_tests_passed_is_right():
     assert judge_code(TESTS, [Outcome("3"), Outcome("0"), Outcome("[4]")]).correct is True
 
 
-def test_more_outcomes_than_tests_are_a_mistake_of_the_caller():
-    with pytest.raises(ValueError, match="4 outcomes do not fit 3 tests"):
-        judge_code(TESTS, [Outcome("3")] * 4)
-
-
 def test_a_text_that_does_not_define_the_function_is_no_program():
     for text in ["42", "hello", "", "def other(a, b): pass", "def add(a, b:"]:
         assert extract_code(text, "add") is None, text
@@ -130,15 +125,3 @@ values = st.recursive(
 @given(values)
 def test_what_repr_writes_of_plain_data_is_read_back(value):
     assert repr(read_literal(repr(value))) == repr(value)
-
-
-def test_sets_are_read_and_other_calls_are_not():
-    assert read_literal("set()") == set()
-    assert read_literal("frozenset({1})") == frozenset({1})
-    with pytest.raises(ValueError, match="no literal"):
-        read_literal("open('x')")
-
-
-@given(st.text(max_size=80))
-def test_no_returned_text_raises(text):
-    assert judge_code(TESTS, [Outcome(text)]).correct is False

@@ -117,12 +117,6 @@ def test_a_form_that_cannot_be_judged_by_one_literal_is_refused():
         assert "this assertion is not over literals" in told, assertion
 
 
-def test_the_literal_of_a_test_passes_it():
-    for assertion, right, _ in CASES:
-        (test,) = read_tests(f"assert {assertion}", "f")
-        assert passes(test, Outcome(test.expected)) or not right
-
-
 returned = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text()
     | st.binary() | st.integers(min_value=10**300, max_value=10**4200),

@@ -11,7 +11,6 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 from aflowgym import execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
-from aflowgym.backends.replay import ScriptedBackend
 from aflowgym.operators.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox
@@ -67,32 +66,6 @@ def test_aflows_own_workflow_runs_to_a_right_answer_and_its_trace_shows_each_ste
     assert "tokens)" in trace
 
 
-def test_a_program_that_fails_is_shown_with_its_error_to_the_model_that_mends_it(model):
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
-        result = execute(tree("Programmer", MATH), MATH, backend)
-        backend.client.close()
-
-    prompts = [asked["messages"][0]["content"] for asked in server.requests]
-    assert len(prompts) == 2
-    assert "ZeroDivisionError" not in prompts[0]
-    assert "ZeroDivisionError" in prompts[1]
-    assert "return 1 // 0" in prompts[1]
-    assert result.solution == MATH.gold
-
-
-def test_what_was_only_thought_is_no_part_of_a_solution(model):
-    def thinking(asked):
-        return "<think>Perhaps \\boxed{7}.</think>" + model(asked)
-
-    with ScriptedServer(thinking) as server:
-        backend = backend_on(server, model)
-        result = execute(tree("Custom", QA), QA, backend)
-        backend.client.close()
-
-    assert "boxed" not in result.solution
-
-
 def test_no_prompt_and_no_test_of_a_run_shows_what_the_hidden_tests_expect(model):
     task = next(task for task in TASKS if task.kind == "code" and len(task.public_tests) > 1)
     public = {(test.arguments, test.keywords) for test in task.public_tests}
@@ -111,18 +84,6 @@ def test_no_prompt_and_no_test_of_a_run_shows_what_the_hidden_tests_expect(model
     assert {call for job in sandbox.jobs for call in job.calls} == public
 
 
-def test_equal_answers_are_counted_and_the_model_is_asked_in_a_tie_only(model):
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
-        execute(tree("[Custom * 3] -> ScEnsemble", MATH), MATH, backend)
-        counted = len(server.requests)
-        execute(tree("[Custom, Programmer] -> ScEnsemble", MATH), MATH, backend)
-        backend.client.close()
-
-    assert counted == 3
-    assert "letter" in server.requests[-1]["messages"][0]["content"]
-
-
 def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_again(model):
     with ScriptedServer(model) as server:
         backend = backend_on(server, model)
@@ -138,15 +99,6 @@ def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_agai
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
-def test_the_operators_of_a_list_are_on_the_server_at_the_same_time(model):
-    with ScriptedServer(model, latency=0.1) as server:
-        backend = backend_on(server, model)
-        assert execute(tree("[Custom * 5] -> ScEnsemble", MATH), MATH, backend).ok
-        backend.client.close()
-
-    assert server.most_open == 5
-
-
 def test_half_a_reply_is_no_solution(model):
     with ScriptedServer(model, faults=["length"]) as server:
         backend = backend_on(server, model)
@@ -155,20 +107,6 @@ def test_half_a_reply_is_no_solution(model):
 
     assert not result.ok
     assert result.failure.code == "E-REPLY-CUT"
-
-
-@pytest.mark.parametrize("text", ["Custom", "Custom -> Review ? Revise : done"])
-def test_half_a_character_in_a_reply_is_replaced_and_the_workflow_goes_on(text):
-    with ScriptedServer(lambda asked: "Verdict: wrong. \ud83d Answer: \udc00") as server:
-        backend = OpenAIBackend(ChatSettings(model="m", base_url=server.url, retries=0))
-        served = execute(tree(text, MATH), MATH, backend)
-        backend.client.close()
-    local = execute(tree("Custom", MATH), MATH, ScriptedBackend(lambda request: "Answer: \ud83d"))
-
-    for result in (served, local):
-        assert result.ok, result.failure
-        assert "\ufffd" in result.solution
-        f"{result.trace} {result.solution}".encode()
 
 
 @pytest.mark.parametrize("name", ["500", "cut", "malformed JSON", "401", "429", "empty choices"])
@@ -268,13 +206,3 @@ def test_a_backend_is_found_by_name_and_shared():
         make_backend("openai:m", retrys=1)
     with pytest.raises(ConfigurationError, match="has no options"):
         make_backend("simulated", retries=1)
-
-
-def test_the_seed_of_a_request_is_a_number_that_every_server_takes(model):
-    from aflowgym.operators import OPERATORS
-    from aflowgym.operators.context import Request
-
-    request = Request(MATH, OPERATORS["Custom"], "hi", {}, "0", 0, 2**60, 100)
-
-    assert 0 <= request.draw < 2**31
-    assert request.draw != request._replace(number=1).draw

@@ -1,13 +1,12 @@
 """The simulated backend: real texts, seeded draws."""
 
-import pickle
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from aflowgym import execute, grade, load_tasks, parse
-from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills, make_backend
+from aflowgym.backends import Preset, SimulatedBackend, Skills, make_backend
 from aflowgym.operators import OPERATORS, Operator
 from aflowgym.operators.context import Job
 from aflowgym.operators.replies import answer_key
@@ -151,13 +150,6 @@ def test_a_program_of_another_author_is_a_fault_that_says_what_to_do():
     sandbox = SimulatedBackend().sandbox
     with pytest.raises(EnvironmentFault, match="Pass a real sandbox"):
         sandbox.run(Job(ALL[0], "def solve():\n    import os\n    return os.getcwd()\n", "solve"))
-
-
-def test_presets_survive_a_pickle_and_serve_as_keys():
-    for preset in PRESETS.values():
-        again = pickle.loads(pickle.dumps(preset))
-        assert again == preset
-        assert hash(again) == hash(preset)
 
 
 def test_a_backend_is_found_by_name_and_a_missing_one_says_what_to_do():

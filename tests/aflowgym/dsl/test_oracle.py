@@ -5,14 +5,16 @@ list. Its names are written out here.
 """
 
 import functools
-import random
 import re
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aflowgym.dsl.nodes import DONE, Cond, ListOf, Op, Repeat, Seq
 from aflowgym.dsl.parsing import read
 from aflowgym.operators.aflow import OPERATORS
+from tests.aflowgym.dsl.test_properties import TREES
 
 lark = pytest.importorskip("lark", reason="needs the extra dev")
 
@@ -135,106 +137,33 @@ def oracle(text):
         return None
 
 
-WORDS = [
-    *NAMES,
-    *NAMES,
-    "custom",
-    "answer_generate",
-    "Md-Ensemble",
-    "Critique",
-    "CoT",
-    "vote",
-    "answer generate",
-    "Custom Code Generate",
-    "Foo",
-    "done",
-    "END",
-    "pass",
-    "Customer",
-    "sc  ensemble",
-]
 PIECES = [
-    *WORDS, "->", "->", "=>", "→", "-->", ">>", "|>", "(", ")", "[", "]", ",", "?", ":", "*", "×",
-    "3", "0", "12", '"think"', r'"a\"b\n"', '"', ";", "- >", "\n", "# note\n", "// x", "->->",
+    *NAMES, "custom", "Md-Ensemble", "CoT", "vote", "answer generate", "sc  ensemble", "Foo",
+    "Customer", "done", "END", "->", "=>", "→", ">>", "|>", "(", ")", "[", "]", ",", "?", ":", "*",
+    "×", "3", "0", '"think"', r'"a\"b\n"', '"', ";", "- >", "\n", "# note\n", "// x", "->->",
 ]  # fmt: skip
+CHANGES = st.lists(
+    st.tuples(st.floats(0, 1), st.integers(0, 2), st.sampled_from(PIECES)), max_size=3
+)
 
 
-def rep(rng):
-    return rng.choice(["", "", "", " * 2", "*3", " × 9"])
+def agrees(text, changes):
+    for place, dropped, piece in changes:
+        at = int(place * len(text))
+        text = f"{text[:at]} {piece} {text[at + dropped :]}"
+    ours = read(text, OPERATORS)
+
+    assert (ours.tree if ours.sound else None) == oracle(text), text
 
 
-def atom(rng, deep):
-    draw = rng.random()
-    if deep <= 0 or draw < 0.6:
-        word = rng.choice(list(NAMES) if rng.random() < 0.8 else WORDS)
-        return word + rng.choice([""] * 12 + ['("think hard")', r'("a \"b\" \frac\\")'])
-    if draw < 0.8:
-        return f"({seq(rng, deep - 1)})"
-    items = ", ".join(seq(rng, deep - 1) for _ in range(rng.randint(1, 3)))
-    return f"[{items}{rng.choice(['', '', '', ','])}]"
-
-
-def branch(rng, deep):
-    if rng.random() < 0.4:
-        return rng.choice(["done", "done", "stop"])
-    return atom(rng, deep) + rep(rng)
-
-
-def step(rng, deep):
-    text = atom(rng, deep) + rep(rng)
-    if rng.random() < 0.2:
-        text += f" ? {branch(rng, deep)}"
-        if rng.random() < 0.8:
-            text += f" : {branch(rng, deep)}"
-    return text
-
-
-def seq(rng, deep=2):
-    arrow = rng.choice([" -> "] * 6 + ["->", " => ", "→", " --> \n", " -> -> "])
-    return arrow.join(step(rng, deep) for _ in range(rng.choice([1, 1, 2, 2, 3, 4])))
-
-
-def mutated(rng, text):
-    for _ in range(rng.choice([0, 0, 0, 1, 1, 2, 3])):
-        if not text:
-            break
-        at, to = sorted((rng.randrange(len(text) + 1), rng.randrange(len(text) + 1)))
-        draw = rng.random()
-        if draw < 0.35:
-            text = f"{text[:at]} {rng.choice(PIECES)} {text[at:]}"
-        elif draw < 0.6:
-            text = text[:at] + text[at + 1 :]
-        elif draw < 0.75:
-            text = text[:at]
-        elif draw < 0.9:
-            text = text[:at] + rng.choice(PIECES) + text[at:]
-        else:
-            text = text[:at] + text[to:]
-    return text
-
-
-def disagreements(count, seed):
-    rng = random.Random(seed)
-    accepted, different = 0, []
-    for _ in range(count):
-        text = mutated(rng, seq(rng) + rng.choice([""] * 6 + [" -> done", " -> stop ->"]))
-        ours, theirs = read(text, OPERATORS), oracle(text)
-        accepted += theirs is not None
-        if (ours.tree if ours.sound else None) != theirs:
-            different.append(text)
-    return accepted, different
-
-
-def agrees(count, seed):
-    accepted, different = disagreements(count, seed)
-    assert not different, different[:5]
-    assert 0.25 * count < accepted < 0.75 * count, "texts of both verdicts are needed"
-
-
-def test_the_parser_agrees_with_an_independent_grammar():
-    agrees(250, seed=1)
+@settings(max_examples=100)
+@given(TREES.map(str), CHANGES)
+def test_the_parser_agrees_with_an_independent_grammar(text, changes):
+    agrees(text, changes)
 
 
 @pytest.mark.nightly
-def test_the_parser_agrees_with_an_independent_grammar_on_30000_texts():
-    agrees(30_000, seed=2)
+@settings(max_examples=20_000)
+@given(TREES.map(str), CHANGES)
+def test_the_parser_agrees_with_an_independent_grammar_on_20000_texts(text, changes):
+    agrees(text, changes)

@@ -1,7 +1,5 @@
 """What holds for any tree and any text: print and parse, spelling, errors, suggestions."""
 
-import pickle
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -123,19 +121,3 @@ def test_what_is_suggested_works(text, kind):
 def test_the_same_of_3000_texts(text, kind):
     is_a_workflow_or_an_error(text)
     has_suggestions_that_work(text, kind)
-
-
-@settings(max_examples=30)
-@given(TREES)
-def test_what_is_accepted_keeps_its_canonical_form(tree):
-    parsed = parse(str(tree))
-
-    if parsed.workflow is not None:
-        assert parsed.workflow == tree
-        assert all(found.severity == "warning" for found in parsed.diagnostics)
-
-
-@settings(max_examples=25)
-@given(TEXTS)
-def test_a_result_survives_a_pickle_and_is_the_same_again(text):
-    assert pickle.loads(pickle.dumps(parse(text))) == parse(text)

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+from collections import Counter
 from statistics import fmean, stdev
 
 import gymnasium as gym
@@ -12,26 +13,14 @@ import aflowgym
 from aflowgym.backends import PRESETS, Preset, SimulatedBackend, Skills
 from aflowgym.envs.players import FIRST, TYPICAL
 from aflowgym.score import check_weights, invalid_score
+from aflowgym.tasks.loading import tasks_of
 from tests.fuzzing import random_actions
 from tests.sweeps import sweep
 from toolgym import ConfigurationError, RewardConfig, policies, registration, rollout
 from toolgym.testing import check_tool_env
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
-SURE = Skills(
-    custom=1,
-    answer_generate=1,
-    custom_code_generate=1,
-    programmer=1,
-    difficulty=0,
-    breaks=0,
-    catch=1,
-    false_alarm=0,
-    keep=1,
-    fix=1,
-    reveal=1,
-    repair=1,
-)
+SURE = Skills(1, 1, 1, 1, difficulty=0, breaks=0, catch=1, false_alarm=0, keep=1, fix=1, repair=1)
 """Operators that make no mistakes, so that luck has no part in what the expert comes to."""
 
 
@@ -159,27 +148,48 @@ def test_wrong_never_comes_within_the_margin_of_right(env_id, episodes):
 # Who plays ----------------------------------------------------------------------------------------
 
 
+class Novice:
+    """A policy that plays the moves of `env.novice`."""
+
+    name = "novice"
+
+    def act(self, situations):
+        return [self.next(each) for each in situations]
+
+    def next(self, situation):
+        memory = situation.memory
+        try:
+            if "moves" not in memory:
+                memory["moves"] = situation.env.novice(random.Random(situation.seed))
+                return next(memory["moves"])
+            return memory["moves"].send(situation.observation)
+        except StopIteration:
+            return ""
+
+
 @pytest.mark.parametrize("env_id", ENV_IDS)
 def test_the_expert_beats_the_novice_and_the_novice_beats_chance(env_id):
-    env = registration.make(env_id)
-    ids = env.tasks.ids[::2]
-
-    def novice_score(task_id):
-        env.reset(seed=0, options={"task_id": task_id})
-        playing = env.novice(random.Random(task_id))
-        observation = None
-        while not env.episode.over:
-            action = next(playing) if observation is None else playing.send(observation)
-            observation = env.step(action)[0]
-        assert env.episode.terminated
-        return env.finish()
-
-    expert = fmean(rollout.play(env, policies.ExpertPolicy(), task_id=i).score for i in ids)
-    chance = fmean(rollout.play(env, policies.RandomPolicy(), task_id=i).score for i in ids)
-    middle = fmean(map(novice_score, ids))
+    ids = registration.make(env_id).tasks.ids[::2]
+    expert, novice, chance = (
+        fmean(record.score for record in rollout.evaluate(env_id, policy, task_ids=ids))
+        for policy in (policies.ExpertPolicy(), Novice(), policies.RandomPolicy())
+    )
     assert expert > 0.75
-    assert expert > middle + 0.2
-    assert middle > chance + 0.2
+    assert expert > novice + 0.2
+    assert novice > chance + 0.2
+
+
+@pytest.mark.parametrize("env_id", ENV_IDS)
+def test_the_second_rule_agrees_on_what_was_played(env_id):
+    env = registration.make(env_id)
+    verdicts = Counter()
+    for record in rollout.evaluate(env_id, Novice(), task_ids=env.tasks.ids[::2], seed=3):
+        task = env.tasks.get(record.task_id)
+        verdict = env.family.recheck(env, task, record.to_json()["turns"])
+        verdicts["open" if verdict is None else verdict == record.correct] += 1
+    assert not verdicts[False]
+    assert verdicts["open"] < verdicts[True] / 2
+    assert env.family.recheck(env, task, []) is False
 
 
 @pytest.mark.parametrize("preset", sweep(PRESETS, ["teaching"]))
@@ -191,3 +201,20 @@ def test_the_expert_answers_within_any_budget_it_can(env_id, step_limit, preset)
         record = rollout.play(env, policies.ExpertPolicy(), seed=seed)
         if env_id == COMPOSE or step_limit > 2:
             assert record.answered, record.turns
+
+
+def test_the_family_tells_facts_shows_tasks_and_knows_splits(tmp_path):
+    family = registration.make(COMPOSE).family
+    tasks = tasks_of("bundled", "dev")
+    facts = [family.facts(task, tasks) for task in tasks]
+    assert {fact["kind"] for fact in facts} == {"math", "code", "qa"}
+    assert all(set(fact) == {"item", "kind", "given"} for fact in facts)
+    assert "2 public tests" in {fact["given"] for fact in facts}
+    task = tasks_of("bundled", "train", "math")[0]
+    assert family.shown(task)["gold"] == task.gold
+    assert family.splits("bundled") == ("train", "dev", "test")
+    (tmp_path / "dev.jsonl").touch()
+    (tmp_path / "more.json").touch()
+    assert family.splits(tmp_path) == ("dev", "more")
+    with pytest.raises(ConfigurationError, match="no data set 'nowhere'"):
+        family.splits("nowhere")

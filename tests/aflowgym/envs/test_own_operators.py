@@ -1,7 +1,6 @@
 """`operators=`: operators of the user's own, and some of AFlow's, in both environments."""
 
 import pickle
-import random
 
 import pytest
 
@@ -37,13 +36,9 @@ def reply(request):
     return "Answer: 12" if request.operator.name == "Decompose" else "Answer: 12 dollars"
 
 
-def no_program(job):
-    return []
-
-
 def made(env_id, **options):
-    backend = ScriptedBackend(reply, no_program)
-    env = registration.make(env_id, kind="math", backend=backend, operators=OWN, **options)
+    options |= {"kind": "math", "backend": ScriptedBackend(reply), "operators": OWN}
+    env = registration.make(env_id, **options)
     env.reset(seed=0, options={"task_id": "math-change-1"})
     return env
 
@@ -53,30 +48,21 @@ def test_compose_lists_reads_and_runs_them():
     description = env.tools["run_workflow"].description
     assert "- Decompose (2): Split the problem into parts, and solve them." in description
     assert "Programmer" not in description
-    assert (
-        description.splitlines()[-4:]
-        == system_prompt(made(COMPOSE, one_shot=True)).splitlines()[-4:]
-    )
-    *_, info = env.step("Decompose -> Shorten")
-    assert info["repairs"] == ("bare_argument",)
+    assert description.splitlines()[-1] in system_prompt(made(COMPOSE, one_shot=True))
+    env.step("Decompose -> Shorten")
     assert env.episode.ledger.spent["step"] == 1 + 3
     *_, info = env.step({"name": "run_workflow", "arguments": {"dsl": "Programmer"}})
     assert info["error"].message.startswith("E-OP-UNKNOWN")
     assert env.step(info["error"].example)[4]["error"] is None
-    for _ in range(2):
-        observation, *_ = env.step({"name": "run_workflow", "arguments": {"dsl": "Shorten"}})
-    assert "Shorten: needs solution; leaves solution" in observation
 
 
 def test_operate_has_a_tool_for_each():
     env = made(OPERATE)
     assert list(env.tools) == ["custom", "review", "decompose", "shorten", "follow", "answer"]
-    *_, info = env.step({"name": "shorten"})
-    assert info["error"].code == "needs_solution"
-    assert env.step(info["error"].example)[4]["error"] is None
-    *_, info = env.step({"name": "follow"})
-    assert info["error"].code == "needs_feedback"
-    assert env.step(info["error"].example)[4]["error"] is None
+    for name, code in (("shorten", "needs_solution"), ("follow", "needs_feedback")):
+        *_, info = env.step({"name": name})
+        assert info["error"].code == code
+        assert env.step(info["error"].example)[4]["error"] is None
     assert "Solution:\nAnswer: 12" in env.decompose()
     assert env.episode.ledger.spent["step"] == 5 + 2 + 2
     env.answer()
@@ -92,12 +78,6 @@ def test_every_player_and_the_second_rule_know_them(env_id, policy):
         assert record.scored
         verdict = env.family.recheck(env, env.task, record.to_json()["turns"])
         assert verdict in (record.correct, None)
-
-
-def test_a_novice_tries_them():
-    env = made(COMPOSE, one_shot=True)
-    tried = {next(env.novice(random.Random(seed))) for seed in range(100)}
-    assert {"Decompose", "Custom -> Review ? Custom : done"} & tried
 
 
 @pytest.mark.parametrize("env_id", ENV_IDS)

@@ -10,7 +10,6 @@ from aflowgym.operators.trace import RUN_CODES
 
 TRAIN = load_tasks("bundled", "train")
 MATH = next(task for task in TRAIN if task.kind == "math")
-CODE = next(task for task in TRAIN if task.kind == "code")
 FENCE = "```python\ndef solve():\n    return 12\n```"
 REPLIES = {
     "Custom": ["Answer: 1", "Answer: 2", "Answer: 3"],
@@ -66,19 +65,13 @@ def test_a_failure_is_wrong_whatever_number_stands_in_it():
 
 def test_a_failed_branch_is_left_out_with_a_warning():
     result = ran("[Custom, Programmer, Custom] -> MdEnsemble", outcome=Outcome(error="TypeError"))
+    (warning,) = result.warnings
 
     assert result.ok
-    assert [warning.code for warning in result.warnings] == ["W-BRANCH-FAIL"]
-    assert result.warnings[0].path == "0.b1"
-    assert "E-PROGRAM" in result.warnings[0].message
+    assert (warning.code, warning.path) == ("W-BRANCH-FAIL", "0.b1")
+    assert "E-PROGRAM" in warning.message
     assert result.usage.calls == 2 + 3 + 5
     assert "warning[W-BRANCH-FAIL] at step 0.b1" in str(result.trace)
-
-
-def test_one_branch_that_is_left_is_taken_without_a_call():
-    result = ran("[Programmer, Custom] -> MdEnsemble", outcome=Outcome(error="TypeError"))
-
-    assert (result.solution, result.usage.calls) == ("Answer: 1", 4)
 
 
 def test_a_list_of_failures_is_a_failure():
@@ -88,26 +81,14 @@ def test_a_list_of_failures_is_a_failure():
     assert len(result.warnings) == 2
 
 
-def test_warnings_stand_in_the_order_of_the_text():
-    inner = "[Programmer, Custom] -> ScEnsemble"
-    result = ran(f"[{inner}, {inner}] -> ScEnsemble", outcome=Outcome(error="TypeError"))
-
-    assert [warning.path for warning in result.warnings] == ["0.b0.0.b0", "0.b1.0.b0"]
-
-
 ILL_TYPED = [
     (Op("Review"), "E-STATE"),
-    (Op("Revise"), "E-STATE"),
-    (ops("Format"), "E-STATE"),
-    (Op("ScEnsemble"), "E-STATE"),
     (ops("Custom", "ScEnsemble"), "E-STATE"),
+    (ops("Programmer", "Test"), "E-STATE"),
     (ListOf((Op("Custom"), Op("Custom"))), "E-STATE"),
     (Seq((ListOf((Op("Custom"), Op("Custom"))), Op("Review"))), "E-STATE"),
-    (Seq((ListOf((Op("Custom"), Op("Custom"))), Op("Custom"))), "E-STATE"),
     (Seq((ListOf((ListOf((Op("Custom"),)),)), Op("ScEnsemble"))), "E-ALL-BRANCHES"),
     (Cond(Op("Custom"), Op("Revise"), DONE), "E-STATE"),
-    (ops("Programmer", "Test"), "E-STATE"),
-    (Seq((ListOf(()), Op("ScEnsemble"))), "E-ALL-BRANCHES"),
     (Seq(()), "E-STATE"),
 ]
 
@@ -118,31 +99,6 @@ def test_a_tree_that_no_check_has_seen_does_not_run_on_wrong_types():
         result = ran(tree)
 
         assert result.failure.code == code, tree
-
-
-def test_a_test_without_a_program_passes_nothing_and_without_public_tests_what_it_is_given():
-    task = next(task for task in load_tasks("bundled", "dev") if task.kind == "code")
-    untested = type(task)(**{**vars(task), "public_tests": ()})
-    backend = SimulatedBackend()
-    tree = parse("Programmer -> Test", kind="code").workflow
-
-    result = execute(tree, untested, backend, seed=3)
-    alone = execute(parse("Programmer", kind="code").workflow, untested, backend, seed=3)
-    assert (result.solution, result.code, result.verdict) == (alone.solution, alone.code, True)
-    assert [each.code for each in result.warnings] == ["W-NO-TESTS"]
-    assert result.usage == alone.usage
-    assert "no public tests, so none ran" in str(result.trace)
-    assert execute(ops("Custom", "Test"), task, backend).failure.code == "E-STATE"
-
-
-def test_a_revision_that_is_no_program_any_more_is_not_tested():
-    backend = ScriptedBackend(
-        {"CustomCodeGenerate": [f"```\n{CODE.solution}```"], "Revise": ["It is right."]},
-        lambda job: [],
-    )
-    tree = parse("CustomCodeGenerate -> Revise -> Test", kind="code").workflow
-
-    assert execute(tree, CODE, backend).failure.code == "E-STATE"
 
 
 BUDGETS = [
@@ -179,18 +135,15 @@ def test_too_little_for_all_branches_fails_the_same_ones_every_time():
 
 def random_tree(rng, depth):
     """Any tree at all, most of them ill typed."""
-    shape = rng.randrange(6) if depth else 0
     below = [random_tree(rng, depth - 1) for _ in range(rng.randint(1, 3))] if depth else []
-    names = [*REPLIES, "Test", "CustomCodeGenerate"]
-    if shape == 1:
-        return Seq(tuple(below))
-    if shape == 2:
-        return ListOf(tuple(below))
-    if shape == 3:
-        return Repeat(below[0], rng.randint(1, 3))
-    if shape == 4:
-        return Cond(below[0], below[-1], rng.choice([DONE, below[0]]))
-    return Op(rng.choice(names))
+    shapes = [
+        lambda: Seq(tuple(below)),
+        lambda: ListOf(tuple(below)),
+        lambda: Repeat(below[0], rng.randint(1, 3)),
+        lambda: Cond(below[0], below[-1], rng.choice([DONE, below[0]])),
+    ]
+    leaf = Op(rng.choice([*REPLIES, "Test", "CustomCodeGenerate"]))
+    return rng.choice([lambda: leaf, lambda: leaf, *shapes])() if depth else leaf
 
 
 def test_a_run_has_a_solution_or_a_failure_and_stays_within_its_budget():

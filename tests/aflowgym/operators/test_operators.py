@@ -1,7 +1,6 @@
 """Operators by name, their declarations, and those of a user."""
 
 import itertools
-import pickle
 import re
 import textwrap
 from pathlib import Path
@@ -131,12 +130,6 @@ def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message)
 def test_a_declaration_that_is_refused_has_a_next_step(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         second_look(**changes)
-
-
-def test_operators_survive_a_pickle_and_are_equal_in_their_order():
-    assert pickle.loads(pickle.dumps(OPERATORS)) == OPERATORS
-    assert Operators([*OPERATORS.values()][::-1]) != OPERATORS
-    assert hash(Operators(OPERATORS.values())) == hash(OPERATORS)
 
 
 def rows_of_the_page(head):

@@ -46,12 +46,6 @@ def test_a_workflow_runs_operators_of_a_user():
     assert [request.number for request in backend.requests] == [0, 0, 1, 2]
 
 
-def test_a_prompt_without_work_before_it_has_no_empty_paragraph():
-    _, backend = ran("Vote3", VOTE3, Vote3=["Answer: 12"])
-
-    assert backend.requests[0].prompt == f"Solve:\n{MATH.prompt}"
-
-
 def test_a_reply_is_read_by_the_outputs_of_the_operator():
     check = Operator(
         "Look", "Judge it.", "{problem}\n{solution}", ("solution",), outputs=("verdict", "feedback")
@@ -104,11 +98,6 @@ def broken(error):
 def test_a_function_that_breaks_its_contract_is_an_error_of_the_caller(run):
     with pytest.raises(ConfigurationError, match="Own"):
         ran("Custom -> Own", operator_of(run), Own=["12"])
-
-
-def test_a_verdict_of_a_function_is_true_or_false():
-    with pytest.raises(ConfigurationError, match="True or False"):
-        ran("Custom -> Own", operator_of(lambda context: {"verdict": "yes"}, outputs=("verdict",)))
 
 
 def test_a_fault_of_the_machine_passes_through_a_function():

@@ -9,53 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import aflowgym
-from aflowgym.answers import Outcome
 from aflowgym.answers.code import read_literal
 from aflowgym.operators.context import Completion, Job
 from aflowgym.operators.replies import plain_text
-from aflowgym.sandbox import Limits, WalledSandbox, values, walls
-from aflowgym.sandbox.base import result_of
+from aflowgym.sandbox import Limits, WalledSandbox, walls
 from aflowgym.sandbox.filter import architecture
-from toolgym.sanitize import encodable
 
 pytestmark = pytest.mark.skipif(
     architecture(os.uname().machine) is None or walls.landlock_version() < 1,
     reason="this kernel has no Landlock, or this machine no table of system calls",
 )
-BODIES = [
-    r"return '\ud800'",
-    r"raise ValueError('\ud800')",
-    r"raise KeyError('\ud800', ['\udfff'])",
-    "\ud800",
-    "return 10 ** 4400",
-    "return 10 ** 4200",
-    "return {1: 2, 'a': None, (1,): b'x'}",
-    "return (n for n in [1])",
-    "return '\\x00\\x1b[31m\\u202e<|im_end|>'",
-    "return ''",
-]
-MORE = [
-    r"return 'a\ud83d' + '\ude00b'",
-    r"return {'\ud800': ['\udfff', ('\udc00',)]}",
-    r"print('\ud800'); return 1",
-    r"return open('\ud800')",
-    r"return b'\xed\xa0\x80'.decode('utf-8', 'surrogatepass')",
-    r"return type('E', (str,), {})('\ud800')",
-    "return '\ud800'",
-    "raise ValueError('\udfff')",
-    "return '7' * 5000",
-    "return -0.0",
-    "return [float('nan'), float('inf')]",
-    "return float('-inf')",
-    "return b'\\xff'",
-    "return {1, 'a', None}",
-    "a = []; a.append(a); return a",
-    "return [0] * 10**6",
-    "return ' \\n '",
-    "return '(' * 50000",
-    "return '1/' * 50000",
-    "return '1e99999999'",
-]
 
 
 class Says:
@@ -96,9 +59,22 @@ def played(sandbox, kind, reply, *calls):
     return shown
 
 
-@pytest.mark.parametrize(
-    "body", [*BODIES, *(pytest.param(body, marks=pytest.mark.nightly) for body in MORE)], ids=ascii
-)
+BODIES = [
+    r"return '\ud800'",
+    r"raise ValueError('\ud800')",
+    r"return {'\ud800': ['\udfff', ('\udc00',)]}",
+    "\ud800",
+    "return 10 ** 4400",
+    "return 10 ** 4200",
+    "return {1: 2, 'a': None, (1,): b'x'}",
+    "return '\\x00\\x1b[31m\\u202e<|im_end|>'",
+    "return ''",
+    "return '(' * 50000",
+    "return '1e99999999'",
+]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=ascii)
 def test_odd_data_of_a_program_leave_no_episode_unscored(sandbox, body):
     played(sandbox, "qa", program(body), ("programmer", 1), ("review", 1), ("revise", 1))
     played(sandbox, "math", program(body), ("programmer", 2), ("md_ensemble", 1))
@@ -114,21 +90,6 @@ def test_odd_text_of_a_model_leaves_no_episode_unscored(sandbox, kind, reply):
     played(sandbox, kind, reply, ("custom", 2), ("sc_ensemble", 1))
 
 
-def test_half_a_surrogate_pair_is_shown_replaced(sandbox):
-    (shown, _) = played(sandbox, "qa", program(r"return 'a\ud800b'"), ("programmer", 1))
-
-    assert shown.endswith("a\ufffdb") or "\na\ufffdb" in shown
-
-
-def test_a_workflow_ends_in_a_solution_that_can_be_encoded(sandbox):
-    task = aflowgym.load_tasks("bundled", "dev")[0]
-    workflow = aflowgym.parse("Programmer").workflow
-    ended = aflowgym.execute(workflow, task, Says(program(r"return '\ud800'")), sandbox=sandbox)
-
-    assert ended.solution == "\ufffd"
-    str(ended.trace).encode()
-
-
 def test_a_task_may_have_half_a_surrogate_pair_in_its_calls_and_in_what_it_expects(sandbox):
     (test,) = aflowgym.answers.read_tests(r"assert f('\ud800') == '\ud800\ud800'", "f")
     job = Job(None, "def f(x): return x * 2", "f", ((test.arguments, test.keywords),))
@@ -136,51 +97,10 @@ def test_a_task_may_have_half_a_surrogate_pair_in_its_calls_and_in_what_it_expec
     assert aflowgym.answers.judge_code([test], sandbox.run(job)).correct
 
 
-@settings(max_examples=40)
-@given(st.text())
-def test_a_text_that_can_be_encoded_stays_as_it_is(text):
-    assert encodable(text) == text
-
-
 any_text = st.text(st.characters(exclude_categories=()))
-
-
-@settings(max_examples=40)
-@given(any_text)
-def test_every_lone_surrogate_is_replaced_and_nothing_else_changes(text):
-    """Two halves side by side are one character."""
-    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-
-    told = encodable(text)
-
-    assert told == "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in joined)
-    assert encodable(told) == told
-
-
-@settings(max_examples=40)
-@given(any_text)
-def test_any_text_comes_back_as_a_literal_and_as_an_answer_that_can_be_encoded(text):
-    value, error = values.outcome(values.dump(text))
-
-    assert error == ""
-    assert read_literal(value) == text
-    value.encode()
-    plain_text(value).encode()
-
-
-@settings(max_examples=40)
-@given(any_text)
-def test_any_error_is_told_in_one_line_that_can_be_encoded(text):
-    told = result_of(values.dump_error(text))
-
-    assert told.value == ""
-    assert told.error.isprintable()
-    told.error.encode()
-
-
 odd = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.binary()
-    | any_text | st.integers(10**4290, 10**4310),
+    | any_text,
     lambda inner: (
         st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple)
         | st.dictionaries(any_text | st.none() | st.integers(), inner, max_size=3)
@@ -189,58 +109,20 @@ odd = st.recursive(
 )  # fmt: skip
 
 
-def source_of(value):
-    """A program that returns a value, whatever is in it; only its text may be odd."""
-    if isinstance(value, int) and abs(value) > 10**4000:
-        return hex(value)
-    if isinstance(value, float | complex):
-        return (
-            f"complex({str(value)!r})" if isinstance(value, complex) else f"float({str(value)!r})"
-        )
-    if isinstance(value, list):
-        return f"[{', '.join(map(source_of, value))}]"
-    if isinstance(value, tuple):
-        return f"({''.join(source_of(each) + ', ' for each in value)})"
-    if isinstance(value, dict):
-        pairs = (f"{source_of(key)}: {source_of(each)}" for key, each in value.items())
-        return f"{{{', '.join(pairs)}}}"
-    return repr(value)
+def has_an_outcome(sandbox, text):
+    (got,) = sandbox.run(Job(None, text, "f"))
 
-
-def is_an_outcome(sandbox, value, raised):
-    verb = "raise ValueError" if raised else "return "
-    (got,) = sandbox.run(Job(None, f"def f(): {verb}({source_of(value)})", "f"))
-
-    assert isinstance(got, Outcome)
     assert bool(got.value) != bool(got.error)
     (got.value + got.error + plain_text(got.value)).encode()
     if got.value:
         read_literal(got.value)
 
 
-def has_an_outcome(sandbox, text):
-    (got,) = sandbox.run(Job(None, text, "f"))
-
-    assert got.error
-    assert not got.value
-    got.error.encode()
-
-
-@settings(max_examples=12)
-@given(odd, st.booleans())
-def test_whatever_a_program_returns_or_raises_is_an_outcome(sandbox, value, raised):
-    is_an_outcome(sandbox, value, raised)
-
-
-@settings(max_examples=12)
-@given(any_text)
-def test_whatever_stands_in_a_program_it_has_an_outcome(sandbox, text):
-    has_an_outcome(sandbox, text)
-
-
-@pytest.mark.nightly
-@settings(max_examples=500)
-@given(odd, st.booleans(), any_text)
-def test_the_same_of_500_values_and_texts(sandbox, value, raised, text):
-    is_an_outcome(sandbox, value, raised)
+@settings(max_examples=20)
+@given(odd, st.sampled_from(["raise ValueError", "return "]), any_text)
+def test_every_program_has_an_outcome_whatever_it_says_returns_or_raises(
+    sandbox, value, verb, text
+):
+    names = "inf, nan = float('inf'), float('nan')"
+    has_an_outcome(sandbox, f"{names}\ndef f(): {verb}({value!r})")
     has_an_outcome(sandbox, text)

@@ -1,7 +1,5 @@
 """The parts of the sandbox by themselves: filter, values, refusal, the other two sandboxes."""
 
-import errno
-import functools
 import importlib.util
 import json
 import os
@@ -14,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aflowgym import grade, load_tasks
 from aflowgym.answers.code import Outcome
 from aflowgym.answers.literals import read_literal
 from aflowgym.operators.context import Job
@@ -55,12 +52,6 @@ def job(program, *calls):
     return Job(TASK, textwrap.dedent(program), "f", calls or (("()", "{}"),))
 
 
-@functools.cache
-def instructions(audit):
-    (name,) = (each for each in MACHINES if architecture(each).audit == audit)
-    return filter_.instructions(architecture(name))
-
-
 def answer(machine, number, *arguments, audit=None):
     """What the filter answers to a call: a machine of its own for the few instructions used."""
     padded = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
@@ -68,7 +59,7 @@ def answer(machine, number, *arguments, audit=None):
     for place, value in enumerate(padded):
         words[16 + 8 * place] = value & 0xFFFFFFFF
         words[20 + 8 * place] = value >> 32
-    program, at, held = instructions(machine.audit), 0, 0
+    program, at, held = filter_.instructions(machine), 0, 0
     while True:
         code, true, false, operand = program[at]
         at += 1
@@ -112,13 +103,14 @@ def test_calls_by_another_abi_kill(name):
 def test_arguments_decide_where_they_have_to(name):
     machine = architecture(name)
     calls, allow, eperm = machine.calls, filter_.ALLOW, filter_.EPERM
-    trunc, cloexec = os.O_TRUNC, os.O_CLOEXEC
+    trunc, nameless = os.O_TRUNC, 0o20000000
     for flags, wanted in (
-        (os.O_RDONLY | cloexec, allow),
-        (os.O_WRONLY | trunc, allow),
+        (os.O_RDONLY | os.O_CLOEXEC, allow),
         (os.O_RDWR | trunc | os.O_CREAT, allow),
         (os.O_RDONLY | trunc, eperm),
         (3 | trunc, eperm),
+        (nameless | os.O_WRONLY | trunc, filter_.EOPNOTSUPP),
+        ((1 << 32) - 1, filter_.EOPNOTSUPP),
     ):
         assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == wanted
         if "open" in calls:
@@ -128,101 +120,27 @@ def test_arguments_decide_where_they_have_to(name):
         assert answer(machine, calls["fcntl"], 0, command) == wanted
     assert answer(machine, calls["ioctl"], 0, 0x5401) == allow
     assert answer(machine, calls["ioctl"], 0, 0x5412) == filter_.ENOTTY
-    nameless = 0o20000000
-    for flags in (nameless, nameless | os.O_RDWR, nameless | os.O_WRONLY | trunc, (1 << 32) - 1):
-        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == filter_.EOPNOTSUPP
-
-
-def test_a_machine_without_a_table_is_unknown():
-    assert architecture("riscv64") is None
-    assert architecture("i686") is None
-
-
-def test_the_filter_is_shorter_than_the_kernel_takes_and_eight_bytes_an_instruction():
-    for name in MACHINES:
-        assembled = filter_.assembled(architecture(name))
-        assert len(assembled) == 8 * len(filter_.instructions(architecture(name))) < 8 * 4096
-
-
-numbers = st.integers() | st.floats(allow_nan=False) | st.complex_numbers(allow_nan=False)
-atoms = st.none() | st.booleans() | numbers | st.text() | st.binary()
-keys = st.recursive(
-    atoms, lambda inner: st.tuples(inner, inner) | st.frozensets(inner), max_leaves=4
-)
-plain = st.recursive(
-    keys,
-    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(keys, inner) | st.sets(keys),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=25)
-@given(plain)
-def test_plain_data_come_back_as_they_went_in(value):
-    text, error = values.outcome(values.dump(value))
-    assert error == ""
-    assert text == repr(value) or sorted(text) == sorted(repr(value))  # sets have no order
-
-
-@settings(max_examples=60)
-@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-def test_no_bytes_of_a_program_make_the_parent_raise(content):
-    text, error = values.outcome(content)
-    assert bool(text) != bool(error)
-
-
-junk = st.recursive(
-    st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["list", "set", "dict"]),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-)
-
-
-@settings(max_examples=60)
-@given(junk)
-def test_no_json_of_a_program_makes_the_parent_raise(form):
-    text, error = values.outcome(json.dumps({"value": form}).encode())
-    assert bool(text) != bool(error)
-    if text:
-        read_literal(text)
-
-
-def run_without(call: str, then: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a process for which a system call is not there, as on an older kernel."""
-    script = f"""
-        import os, platform, struct
-        from aflowgym.sandbox import filter as f, walls
-        from aflowgym.sandbox.filter import architecture
-        machine = architecture(platform.machine())
-        code, no = f.Instruction, f.ENOSYS
-        program = [code(0x20, 0, 0, 0), code(0x15, 0, 1, {call}), code(6, 0, 0, no)]
-        program.append(code(6, 0, 0, f.ALLOW))
-        walls.forgo_privileges()
-        walls.Filter(b"".join(struct.pack("=HBBI", *each) for each in program)).enforce()
-    """
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script) + textwrap.dedent(then)],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
 
 
 @needs_walls
 @pytest.mark.integration
 def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_says_so():
+    """A filter makes a system call fail as on an older kernel."""
     script = """
-        from aflowgym.sandbox import SandboxRefused, open_sandbox
+        import os, platform, struct
+        from aflowgym.sandbox import SandboxRefused, filter as f, open_sandbox, walls
+        code = f.Instruction
+        program = [code(0x20, 0, 0, 0), code(0x15, 0, 1, 444), code(6, 0, 0, f.ENOSYS)]
+        program.append(code(6, 0, 0, f.ALLOW))
+        walls.forgo_privileges()
+        walls.Filter(b"".join(struct.pack("=HBBI", *each) for each in program)).enforce()
         for kind in ("walled", "auto"):
             try:
                 print(open_sandbox(kind).level)
             except SandboxRefused as problem:
                 print(problem)
     """
-    refused, *told = run_without("444", script).stdout.splitlines()
+    refused, *told = printed(textwrap.dedent(script)).splitlines()
     assert refused.startswith(
         "there is no safe place to run programs: the walls do not stand here: the kernel has no"
         " Landlock, or it is switched off."
@@ -233,41 +151,42 @@ def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_sa
         assert told[1].startswith("  walls: pydantic-monty: an interpreter of a SUBSET")
 
 
-@needs_walls
-@pytest.mark.integration
-def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
-    number = {"x86_64": 157, "aarch64": 167}[os.uname().machine]  # prctl
-    script = "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')"
-    done = run_without(str(number), script)
-    assert done.returncode == 1
-    assert "the walls do not stand here: [Errno 38] prctl" in done.stderr
-
-
-@needs_walls
-def test_the_default_sandbox_is_one_for_the_process():
-    assert default_sandbox() is default_sandbox()
-    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
-
-
-@needs_walls
-def test_a_default_sandbox_that_was_closed_is_followed_by_another():
-    default_sandbox().close()
-    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
+def printed(script):
+    """What a script prints in a process of its own."""
+    words = [sys.executable, "-c", script]
+    return subprocess.run(
+        words, capture_output=True, text=True, cwd=ROOT, check=True, timeout=600
+    ).stdout
 
 
 def test_importing_the_package_imports_no_sandbox():
-    script = (
-        "import aflowgym, sys; print([m for m in sys.modules if 'sandbox' in m or 'monty' in m])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        check=True,
-        timeout=120,
-    )
-    assert set(eval(done.stdout)) <= {"aflowgym.backends.simulated"}
+    loaded = printed("import aflowgym, sys; print(*sys.modules)").split()
+    assert not [name for name in loaded if "monty" in name or name.startswith("aflowgym.sandbox")]
+
+
+@needs_walls
+def test_the_default_sandbox_is_one_for_the_process_until_it_is_closed():
+    first = default_sandbox()
+    assert default_sandbox() is first
+    first.close()
+    assert default_sandbox().run(job("def f(): return 1")) == [Outcome("1")]
+
+
+@settings(max_examples=60)
+@given(
+    st.binary(max_size=60)
+    | st.recursive(
+        st.none() | st.integers() | st.text(max_size=5) | st.sampled_from(["list", "set", "dict"]),
+        lambda inner: (
+            st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
+        ),
+    ).map(lambda form: json.dumps({"value": form}).encode())
+)
+def test_no_bytes_of_a_program_make_the_parent_raise(content):
+    text, error = values.outcome(content)
+    assert bool(text) != bool(error)
+    if text:
+        read_literal(text)
 
 
 @pytest.fixture(scope="module")
@@ -275,19 +194,6 @@ def subset():
     pytest.importorskip("pydantic_monty")
     with SubsetSandbox(2, Limits(cpu_seconds=1)) as opened:
         yield opened
-
-
-def test_the_subset_gives_values_and_errors_that_are_surely_the_programs(subset):
-    assert subset.level.kind == "subset"
-    assert subset.run(job("def f(x): return [x, {1: 2.5}]", ("(3,)", "{}"))) == [
-        Outcome("[3, {1: 2.5}]")
-    ]
-    (got,) = subset.run(job("def f(): return 1 / 0"))
-    assert got.error == "ZeroDivisionError: division by zero"
-    (got,) = subset.run(job("def f(:"))
-    assert got.error.startswith("SyntaxError")
-    (got,) = subset.run(job("def f(): return undefined_name"))
-    assert got.error.startswith("NameError")
 
 
 @pytest.mark.parametrize(
@@ -322,18 +228,6 @@ def test_what_the_subset_lacks_fails_no_solution(subset, program):
         subset.run(job(program))
 
 
-def test_a_canonical_solution_is_not_wrong_in_the_subset(subset):
-    right = unscored = 0
-    for task in [t for t in load_tasks("bundled", "train") if t.kind == "code"][::3]:
-        try:
-            right += grade(task, task.solution, subset).correct
-        except EnvironmentFault:
-            unscored += 1
-            continue
-        assert grade(task, task.solution, subset).correct, task.id
-    assert right > unscored
-
-
 def test_without_the_library_the_subset_is_refused_with_the_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
     cure = r"the subset interpreter is not installed: pip install 'toolgym\[sandbox\]'"
@@ -365,12 +259,3 @@ def test_the_unsafe_one_stops_what_is_only_clumsy():
             Outcome("1"),
             Outcome("2"),
         ]
-
-
-@needs_walls
-def test_landlock_errors_are_the_systems():
-    rules = walls.Ruleset(walls.landlock_version())
-    with pytest.raises(OSError, match="No such file") as caught:
-        rules.grant("/no/such/folder", walls.READING)
-    assert caught.value.errno == errno.ENOENT
-    os.close(rules._fd)

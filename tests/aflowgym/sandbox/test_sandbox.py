@@ -1,8 +1,6 @@
 """The sandbox of warm workers: what it gives, and what becomes of workers, threads and forks."""
 
-import ast
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -74,12 +72,6 @@ def test_every_call_has_its_outcome_in_order(sandbox):
     ]
 
 
-def test_arguments_may_be_sets_and_infinite(sandbox):
-    call = ("({1}, set(), frozenset({2}), inf, -inf, float('nan'))", "{}")
-    (got,) = sandbox.run(job("def f(*a): return [type(x).__name__ for x in a]", call))
-    assert got.value == "['set', 'set', 'frozenset', 'float', 'float', 'float']"
-
-
 def test_plain_values_come_back_as_literals(sandbox):
     for returned, value in [
         ("None", "None"),
@@ -100,20 +92,6 @@ def test_plain_values_come_back_as_literals(sandbox):
         ("2 ** 200", str(2**200)),
     ]:
         assert sandbox.run(job(f"def f(): return {returned}")) == [Outcome(value)], returned
-
-
-def test_what_is_no_plain_value_is_told_with_its_kind(sandbox):
-    for returned in [
-        "object()",
-        "len",
-        "(n for n in [1])",
-        "__import__('decimal').Decimal('NaN')",
-        "...",
-        "f",
-    ]:
-        (got,) = sandbox.run(job(f"def f(): return {returned}"))
-        assert got.value == "", returned
-        assert got.error.startswith("no_literal: it is of type "), returned
 
 
 def test_an_error_is_told_with_its_message_and_line(sandbox):
@@ -183,21 +161,6 @@ def test_the_usual_parts_of_the_library_are_there(sandbox):
     assert sandbox.run(job(program)) == [Outcome("(3, [2], [['1', '2']], (1,))")]
 
 
-def test_an_alarm_of_its_own_reaches_a_program(sandbox):
-    program = """
-        import signal
-        def stop(*_):
-            raise TimeoutError("enough")
-        def f():
-            signal.signal(signal.SIGALRM, stop)
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-            while True:
-                pass
-    """
-    (got,) = sandbox.run(job(program))
-    assert got.error.startswith("TimeoutError: enough")
-
-
 def test_modules_that_are_asked_for_can_be_imported():
     program = "import numpy\ndef f(): return numpy.linalg.norm([3, 4]), numpy.int64(7)"
     with WalledSandbox(1, preload=["numpy"]) as sandbox:
@@ -206,20 +169,16 @@ def test_modules_that_are_asked_for_can_be_imported():
         WalledSandbox(1, preload=["no_such_module"])
 
 
-def test_too_long_a_program_is_an_outcome(sandbox):
-    (got,) = sandbox.run(job("#" * (5 << 20)))
-    assert got.error.startswith("too_large")
-
-
-def test_a_value_of_which_there_is_too_much_is_told_as_that(sandbox):
-    for value, error in [
-        ("'a' * (2 << 20)", "too_large: what it returned is too large"),
-        ("list(range(10**5))", "too_large: what it returned is too large"),
-        ("10**10000", "no_literal: it has a number of too many digits"),
+def test_a_value_or_a_program_that_is_too_large_is_an_error_that_says_so(sandbox):
+    for program, error in [
+        ("#" * (5 << 20), "too_large"),
+        ("def f(): return 'a' * (2 << 20)", "too_large: what it returned is too large"),
+        ("def f(): return list(range(10**5))", "too_large: what it returned is too large"),
+        ("def f(): return 10**10000", "no_literal: it has a number of too many digits"),
     ]:
-        (got,) = sandbox.run(job(f"def f(): return {value}"))
+        (got,) = sandbox.run(job(program))
 
-        assert got.error.startswith(error), value
+        assert got.error.startswith(error), program[:50]
 
 
 def test_the_calls_of_a_job_share_its_time():
@@ -245,78 +204,14 @@ def test_the_level_names_walls_and_what_was_proved(sandbox):
     assert "\n  proved: " in told
 
 
-def test_canonical_solutions_of_bundled_code_tasks_pass(sandbox, code_tasks):
-    with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(lambda t: grade(t, t.solution, sandbox), code_tasks))
-    assert [t.id for t, v in zip(code_tasks, verdicts, strict=True) if not v.correct] == []
+def test_solutions_of_bundled_code_tasks_pass_and_distractors_fail(sandbox, code_tasks):
+    def passing(program_of):
+        with ThreadPoolExecutor(2) as pool:
+            verdicts = pool.map(lambda t: grade(t, program_of(t), sandbox).correct, code_tasks)
+        return set(verdicts)
 
-
-def test_distractors_of_bundled_code_tasks_fail(sandbox, code_tasks):
-    with ThreadPoolExecutor(2) as pool:
-        verdicts = list(pool.map(lambda t: grade(t, t.distractors[0], sandbox), code_tasks))
-    assert [t.id for t, v in zip(code_tasks, verdicts, strict=True) if v.correct] == []
-
-
-class Mutated(ast.NodeTransformer):
-    """Puts each returned value into an object that equals everything, or into a list."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-    def visit_Return(self, node):
-        value = node.value or ast.Constant(None)
-        if self.kind == "list":
-            node.value = ast.List([value], ast.Load())
-        else:
-            node.value = ast.Call(ast.Name("Equal_", ast.Load()), [value], [])
-        return node
-
-
-EQUAL = "class Equal_:\n    def __init__(self, x): pass\n    def __eq__(self, o): return True\n"
-
-
-def test_mutated_solutions_of_bundled_code_tasks_fail(sandbox, code_tasks):
-    def mutated(place):
-        tree = Mutated("equal" if place % 2 else "list").visit(
-            ast.parse(code_tasks[place].solution)
-        )
-        return EQUAL + ast.unparse(ast.fix_missing_locations(tree))
-
-    with ThreadPoolExecutor(2) as pool:
-        places = range(len(code_tasks))
-        verdicts = list(pool.map(lambda n: grade(code_tasks[n], mutated(n), sandbox), places))
-    assert [t.id for t, v in zip(code_tasks, verdicts, strict=True) if v.correct] == []
-
-
-def test_no_program_sees_the_memory_or_the_files_of_another(sandbox):
-    program = """
-        import os, time
-        SECRET = "kept-" "by-one"
-        def f():
-            time.sleep(0.2)  # so that both are there
-            me, others, opened = os.getpid(), [], []
-            for pid in range(max(2, me - 200), me + 200):
-                if pid == me or not os.path.exists(f"/proc/{pid}"):
-                    continue
-                others.append(pid)
-                for name in ("mem", "maps", "environ", "fd/3", "cwd/.", "root/etc", "stat", "io"):
-                    try:
-                        os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY))
-                    except OSError:
-                        continue
-                    opened.append(name)
-                for name in ("exe", "cwd", "root", "fd/3"):
-                    try:
-                        os.readlink(f"/proc/{pid}/{name}")
-                    except OSError:
-                        continue
-                    opened.append("link of " + name)
-            time.sleep(0.3)
-            return len(others) > 0, opened
-    """
-    with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(sandbox.run, [job(program)] * 2))
-    assert both == [[Outcome("(True, [])")]] * 2
+    assert passing(lambda task: task.solution) == {True}
+    assert passing(lambda task: task.distractors[0]) == {False}
 
 
 def test_many_threads_share_two_workers(sandbox):
@@ -325,15 +220,6 @@ def test_many_threads_share_two_workers(sandbox):
         got = list(pool.map(sandbox.run, jobs))
     assert got == [[Outcome(str(n * n))] for n in range(24)]
     assert len(workers_of(sandbox)) <= 2
-
-
-def test_a_worker_that_dies_is_replaced():
-    with WalledSandbox(1) as sandbox:
-        (lost,) = workers_of(sandbox)
-        lost.process.kill()
-        assert sandbox.run(job("def f(): return 1")) == [Outcome("1")]
-        (other,) = workers_of(sandbox)
-        assert other is not lost
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_call_is_replaced():
@@ -391,12 +277,15 @@ def test_a_parent_with_many_open_files_hands_none_on(tmp_path):
 
 def test_a_closed_sandbox_leaves_nothing_and_says_that_it_is_closed(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = os.listdir("/proc/self/fd")
     sandbox = WalledSandbox(2)
     (process,) = workers_of(sandbox)
+    sandbox.run(job("def f(): return 1", *[("()", "{}")] * 3))
     sandbox.close()
     sandbox.close()
     assert process.process.returncode is not None
     assert list(tmp_path.iterdir()) == []
+    assert len(os.listdir("/proc/self/fd")) == len(before)
     with pytest.raises(ConfigurationError, match="closed; open another"):
         sandbox.run(job("def f(): return 1"))
 
@@ -418,12 +307,6 @@ def test_a_forked_process_has_workers_of_its_own(sandbox):
     assert os.read(read, 9) == b"ok"
     os.close(read)
     assert sandbox.run(job("def f(): return 6")) == [Outcome("6")]
-
-
-def test_a_copy_in_another_process_is_made_from_its_settings(sandbox):
-    with pickle.loads(pickle.dumps(sandbox)) as copy:
-        assert copy.limits == sandbox.limits
-        assert copy.run(job("def f(): return 1")) == [Outcome("1")]
 
 
 @pytest.mark.parametrize(
@@ -475,11 +358,3 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(EnvironmentFault, match=r"did not start\. It said: it is broken"):
         WalledSandbox(1)
-
-
-def test_opening_and_closing_leaves_no_descriptor_open():
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(2):
-        with WalledSandbox(1) as sandbox:
-            sandbox.run(job("def f(): return 1", *[("()", "{}")] * 3))
-    assert len(os.listdir("/proc/self/fd")) == before

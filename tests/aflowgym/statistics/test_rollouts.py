@@ -136,14 +136,6 @@ def test_a_rollout_counts_once_however_many_workflows_it_wrote():
     assert found["patterns"].rows == (("Custom", 2, Share(2, 2), Share(1, 2)),)
 
 
-def test_right_excludes_rollouts_that_a_fault_left_unscored():
-    rollouts = [line("Custom", correct=True), line("Custom", scored=False, score=None)]
-    rollouts.append(line("Custom", "Programmer", correct=True))
-    rows = workflow_statistics(rollouts)["patterns"].rows
-
-    assert {row[0]: row[3] for row in rows} == {"Custom": Share(1, 1), "Programmer": Share(1, 1)}
-
-
 def test_operators_of_your_own_are_those_of_the_run(tmp_path):
     kwargs = {"operators": [f"{__name__}:GUESS"]}
     run = Run.create(tmp_path / "run", {"settings": {"env_kwargs": kwargs}})
@@ -169,13 +161,6 @@ def test_steps_are_shown_in_at_most_20_windows_between_before_and_after():
     ]
     assert len(time) == 19
     assert found["collapse"].rows == (("grpo", "all steps", 49, 1, Share(1, 49)),)
-
-
-def test_nothing_gives_empty_tables():
-    found = workflow_statistics([])
-
-    assert found["patterns"].rows == found["errors"].rows == found["time"].rows == ()
-    assert json.dumps(found.to_json(), allow_nan=False)
 
 
 @settings(max_examples=5)

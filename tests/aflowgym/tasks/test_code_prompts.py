@@ -4,11 +4,10 @@ import pytest
 
 from aflowgym import execute, load_tasks, parse
 from aflowgym.answers import CodeTest, Outcome, read_tests
-from aflowgym.backends import ScriptedBackend, SimulatedBackend
+from aflowgym.backends import SimulatedBackend
 from aflowgym.execution.interpreter import grade, job_of
 from aflowgym.sandbox.unsafe import UnsafeSandbox
 from aflowgym.tasks.code_prompts import examples, setup
-from toolgym.errors import EnvironmentFault
 
 HEAD = "from typing import List\n\ndef span(xs, k):\n    '''The span.\n"
 FORMS = [
@@ -108,30 +107,9 @@ def test_a_program_runs_with_the_imports_and_functions_of_its_prompt():
     assert outcome.error == "ZeroDivisionError: division by zero (line 5)"
 
 
-def test_the_same_program_without_its_setup_fails():
-    (task,) = load_tasks([ROW], "train")
-
-    (outcome,) = UnsafeSandbox().run(job_of(task, PROGRAM, task.tests)._replace(setup=""))
-    assert outcome.error == "NameError: name 'List' is not defined (line 1)"
-
-
 def test_a_public_test_that_is_no_hidden_one_runs_in_the_simulated_sandbox_too():
     (task,) = load_tasks([ROW], "train")
     tree = parse("CustomCodeGenerate -> Test", kind="code").workflow
 
     verdicts = {execute(tree, task, SimulatedBackend(), seed=seed).verdict for seed in range(40)}
     assert verdicts == {True, False}
-
-
-def test_a_test_without_public_tests_runs_nothing_with_a_backend_of_texts():
-    row = ROW | {"prompt": ROW["prompt"].replace("total([1, 2]) -> 6", "in any order")}
-    (task,) = load_tasks([row], "train")
-    backend = ScriptedBackend({"CustomCodeGenerate": [f"```\n{PROGRAM}```"]}, _never)
-    result = execute(parse("CustomCodeGenerate -> Test").workflow, task, backend)
-
-    assert (result.code, result.verdict, result.usage.calls) == (PROGRAM, True, 1)
-    assert [each.code for each in result.warnings] == ["W-NO-TESTS"]
-
-
-def _never(job):
-    raise EnvironmentFault(f"{job.function} was run.")

@@ -135,12 +135,6 @@ def test_a_row_of_no_layout_says_which_keys_the_nearest_layouts_need():
             load_tasks([row], "test")
 
 
-def test_what_our_own_layout_says_beyond_its_keys_is_kept():
-    [task] = load_tasks([OWN], "dev")
-
-    assert task.extra == {"hardness": "easy"}
-
-
 BROKEN = [
     ("{", "not_json"),
     ([1], "not_an_object"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aflowgym.answers import Outcome
-from aflowgym.tasks.loading import bundled_dir, load_tasks
+from aflowgym.tasks.loading import load_tasks
 from aflowgym.tasks.task import KINDS, judge
 from tests.sweeps import sweep
 
@@ -83,14 +83,6 @@ def test_the_solution_passes_all_tests_and_no_distractor_does(tasks):
 
 
 @pytest.mark.nightly
-def test_some_wrong_programs_are_nearly_right():
-    code = [task for task in every() if task.kind == "code"]
-    shares = [judge(t, "", outcomes_of(t.distractors[0], t)).progress for t in code]
-
-    assert sum(0 < share < 1 for share in shares) > len(code) / 2
-
-
-@pytest.mark.nightly
 def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the_gold():
     base = json.loads((DATA / "facts.json").read_text(encoding="utf-8"))
     for task in (task for task in every() if task.kind == "qa"):
@@ -105,12 +97,6 @@ def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the
 
 
 @pytest.mark.nightly
-def test_a_fact_has_one_object_so_that_a_chain_has_one_end():
-    for facts in json.loads((DATA / "facts.json").read_text(encoding="utf-8")).values():
-        assert len({(subject, relation) for subject, relation, _ in facts}) == len(facts)
-
-
-@pytest.mark.nightly
 def test_no_answer_stands_in_a_question_that_does_not_compare():
     for task in every():
         if task.kind == "qa" and len({relation for _, relation, _ in task.extra["chain"]}) > 1:
@@ -122,7 +108,3 @@ def test_the_prompt_holds_passages_and_question():
 
     assert task.prompt.endswith("\n\n" + task.question)
     assert task.prompt.startswith(task.context[0])
-
-
-def test_the_bundled_folder_is_found():
-    assert bundled_dir() == DATA
