@@ -21,6 +21,7 @@ from adapters.training.guards.config import Action
 from aflowgym.envs.compose import ComposeEnv
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.sandbox import open_sandbox
+from aflowgym.tasks.loading import REFUSALS as WORKFLOW_REFUSALS
 from sqlgym.database.diagnosis import SQL_ERRORS
 from sqlgym.datasets.load import REFUSALS
 from sqlgym.envs.text_to_sql import TextToSQLEnv
@@ -171,7 +172,7 @@ def test_every_name_in_code_type_is_in_the_program(page, words_of_the_program):
 
 @pytest.mark.parametrize("page", TEXT)
 def test_every_code_that_a_page_prints_exists(page):
-    known = {*CALL_ERRORS, *SQL_ERRORS, *WORKFLOW_ERRORS, *REPAIRS, *REFUSALS}
+    known = {*CALL_ERRORS, *SQL_ERRORS, *WORKFLOW_ERRORS, *REPAIRS, *REFUSALS, *WORKFLOW_REFUSALS}
     known |= {f"gold_{code}" for code in SQL_ERRORS}
     printed = set(re.findall(r"(?:error|refused |^)\[([a-z]+(?:_[a-z]+)+)\]", TEXT[page], re.M))
 
