@@ -121,6 +121,7 @@ def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message)
         ({"outputs": ()}, "outputs must name"),
         ({"kinds": ("sql",)}, "kinds must name"),
         ({"calls": (3, 1)}, "least, most"),
+        ({"calls": 3}, "least, most"),
         ({"prompt": ""}, "a function as run"),
         ({"prompt": "{problem} {candidates}"}, "'candidates', which is not"),
         ({"prompt": '{problem} Write {"answer": 1}.'}, "double other braces"),
