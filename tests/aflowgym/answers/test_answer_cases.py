@@ -27,37 +27,23 @@ def task_of(case) -> WorkflowTask:
     )
 
 
-def faults(cases, accepts) -> tuple[list[str], list[str]]:
-    """The false accepts and the false rejects of a verifier."""
-    said = [(case, accepts(case)) for case in cases]
-    false = [case["id"] for case, accepted in said if accepted and not case["acceptable"]]
-    missed = [case["id"] for case, accepted in said if not accepted and case["acceptable"]]
-    return false, missed
-
-
-def ours(case) -> bool:
+def accepted(case) -> bool:
     return judge(task_of(case), case["reply"]).correct is True
 
 
 def test_no_wrong_answer_is_accepted_and_at_most_five_right_ones_are_rejected():
-    false, missed = faults(CASES, ours)
+    rejected = [case["id"] for case in CASES if case["acceptable"] and not accepted(case)]
 
-    assert false == []
-    assert len(missed) <= 5, missed
+    assert [case["id"] for case in CASES if accepted(case) and not case["acceptable"]] == []
+    assert len(rejected) <= 5, rejected
 
 
 def test_where_the_second_rule_decides_it_agrees():
-    decided = {
-        case["id"]: said
-        for case in CASES
-        if (said := recheck._right(task_of(case), case["reply"])) is not None
-    }
+    decided = [(case, recheck._right(task_of(case), case["reply"])) for case in CASES]
+    decided = [(case, said) for case, said in decided if said is not None]
 
     assert len(decided) > 20
-    assert {name for name, said in decided.items() if said} <= {
-        case["id"] for case in CASES if ours(case)
-    }
-    assert [case["id"] for case in CASES if decided.get(case["id"]) is False and ours(case)] == []
+    assert [case["id"] for case, said in decided if said != accepted(case)] == []
 
 
 def test_a_name_in_a_sentence_is_no_answer():
