@@ -472,8 +472,8 @@ class SimulatedBackend:
         world, skills = self.world(request.task), self.preset.skills(kind)
         solution = inputs.get("code") or inputs.get("solution")
         shown, state = world.read(solution) if solution else ("", "wrong")
-        feedback = str(inputs.get("feedback") or "").partition(RETRY)[0]
-        is_blamed = feedback.strip() not in _PRAISE
+        feedback = str(inputs.get("feedback") or "")
+        is_blamed = bool(feedback) and feedback.partition(RETRY)[0].strip() not in _PRAISE
         works_on_it = is_blamed or "solution" in operator.inputs
         task_key = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
         group, _, branch = request.branch.rpartition(".")
