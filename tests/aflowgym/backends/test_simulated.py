@@ -69,17 +69,6 @@ def test_the_branches_of_a_list_draw_for_themselves_and_make_different_mistakes(
             assert len(keys) > 2
 
 
-def test_the_rounds_of_a_loop_get_further_where_a_revision_failed():
-    preset = Preset("p", *[always(custom=0.0, catch=1.0, fix=0.3)] * 3)
-    task, backend = ALL[0], SimulatedBackend(preset)
-    right = [
-        sum(bool(grade(task, each).correct) for each in solutions(text, task, 100, backend))
-        for text in ("Custom -> (Review -> Revise) * 1", "Custom -> (Review -> Revise) * 5")
-    ]
-    assert 20 < right[0] < 40
-    assert right[1] > 70
-
-
 def test_a_draw_depends_on_seed_task_operator_and_branch_and_on_no_place():
     task = ALL[0]
     assert len(set(solutions("Custom", task, 20))) > 2

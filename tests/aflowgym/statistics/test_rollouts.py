@@ -135,23 +135,6 @@ def test_operators_of_your_own_are_those_of_the_run(tmp_path):
     assert [row["workflow"] for row in found["patterns"]] == ["Guess"]
 
 
-def test_steps_are_shown_in_at_most_20_windows_between_before_and_after():
-    rollouts = [line("Custom", phase="before", step=None)]
-    rollouts += [line("Custom" if n < 30 else "", step=n) for n in range(1, 51) for _ in range(4)]
-    rollouts.append(line("Custom", phase="after", step=None))
-    found = workflow_statistics(rollouts)
-    time = found["time"].rows
-
-    assert [row[:3] for row in (*time[:2], *time[-2:])] == [
-        ("before", "", 1),
-        ("grpo", "1 to 3", 12),
-        ("grpo", "49 to 50", 8),
-        ("after", "", 1),
-    ]
-    assert len(time) == 19
-    assert found["collapse"].rows == (("grpo", "all steps", 49, 1, Share(1, 49)),)
-
-
 @settings(max_examples=5)
 @given(st.lists(st.text(max_size=60) | st.none() | st.integers() | st.lists(st.integers())))
 def test_no_argument_that_a_model_writes_stops_the_counting(values):

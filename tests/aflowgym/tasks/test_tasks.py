@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym.answers import Outcome
 from aflowgym.tasks.loading import load_tasks
 from aflowgym.tasks.task import KINDS, judge
 from tests.sweeps import sweep
@@ -24,20 +23,6 @@ def every():
 @pytest.fixture(scope="module", params=sweep(["every twelfth", "all"], ["every twelfth"]))
 def tasks(request):
     return every() if request.param == "all" else every()[::12]
-
-
-def outcomes_of(source: str, task) -> list[Outcome]:
-    """Run one of our own programs; no stranger's code comes here."""
-    scope: dict = {}
-    exec(source, scope)
-    results = []
-    for test in task.tests:
-        args, named = test.call()
-        try:
-            results.append(Outcome(repr(scope[task.entry_point](*args, **named))))
-        except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError) as problem:
-            results.append(Outcome(error=type(problem).__name__))
-    return results
 
 
 def test_there_are_enough_tasks_of_every_kind_in_every_split_and_none_is_refused():
@@ -65,17 +50,6 @@ def test_the_gold_is_right_and_every_distractor_wrong(tasks):
         assert task.distractors
         for distractor in task.distractors:
             assert judge(task, f"The answer is {distractor}.").correct is False, task.id
-
-
-def test_the_solution_passes_all_tests_and_no_distractor_does(tasks):
-    for task in tasks:
-        if task.kind != "code":
-            continue
-        assert task.public_tests == task.tests[:2]
-        assert judge(task, "", outcomes_of(task.solution, task)).correct is True, task.id
-        for distractor in task.distractors:
-            assert judge(task, "", outcomes_of(distractor, task)).correct is False, task.id
-        assert judge(task, task.solution).correct is False, task.id  # nothing was run
 
 
 @pytest.mark.nightly
