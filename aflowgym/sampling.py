@@ -138,8 +138,9 @@ def worth(
         result = execute(trees[task.kind], task, backend, seed=draw.getrandbits(31))
         verdict = grade(task, result.solution, backend.sandbox)
         reached, correct = progress(verdict if result.ok else None), bool(verdict.correct)
-        scores.append(episode_score(weights, result.usage.calls, reached, correct))
-        right, calls = right + correct, calls + result.usage.calls
+        used = result.usage.calls
+        scores.append(episode_score(weights, used, reached, correct))
+        right, calls = right + correct, calls + used
     share, score = right / n, average(scores)
     return Worth(
         Estimate(share, (share * (1 - share) / n) ** 0.5, *wilson_interval(right, n)),

@@ -409,7 +409,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         except Exception as problem:
             ours = EnvironmentFault(
                 f"the tool {spec.name!r} failed on {arguments!r}: {problem!r}.",
-                "This is a fault of the environment; please report it.",
+                "Correct what it names."
+                if isinstance(problem, ConfigurationError)
+                else "This is a fault of the environment; please report it.",
             )
             self.episode.fail(ours)
             raise ours from problem

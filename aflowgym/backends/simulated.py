@@ -53,8 +53,9 @@ class Skills:
         custom_code_generate: The same for `CustomCodeGenerate`. Except on `code` tasks a program is
             not an answer, and this is not used.
         programmer: The same for `Programmer`.
-        loose: Share of the tasks on which right content comes in a form that the verifier refuses,
-            unless a program or `Format` wrote it.
+        loose: Share of the tasks on which answers come in a form that the verifier refuses, unless
+            a program or `Format` wrote them. Wrong answers have that form, too, so that it does not
+            show which are right.
         difficulty: Correlation of the draws for one task. Near 1 a task is solved nearly always or
             nearly never, and voting is of little use.
         anchor: Probability that a generator takes over the solution that it finds, unless a fault
@@ -225,7 +226,7 @@ class World:
         self.task = task
         self.is_code = task.kind == "code"
         self.right = _right_program(task) if self.is_code else task.gold
-        self.loose = "" if self.is_code else f"it should be {task.gold}, as far as I can tell"
+        self.loose = "" if self.is_code else loosely(task.gold)
         found = {answer_key(task, self.said(self.right)): ""}
         nothing = f"def {task.entry_point}(*a, **k):\n    return None\n"
         last_resorts = (*task.distractors, "0", "1", "unknown", nothing)
@@ -288,6 +289,23 @@ class World:
     def mistakes_that(self, revealed: bool) -> Sequence[str]:
         """The mistakes; of programs those that a public test reveals, or the others."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
+
+
+_BEFORE, _AFTER = "it should be ", ", as far as I can tell"
+
+
+def loosely(answer: str) -> str:
+    """An answer in a form that the verifier refuses."""
+    return f"{_BEFORE}{answer}{_AFTER}"
+
+
+def barely(answer: str) -> str:
+    """An answer without that form.
+
+    >>> barely(loosely("12")), barely("12")
+    ('12', '12')
+    """
+    return answer.removeprefix(_BEFORE).removesuffix(_AFTER)
 
 
 def _right_program(task: WorkflowTask) -> str:
@@ -472,8 +490,8 @@ class SimulatedBackend:
         world, skills = self.world(request.task), self.preset.skills(kind)
         solution = inputs.get("code") or inputs.get("solution")
         shown, state = world.read(solution) if solution else ("", "wrong")
-        feedback = str(inputs.get("feedback") or "").partition(RETRY)[0]
-        is_blamed = feedback.strip() not in _PRAISE
+        feedback = str(inputs.get("feedback") or "")
+        is_blamed = bool(feedback) and feedback.partition(RETRY)[0].strip() not in _PRAISE
         works_on_it = is_blamed or "solution" in operator.inputs
         task_key = f"{request.seed}{SEPARATOR}{request.task.id}{SEPARATOR}"
         group, _, branch = request.branch.rpartition(".")
@@ -489,8 +507,8 @@ class SimulatedBackend:
             """A draw that all operators share."""
             return unit(hash_of(task_key + label))
 
-        def right() -> str:
-            return world.loose if draw_of_task("loose") < skills.loose else world.right
+        def formed(answer: str) -> str:
+            return loosely(answer) if draw_of_task("loose") < skills.loose else answer
 
         def wrong(*, revealed: bool = False) -> str:
             """A wrong answer, and not the one that is to be mended."""
@@ -500,7 +518,7 @@ class SimulatedBackend:
             # The branches of a list make different mistakes, as far as there are enough.
             drawn = hash_of(list_key) + int(branch or 0)
             place = 0 if is_modal else 1 + drawn % max(1, len(mistakes) - 1)
-            place += works_on_it and mistakes[place % len(mistakes)] == shown
+            place += works_on_it and mistakes[place % len(mistakes)] == barely(shown)
             return mistakes[place % len(mistakes)]
 
         if "candidates" in operator.inputs:
@@ -521,10 +539,11 @@ class SimulatedBackend:
             if not is_blamed:
                 return world.said(shown)
             if state == "wrong":
-                return world.said(right() if draw("fix") < skills.fix else wrong())
-            return world.said(shown if draw("keep") < skills.keep else wrong())
+                is_fixed = draw("fix") < skills.fix
+                return world.said(formed(world.right if is_fixed else wrong()))
+            return world.said(shown if draw("keep") < skills.keep else formed(wrong()))
         if "solution" in operator.inputs:
-            return world.right if state == "loose" and draw("bare") < skills.bare else shown
+            return barely(shown) if draw("bare") < skills.bare else shown
 
         writes_code, runs = "code" in operator.outputs, operator.name == "Programmer"
         if runs and draw("breaks") < skills.breaks:
@@ -539,7 +558,8 @@ class SimulatedBackend:
             own = _NORMAL.inv_cdf(draw("right") or 2**-54)
             score = skills.difficulty**0.5 * task + (1 - skills.difficulty) ** 0.5 * own
             is_right = _NORMAL.cdf(score) < means.get(operator.name, other)
-            answer = wrong() if not is_right else world.right if runs else right()
+            answer = world.right if is_right else wrong()
+            answer = answer if runs else formed(answer)
         if kind == "code" or not writes_code:
             return world.said(answer)
         if runs:

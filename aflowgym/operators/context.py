@@ -397,7 +397,13 @@ class Context:
         return needed(self.sandbox).run(job)
 
     def warn(self, code: str, message: str) -> None:
-        """Note in the trace what did not stop the operator; a code of `RUN_CODES`."""
+        """Note in the trace what did not stop the operator; the code begins with "W-".
+
+        Raises:
+            ConfigurationError: The code is not that of a warning.
+        """
+        if not code.startswith("W-"):
+            raise ConfigurationError(f"the code of a warning begins with 'W-', got {code!r}.")
         self.step.failure = Failure(code, message, self.step.path)
 
     def fail(self, message: str, code: str = "E-OPERATOR") -> NoReturn:

@@ -107,7 +107,8 @@ class Operator:
             raise ConfigurationError(
                 f"{self.name}: outputs must name some of solution, code, verdict and feedback."
             )
-        if not 0 <= self.calls[0] <= self.calls[1]:
+        pair = self.calls if isinstance(self.calls, tuple) and len(self.calls) == 2 else (1, 0)
+        if not 0 <= pair[0] <= pair[1]:
             raise ConfigurationError(f"{self.name}: calls is (least, most), got {self.calls}.")
         if not self.prompt and self.run is None:
             raise ConfigurationError(f"{self.name}: pass a prompt, a function as run, or both.")

@@ -145,6 +145,7 @@ _LONE_VERDICT: Final = re.compile(
 )
 
 
+@remembered(8192)
 def read_verdict(reply: str) -> tuple[bool, str] | None:
     """The verdict in the reply of a check, and the text around it; None if there is none.
 

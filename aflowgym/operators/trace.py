@@ -97,7 +97,10 @@ class Step:
 
     def total(self) -> Usage:
         """The usage of the step, its children included."""
-        return Usage(*map(sum, zip(*[step.usage for step in self.walk()], strict=True)))
+        used = self.usage
+        for step in self.children:
+            used = used.plus(step.total())
+        return used
 
     def __str__(self) -> str:
         return "\n".join(_lines(self, "", ""))

@@ -46,16 +46,6 @@ def test_tasks_are_several_or_a_data_set():
     assert worth(text, "bundled", "code", split="dev", n=50).runs == 50
 
 
-def test_weights_change_the_score_and_nothing_else():
-    cheap, dear = (
-        worth("[Custom * 5] -> ScEnsemble", MATH, n=100, rewards={"step": step})
-        for step in (0.006, 0.01)
-    )
-
-    assert (cheap.success, cheap.calls) == (dear.success, dear.calls)
-    assert cheap.score.value > dear.score.value
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -73,30 +63,30 @@ def test_what_cannot_be_measured_says_why(given, said):
 
 
 PAPER = {
-    # What the table of the paper gives, per cent, as the mean of two data sets of the kind.
+    # Means of the two data sets of a kind in the table of the paper, per cent.
     "math": {
-        "Custom": (92.7 + 48.6) / 2,
-        "AnswerGenerate": (92.4 + 48.8) / 2,
-        "[AnswerGenerate * 5] -> ScEnsemble": (92.7 + 50.4) / 2,
-        "[AnswerGenerate * 5] -> MdEnsemble": (90.0 + 50.0) / 2,
-        "AnswerGenerate -> Review ? Revise : done": (89.6 + 46.1) / 2,
-        "Programmer": (93.5 + 56.2) / 2,
+        "Custom": 70.65,
+        "AnswerGenerate": 70.6,
+        "[AnswerGenerate * 5] -> ScEnsemble": 71.55,
+        "[AnswerGenerate * 5] -> MdEnsemble": 70.0,
+        "AnswerGenerate -> Review ? Revise : done": 67.85,
+        "Programmer": 74.85,
     },
     "code": {
-        "Custom": (87.0 + 71.8) / 2,
-        "AnswerGenerate": (88.6 + 71.8) / 2,
-        "[AnswerGenerate * 5] -> ScEnsemble": (91.6 + 73.6) / 2,
-        "[AnswerGenerate * 5] -> MdEnsemble": (91.6 + 73.6) / 2,
-        "AnswerGenerate -> Review ? Revise : done": (87.8 + 69.8) / 2,
-        "Programmer -> Test": (94.7 + 83.4) / 2,
+        "Custom": 79.4,
+        "AnswerGenerate": 80.2,
+        "[AnswerGenerate * 5] -> ScEnsemble": 82.6,
+        "[AnswerGenerate * 5] -> MdEnsemble": 82.6,
+        "AnswerGenerate -> Review ? Revise : done": 78.8,
+        "Programmer -> Test": 89.05,
     },
     "qa": {
-        "Custom": (68.1 + 68.3) / 2,
-        "AnswerGenerate": (67.9 + 78.5) / 2,
-        "[AnswerGenerate * 5] -> ScEnsemble": (68.9 + 78.8) / 2,
-        "[AnswerGenerate * 5] -> MdEnsemble": (68.3 + 78.0) / 2,
-        "AnswerGenerate -> Review ? Revise : done": (60.8 + 70.2) / 2,
-        "AnswerGenerate -> Format": (73.5 + 80.6) / 2,
+        "Custom": 68.2,
+        "AnswerGenerate": 73.2,
+        "[AnswerGenerate * 5] -> ScEnsemble": 73.85,
+        "[AnswerGenerate * 5] -> MdEnsemble": 73.15,
+        "AnswerGenerate -> Review ? Revise : done": 65.5,
+        "AnswerGenerate -> Format": 77.05,
     },
 }
 ROWS = [(kind, text) for kind, rows in PAPER.items() for text in rows]

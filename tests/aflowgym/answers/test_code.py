@@ -33,18 +33,14 @@ def test_a_check_function_with_candidate_is_read():
 
 def test_what_is_no_assertion_over_literals_is_refused():
     for source in [
-        "assert add(x, 2) == 3", "assert add(1, 2) != 3", "assert add(1, 2) < 4", "x = 1",
-        "assert add(*[1, 2]) == 3", "while True:\n    assert add(1, 1) == 2", "assert (",
-        "assert add(1, 2) == other(3)", "def g():\n    return 1\nassert add(1, 2) == 3",
-        "for i in range(10**9):\n    assert add(i, i) == 2", "assert add(9**9**9, 1) == 2",
+        "assert add(x, 2) == 3", "x = 1", "assert add(*[1, 2]) == 3", "assert (",
+        "while True:\n    assert add(1, 1) == 2", "assert add(**{'a': 1}) == 1",
+        "def g():\n    return 1\nassert add(1, 2) == 3", "assert add(9**9**9, 1) == 2",
+        "for i in range(10**9):\n    assert add(i, i) == 2",
         "x = 2\nfor i in range(99):\n    x = x * x\nassert add(x, 1) == 2",
-        "assert len(add(1, 2)) == 3", "assert add(**{'a': 1}) == 1",
     ]:  # fmt: skip
-        try:
-            told = f"read as {read_tests(source, 'add')}"
-        except UnsupportedTest as problem:
-            told = str(problem)
-        assert "not over literals" in told or "Python" in told or "no assertion" in told, source
+        with pytest.raises(UnsupportedTest, match=r"not over literals|Python|no assertion"):
+            print(source, read_tests(source, "add"))
 
 
 def test_the_values_of_tests_are_worked_out():
@@ -71,24 +67,19 @@ check(add)
 
 def test_a_program_is_right_only_if_every_test_passes():
     for outcomes, progress in [
+        ([Outcome("3"), Outcome("0"), Outcome("[4]")], 1.0),
         ([Outcome("3"), Outcome("0"), Outcome("[5]")], 2 / 3),
         ([Outcome("3")], 1 / 3),
         ([Outcome(error="timeout")] * 3, 0.0),  # an infinite loop
-        ([Outcome(error="SystemExit")] * 3, 0.0),
         ([Outcome(error="no_literal")] * 3, 0.0),  # an object that equals everything
         ([Outcome("Equal()")] * 3, 0.0),
-        ([Outcome("PASS")] * 3, 0.0),
         ([Outcome("__import__('os')")] * 3, 0.0),
         ([], 0.0),
     ]:
         verdict = judge_code(TESTS, outcomes)
 
-        assert verdict.correct is False, outcomes
+        assert verdict.correct is (progress == 1), outcomes
         assert verdict.progress == pytest.approx(progress), outcomes
-
-
-def test_all_tests_passed_is_right():
-    assert judge_code(TESTS, [Outcome("3"), Outcome("0"), Outcome("[4]")]).correct is True
 
 
 def test_a_text_that_does_not_define_the_function_is_no_program():

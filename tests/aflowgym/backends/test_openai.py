@@ -1,7 +1,7 @@
 """Operators on a server: AFlow's workflows end to end, and what an outage comes to."""
 
 import json
-import pickle
+from contextlib import contextmanager
 
 import pytest
 from typer.testing import CliRunner
@@ -11,7 +11,6 @@ pytest.importorskip("openai", reason="needs the extra `openai`")
 from aflowgym import execute, grade, load_tasks, parse
 from aflowgym.backends import make_backend
 from aflowgym.backends.openai import OpenAIBackend
-from aflowgym.operators.trace import Usage
 from aflowgym.sandbox import SandboxRefused, default_sandbox
 from tests.aflowgym.backends.operator_model import OperatorModel, TrustedSandbox
 from tests.chat_server import ScriptedServer
@@ -37,33 +36,34 @@ def model():
     return OperatorModel(TASKS)
 
 
-def backend_on(server, model, **changed):
-    options = {"model": "m", "base_url": server.url, "retries": 0}
-    return OpenAIBackend(ChatClient(ChatSettings(**{**options, **changed})), model.sandbox)
+@contextmanager
+def served(model, latency=0.0, faults=(), **changed):
+    """A backend on a server with a scripted model, and the server."""
+    options = {"model": "m", "retries": 0, **changed}
+    with ScriptedServer(model, latency=latency, faults=faults) as server:
+        client = ChatClient(ChatSettings(base_url=server.url, **options))
+        yield OpenAIBackend(client, getattr(model, "sandbox", None)), server
+        client.close()
 
 
-def tree(text, task):
-    parsed = parse(text, kind=task.kind)
-    assert parsed.workflow is not None, parsed
-    return parsed.workflow
+def ran(text, task, backend, **options):
+    return execute(parse(text, kind=task.kind).workflow, task, backend, **options)
 
 
 @pytest.mark.parametrize("task", ONE_OF_EACH, ids=lambda task: task.kind)
-def test_aflows_own_workflow_runs_to_a_right_answer_and_its_trace_shows_each_step(task, model):
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
-        result = execute(tree(AFLOW, task), task, backend)
-        backend.client.close()
+def test_aflows_own_workflow_runs_to_a_right_answer_that_costs_tokens_and_dollars(task, model):
+    with served(model, prices={"m": (1.0, 3.0)}) as (backend, server):
+        result = ran(AFLOW, task, backend)
 
-    trace = str(result.trace)
-    print(f"\n{task.id}: {task.question.splitlines()[0]}\n{trace}")
     assert result.ok, result.failure
     assert grade(task, result.solution, model.sandbox).correct
     labels = [step.label for step in result.trace.walk()]
     assert labels[:4] == ["workflow", "Custom", "Programmer", "condition"]
     assert ("Revise" in labels) == (task.kind == "code")  # elsewhere the program has mended it
-    assert result.usage.calls == len(server.requests)
-    assert "tokens)" in trace
+    used = result.usage
+    assert used.calls == len(server.requests)
+    assert backend.dollars(used) == pytest.approx((used.tokens_in + 3 * used.tokens_out) / 1e6)
+    assert backend.dollars(used) == pytest.approx(backend.client.totals.dollars)
 
 
 def test_no_prompt_and_no_test_of_a_run_shows_what_the_hidden_tests_expect(model):
@@ -71,25 +71,20 @@ def test_no_prompt_and_no_test_of_a_run_shows_what_the_hidden_tests_expect(model
     public = {(test.arguments, test.keywords) for test in task.public_tests}
     hidden = [test for test in task.tests if (test.arguments, test.keywords) not in public]
     sandbox = TrustedSandbox()
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
-        workflow = tree("CustomCodeGenerate -> Test -> Review ? Revise : done", task)
-        result = execute(workflow, task, backend, sandbox=sandbox)
-        backend.client.close()
+    with served(model) as (backend, server):
+        text = "CustomCodeGenerate -> Test -> Review ? Revise : done"
+        assert ran(text, task, backend, sandbox=sandbox).ok
 
+    prompts = str([asked["messages"] for asked in server.requests])
     assert hidden
-    assert result.ok
-    prompts = "\n".join(asked["messages"][0]["content"] for asked in server.requests)
     assert all(f"{test.function}{test.arguments} " not in prompts for test in hidden)
     assert {call for job in sandbox.jobs for call in job.calls} == public
 
 
 def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_again(model):
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model)
+    with served(model) as (backend, server):
         for seed in (0, 0, 1):
-            execute(tree("[Custom * 3] -> ScEnsemble", MATH), MATH, backend, seed=seed)
-        backend.client.close()
+            ran("[Custom * 3] -> ScEnsemble", MATH, backend, seed=seed)
 
     seeds = [asked["seed"] for asked in server.requests]
     first, again, other = (set(seeds[start : start + 3]) for start in (0, 3, 6))
@@ -100,65 +95,45 @@ def test_branches_are_asked_with_seeds_of_their_own_and_a_run_asks_the_same_agai
 
 
 def test_half_a_reply_is_no_solution(model):
-    with ScriptedServer(model, faults=["length"]) as server:
-        backend = backend_on(server, model)
-        result = execute(tree("Custom", MATH), MATH, backend)
-        backend.client.close()
-
-    assert not result.ok
-    assert result.failure.code == "E-REPLY-CUT"
+    with served(model, faults=["length"]) as (backend, _):
+        assert ran("Custom", MATH, backend).failure.code == "E-REPLY-CUT"
 
 
 @pytest.mark.parametrize("name", ["500", "cut", "malformed JSON", "401", "429", "empty choices"])
 def test_an_outage_is_a_fault_and_never_a_result(name, model):
-    with ScriptedServer(model, faults=lambda number, asked: name) as server:
-        backend = backend_on(server, model)
-        workflow = tree("[Custom * 2] -> ScEnsemble", MATH)
-        with pytest.raises(ChatFault, match="chat server") as caught:
-            execute(workflow, MATH, backend)
-        backend.client.close()
+    with (
+        served(model, faults=lambda number, asked: name) as (backend, _),
+        pytest.raises(ChatFault, match="chat server") as caught,
+    ):
+        ran("[Custom * 2] -> ScEnsemble", MATH, backend)
 
     assert KEY not in f"{caught.value!r}"
+
+
+def evaluated(model, backend, ids, **options):
+    options |= {"split": "train", "backend": backend, "sandbox": model.sandbox, "task_ids": ids}
+    records = rollout.evaluate("aflowgym/Compose-v0", policies.ExpertPolicy(), **options).records
+    return [record.to_json() for record in records]
 
 
 def test_an_outage_leaves_an_episode_unscored_and_the_run_goes_on(model):
     def faults(number, asked):
         return "500" if MATH.question in asked["messages"][0]["content"] else None
 
-    with ScriptedServer(model, faults=faults) as server:
-        backend = backend_on(server, model, retries=0)
-        records = rollout.evaluate(
-            "aflowgym/Compose-v0",
-            policies.ExpertPolicy(),
-            task_ids=[task.id for task in ONE_OF_EACH],
-            split="train",
-            backend=backend,
-            sandbox=model.sandbox,
-        ).records
-        backend.client.close()
+    with served(model, faults=faults) as (backend, _):
+        records = evaluated(model, backend, [task.id for task in ONE_OF_EACH])
 
-    assert [record.scored for record in records] == [False, True, True]
-    assert "status 500" in records[0].fault
-    assert KEY not in str([record.to_json() for record in records])
+    assert [record["scored"] for record in records] == [False, True, True]
+    assert "status 500" in records[0]["fault"]
+    assert KEY not in str(records)
 
 
 def test_the_workflows_of_a_batch_of_episodes_are_on_the_server_at_the_same_time(model):
     math = [task.id for task in load_tasks("bundled", "train") if task.kind == "math"][:4]
 
     def played(batch):
-        with ScriptedServer(model, latency=0.05) as server:
-            backend = backend_on(server, model)
-            options = {"split": "train", "backend": backend, "sandbox": model.sandbox}
-            records = rollout.evaluate(
-                "aflowgym/Compose-v0",
-                policies.ExpertPolicy(),
-                task_ids=math,
-                batch=batch,
-                **options,
-            )
-            told = [record.to_json() for record in records]
-            backend.client.close()
-        return told, server.most_open
+        with served(model, latency=0.05) as (backend, server):
+            return evaluated(model, backend, math, batch=batch), server.most_open
 
     (together, most), (alone, one) = played(4), played(1)
 
@@ -182,26 +157,12 @@ def test_the_command_line_names_a_backend_with_its_options(model):
     assert KEY not in done.output
 
 
-def test_dollars_of_a_run_are_its_tokens_times_the_price_table(model):
-    with ScriptedServer(model) as server:
-        backend = backend_on(server, model, prices={"m": (1.0, 3.0)})
-        result = execute(tree(AFLOW, MATH), MATH, backend)
-        backend.client.close()
-
-    spent = backend.dollars(result.usage)
-    assert spent == pytest.approx(backend.client.totals.dollars)
-    assert spent == pytest.approx((result.usage.tokens_in + 3 * result.usage.tokens_out) / 1e6)
-    assert backend.dollars(Usage()) == 0.0
-
-
 def test_a_backend_is_found_by_name_and_shared():
     options = {"base_url": "http://127.0.0.1:9/v1", "retries": 0}
     backend = make_backend("openai:m", **options)
 
     assert make_backend({"name": "openai:m", **options}) is backend
     assert make_backend("openai:m", **options, temperature=0.1) is not backend
-    assert backend.client.settings.temperature > 0
-    assert pickle.loads(pickle.dumps(backend.client)).settings == backend.client.settings
     with pytest.raises(ConfigurationError, match=r"retrys: Extra inputs .* retries"):
         make_backend("openai:m", retrys=1)
     with pytest.raises(ConfigurationError, match="has no options"):

@@ -49,14 +49,12 @@ def test_a_verifier_tells_right_answers_from_loose_and_wrong_ones_which_all_diff
 def test_a_wrong_program_fails_a_public_test_or_only_hidden_ones():
     backend = SimulatedBackend()
     for task in (each for each in SOME if each.kind == "code"):
+        calls = tuple((test.arguments, test.keywords) for test in task.public_tests)
+        expected = [test.expected for test in task.public_tests]
         for revealed in (True, False):
             for program in backend.world(task).mistakes_that(revealed):
-                public = replace(task, tests=task.public_tests)
-                job = Job(task, program, task.entry_point, (), "")
-                calls = tuple((test.arguments, test.keywords) for test in public.tests)
-                found = backend.sandbox.run(job._replace(calls=calls))
-                pairs = zip(found, public.tests, strict=True)
-                assert any(o.value != test.expected for o, test in pairs) is revealed
+                found = backend.sandbox.run(Job(task, program, task.entry_point, calls, ""))
+                assert ([each.value for each in found] != expected) is revealed
 
 
 def test_the_branches_of_a_list_draw_for_themselves_and_make_different_mistakes():
@@ -69,17 +67,6 @@ def test_the_branches_of_a_list_draw_for_themselves_and_make_different_mistakes(
             keys = Counter(answer_key(task, each.solution) for each in step.inputs["candidates"])
             assert max(keys.values()) == 1 or task.kind == "code"
             assert len(keys) > 2
-
-
-def test_the_rounds_of_a_loop_get_further_where_a_revision_failed():
-    preset = Preset("p", *[always(custom=0.0, catch=1.0, fix=0.3)] * 3)
-    task, backend = ALL[0], SimulatedBackend(preset)
-    right = [
-        sum(bool(grade(task, each).correct) for each in solutions(text, task, 100, backend))
-        for text in ("Custom -> (Review -> Revise) * 1", "Custom -> (Review -> Revise) * 5")
-    ]
-    assert 20 < right[0] < 40
-    assert right[1] > 70
 
 
 def test_a_draw_depends_on_seed_task_operator_and_branch_and_on_no_place():
@@ -114,16 +101,9 @@ def test_an_operator_of_your_own_acts_by_its_inputs_and_outputs(kind):
         assert 0 < right < len(left) or (kind != "code" and "Write" in text), text
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"custom": 1.2}, "custom must lie between 0 and 1, got 1.2"),
-        ({"keep": -0.1}, "keep must lie"),
-        ({"weight": -1.0}, "weight must lie"),
-    ],
-)
-def test_a_skill_out_of_range_is_refused(changes, said):
-    with pytest.raises(ConfigurationError, match=said):
+@pytest.mark.parametrize("changes", [{"custom": 1.2}, {"keep": -0.1}, {"weight": -1.0}])
+def test_a_skill_out_of_range_is_refused(changes):
+    with pytest.raises(ConfigurationError, match=f"{next(iter(changes))} must lie"):
         always(**changes)
 
 
@@ -134,11 +114,11 @@ def test_a_task_whose_gold_no_verifier_reads_is_a_fault_and_not_a_wrong_answer()
 
 
 def test_tasks_without_solution_and_distractors_can_be_simulated():
-    code = replace(next(t for t in ALL if t.kind == "code"), solution="", distractors=())
-    bare = [replace(t, distractors=(), context=()) for t in ALL[:3]]
-    bare += [WorkflowTask(kind, "What is 1 - 1?", kind=kind, gold="0") for kind in ("math", "qa")]
+    bare = [replace(t, solution="", distractors=(), context=()) for t in SOME[::20]]
     bare += [WorkflowTask(gold, "Is it?", kind="qa", gold=gold) for gold in ("yes", "the Glim")]
-    for task in [code, *bare]:
+    bare.append(WorkflowTask("m", "What is 1 - 1?", kind="math", gold="0"))
+    assert {task.kind for task in bare} == set(KINDS)
+    for task in bare:
         backend = SimulatedBackend()
         world = backend.world(task)
         assert grade(task, world.said(world.right), backend.sandbox).correct
@@ -155,12 +135,11 @@ def test_a_program_of_another_author_is_a_fault_that_says_what_to_do():
 def test_a_backend_is_found_by_name_and_a_missing_one_says_what_to_do():
     assert make_backend("simulated").preset.name == "teaching"
     assert make_backend("simulated:paper").preset.name == "paper"
-    mine = SimulatedBackend()
-    assert make_backend(mine) is mine
-    for name in ("openai", "transformers"):
-        with pytest.raises(ConfigurationError, match="name the model"):
+    for name, message in (
+        ("openai", "name the model"),
+        ("transformers", "name the model"),
+        ("magic", "there are simulated, simulated:PRESET, replay"),
+        ("simulated:magic", "there are paper, teaching"),
+    ):
+        with pytest.raises(ConfigurationError, match=message):
             make_backend(name)
-    with pytest.raises(ConfigurationError, match="there are simulated, simulated:PRESET, replay"):
-        make_backend("magic")
-    with pytest.raises(ConfigurationError, match="there are paper, teaching"):
-        make_backend("simulated:magic")

@@ -25,18 +25,12 @@ RUN = [
     ("Custom -> -> Review", "Custom -> Review", ["W-ARROW-EXTRA"]),
     ("custom", "Custom", ["W-OP-NAME"]),
     ("Custom*3", "Custom * 3", ["W-LOOP-NOEXIT"]),
-    ("Custom → Review", "Custom -> Review", ["W-ARROW-SPELLING"]),
     ("Custom => Review", "Custom -> Review", ["W-ARROW-SPELLING"]),
     ("Custom -> Review;", "Custom -> Review", ["N-MARKUP"]),
     ("[Custom, Custom,] -> ScEnsemble", "[Custom, Custom] -> ScEnsemble", ["W-COMMA"]),
     ("[Custom -> Review, Custom] -> ScEnsemble", None, []),
     ("# comment\nCustom -> Review", "Custom -> Review", ["N-COMMENT"]),
-    ("**Custom -> Review**", "Custom -> Review", ["N-MARKUP"]),
-    ("DSL: Custom -> Review", "Custom -> Review", ["N-LABEL"]),
-    ("Here is the workflow: Custom -> Review", "Custom -> Review", ["N-LABEL"]),
     ("[Custom,\n Custom\n] -> ScEnsemble", "[Custom, Custom] -> ScEnsemble", []),
-    ("```\nCustom -> Review\n```", "Custom -> Review", ["N-FENCE"]),
-    ("<workflow>Custom -> Review</workflow>", "Custom -> Review", ["N-TAG"]),
     ("1. Custom -> Review", "Custom -> Review", ["N-MARKUP"]),
 ]
 

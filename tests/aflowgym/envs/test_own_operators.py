@@ -7,6 +7,7 @@ import pytest
 from aflowgym.backends import ScriptedBackend
 from aflowgym.operators import Operator
 from toolgym import ConfigurationError, policies, registration, rollout
+from toolgym.errors import EnvironmentFault
 from toolgym.messages import system_prompt
 
 COMPOSE, OPERATE = ENV_IDS = ["aflowgym/Compose-v0", "aflowgym/Operate-v0"]
@@ -100,3 +101,11 @@ def test_they_are_pickled_with_the_environment_and_belong_to_it_alone(env_id):
 def test_operators_that_cannot_be_used_are_refused(operators, problem):
     with pytest.raises(ConfigurationError, match=problem):
         registration.make(OPERATE, operators=operators)
+
+
+def test_the_error_of_an_operator_that_breaks_its_contract_is_not_reported_as_one_of_this_package():
+    broken = Operator("Broken", "Answer.", prompt="{problem}", run=lambda context: None)
+    env = registration.make(COMPOSE, kind="math", operators=[broken])
+    env.reset(seed=0)
+    with pytest.raises(EnvironmentFault, match=r"operator Broken must return.*Correct what it"):
+        env.step("Broken")

@@ -100,7 +100,6 @@ def test_operators_are_chosen_by_name_by_place_and_as_objects():
         (["aflowgym.operators:NONE"], "cannot be loaded"),
         (["aflowgym.operators:Context"], "Operator objects or names"),
         (["Custom", second_look(name="custom")], "already names"),
-        (["Review", second_look(aliases=("Critique",))], "already names"),
     ],
 )
 def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message):
@@ -116,15 +115,13 @@ def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message)
         ({"aliases": "Again"}, "must be a tuple"),
         ({"inputs": "solution"}, "write a tuple"),
         ({"outputs": ("answer",)}, "outputs must name"),
-        ({"outputs": ("candidates",)}, "outputs must name"),
         ({"outputs": ()}, "outputs must name"),
-        ({"kinds": ("sql",)}, "kinds must name"),
         ({"calls": (3, 1)}, "least, most"),
+        ({"calls": 3}, "least, most"),
         ({"prompt": ""}, "a function as run"),
         ({"prompt": "{problem} {candidates}"}, "'candidates', which is not"),
         ({"prompt": '{problem} Write {"answer": 1}.'}, "double other braces"),
         ({"prompt": "{problem} {"}, "double other braces"),
-        ({"prompt": "{problem!r}"}, "double other braces"),
     ],
 )
 def test_a_declaration_that_is_refused_has_a_next_step(changes, message):

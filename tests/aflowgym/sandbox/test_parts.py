@@ -99,29 +99,6 @@ def test_calls_by_another_abi_kill(name):
     assert answer(machine, 0x40000000 + read) == filter_.KILL
 
 
-@pytest.mark.parametrize("name", MACHINES)
-def test_arguments_decide_where_they_have_to(name):
-    machine = architecture(name)
-    calls, allow, eperm = machine.calls, filter_.ALLOW, filter_.EPERM
-    trunc, nameless = os.O_TRUNC, 0o20000000
-    for flags, wanted in (
-        (os.O_RDONLY | os.O_CLOEXEC, allow),
-        (os.O_RDWR | trunc | os.O_CREAT, allow),
-        (os.O_RDONLY | trunc, eperm),
-        (3 | trunc, eperm),
-        (nameless | os.O_WRONLY | trunc, filter_.EOPNOTSUPP),
-        ((1 << 32) - 1, filter_.EOPNOTSUPP),
-    ):
-        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == wanted
-        if "open" in calls:
-            assert answer(machine, calls["open"], 1, flags) == wanted
-    for command in range(2048):
-        wanted = allow if command in filter_.FCNTL else eperm
-        assert answer(machine, calls["fcntl"], 0, command) == wanted
-    assert answer(machine, calls["ioctl"], 0, 0x5401) == allow
-    assert answer(machine, calls["ioctl"], 0, 0x5412) == filter_.ENOTTY
-
-
 @needs_walls
 @pytest.mark.integration
 def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_says_so():

@@ -53,23 +53,17 @@ def outputs() -> list[list[str]]:
     return steps
 
 
-def log(marks: bool = True) -> Iterator[str]:
-    """The lines of the log, with or without marks of steps and updates."""
+def log() -> Iterator[str]:
+    """The lines of the log."""
     for step, texts in enumerate(outputs(), start=1):
-        if marks:
-            yield from ("=" * 60, f"📍 Step {step}/96", "=" * 60, f"📦 Batch {step}: 3 样本")
+        yield from ("=" * 60, f"📍 Step {step}/96", "=" * 60, f"📦 Batch {step}: 3 样本")
         for text in texts:
             is_fallback = text == FALLBACK
             shown = "Custom (default fallback)" if is_fallback else text
             if is_fallback:
                 yield from (f"===== [QWEN] =====\n{FALLBACK}", "Step 2: Solve it.")
-            operators = 1 + shown.count("->")
-            yield (
-                f"  📝 DSL质量: fallback={is_fallback}, ops={operators}, chain={'->' in shown},"
-                f" DSL={shown}"
-            )
+            yield f"  📝 DSL质量: fallback={is_fallback}, ops=2, chain=True, DSL={shown}"
         yield f"🎯 准确率统计: 3/6 = 50.0% (step {step})"
-        if marks:
-            yield "🔄 更新策略..."
-            if step % 2 == 0 or step > 75:
-                yield "⏭️ P28: 全部fallback, 跳过本次更新"
+        yield "🔄 更新策略..."
+        if step % 2 == 0 or step > 75:
+            yield "⏭️ P28: 全部fallback, 跳过本次更新"

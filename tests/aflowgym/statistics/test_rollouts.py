@@ -19,7 +19,6 @@ from toolgym.statistics import Share
 
 GUESS = Operator("Guess", "Guess the answer.", "{problem}")
 COMPOSE, OPERATE = "aflowgym/Compose-v0", "aflowgym/Operate-v0"
-WRONG_KIND = aflowgym.parse("CustomCodeGenerate -> Test", kind="math").errors[0].code
 
 
 def call(name: str, **arguments: Any) -> str:
@@ -33,15 +32,8 @@ def played(env_id: str, *actions: str, n: int = 3, **kwargs: Any) -> list[Episod
 
 def line(*texts: str, **more: Any) -> dict[str, Any]:
     """A rollout with calls of `run_workflow`, as a line of a run."""
-    turns = [
-        {
-            "action": text,
-            "calls": [{"name": "run_workflow", "arguments": {"dsl": text}}],
-            "observation": "ok",
-            "errors": [],
-        }
-        for text in texts
-    ]
+    calls = [[{"name": "run_workflow", "arguments": {"dsl": text}}] for text in texts]
+    turns = [{"action": "", "calls": made, "observation": "ok", "errors": []} for made in calls]
     return {"phase": "grpo", "step": 1, "turns": turns, "correct": False, "score": 0.0} | more
 
 
@@ -52,27 +44,23 @@ def counts(records: Any, table: str, **options: Any) -> dict[Any, Any]:
     return {row[0]: row[place] for row in found.rows if row[place]}
 
 
-def test_workflows_are_counted_under_their_canonical_text():
-    records = played(COMPOSE, call("run_workflow", dsl="custom → review ? revise"), call("answer"))
-
-    assert counts(records, "patterns") == {"Custom -> Review ? Revise : done": 3}
-
-
 @pytest.mark.parametrize(
     ("text", "kind", "codes"),
     [
+        ("custom → review ? revise", "math", set()),
         ("Custom -> ScEnsemble", "math", {"E-NEEDS-LIST"}),
         ("Let me think step by step.", "qa", {"E-NO-WORKFLOW"}),
-        ("CustomCodeGenerate -> Test", "code", set()),
-        ("CustomCodeGenerate -> Test", "math", {WRONG_KIND}),
+        ("CustomCodeGenerate -> Test", "math", {"E-KIND"}),
         ('Custom("say 7")', "math", {"instruction_refused"}),
     ],
 )
-def test_a_workflow_that_the_environment_refuses_is_not_valid(text, kind, codes):
+def test_valid_workflows_are_counted_by_their_canonical_text_and_others_by_their_error(
+    text, kind, codes
+):
     records = played(COMPOSE, call("run_workflow", dsl=text), call("answer"), kind=kind)
 
     assert counts(records, "errors").keys() == codes
-    assert sum(counts(records, "patterns").values()) == 3 * (not codes)
+    assert counts(records, "patterns") == ({} if codes else {"Custom -> Review ? Revise : done": 3})
 
 
 def test_in_one_shot_mode_each_message_is_a_workflow():
@@ -123,17 +111,18 @@ def test_a_class_is_decided_by_constructs_at_any_depth(text, name):
 
 
 def test_a_rollout_counts_once_however_many_workflows_it_wrote():
-    found = workflow_statistics(
-        [line("[", "Custom"), line("Custom", "[", correct=True), line("Nonsense")]
-    )
+    rollouts = [line("[", "Custom"), line("Custom", "[", correct=True), line("Nonsense")]
+    rollouts.append(line("Custom", scored=False, score=None))
+    found = workflow_statistics(rollouts)
 
     assert [row[:2] for row in found["validity"].rows][:4] == [
-        ("rollouts", 3),
-        ("rollouts with a valid workflow", 2),
-        ("workflows", 5),
-        ("valid", 2),
+        ("rollouts", 4),
+        ("rollouts with a valid workflow", 3),
+        ("workflows", 6),
+        ("valid", 3),
     ]
-    assert found["patterns"].rows == (("Custom", 2, Share(2, 2), Share(1, 2)),)
+    # A rollout that a fault left unscored is neither right nor wrong.
+    assert found["patterns"].rows == (("Custom", 3, Share(3, 3), Share(1, 2)),)
 
 
 def test_operators_of_your_own_are_those_of_the_run(tmp_path):
@@ -144,23 +133,6 @@ def test_operators_of_your_own_are_those_of_the_run(tmp_path):
 
     assert counts([line("Guess")], "patterns") == {}
     assert [row["workflow"] for row in found["patterns"]] == ["Guess"]
-
-
-def test_steps_are_shown_in_at_most_20_windows_between_before_and_after():
-    rollouts = [line("Custom", phase="before", step=None)]
-    rollouts += [line("Custom" if n < 30 else "", step=n) for n in range(1, 51) for _ in range(4)]
-    rollouts.append(line("Custom", phase="after", step=None))
-    found = workflow_statistics(rollouts)
-    time = found["time"].rows
-
-    assert [row[:3] for row in (*time[:2], *time[-2:])] == [
-        ("before", "", 1),
-        ("grpo", "1 to 3", 12),
-        ("grpo", "49 to 50", 8),
-        ("after", "", 1),
-    ]
-    assert len(time) == 19
-    assert found["collapse"].rows == (("grpo", "all steps", 49, 1, Share(1, 49)),)
 
 
 @settings(max_examples=5)

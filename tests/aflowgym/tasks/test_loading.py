@@ -1,6 +1,7 @@
 """Loading workflow tasks: layouts of data sets, and entries that are refused with their place."""
 
 import json
+import os
 
 import pytest
 
@@ -42,19 +43,15 @@ def test_gsm8k_is_read():
     assert task.solution == "He has 3 + 4 = 7 apples."
 
 
-def test_humaneval_is_read_with_the_examples_that_are_literal():
-    [task] = load_tasks([HUMANEVAL], "test")
+def test_code_is_read_with_public_and_hidden_tests():
+    [humaneval] = load_tasks([HUMANEVAL], "test")
+    [mbpp] = load_tasks([MBPP], "test")
 
-    assert task.tests == (CodeTest("inc", "(1,)", "2"), CodeTest("inc", "(-1,)", "0"))
-    assert task.public_tests == (CodeTest("inc", "(1,)", "2"),)
-    assert task.solution.endswith("return n + 1\n")
-
-
-def test_mbpp_is_read_with_its_challenge_tests():
-    [task] = load_tasks([MBPP], "test")
-
-    assert (task.id, task.entry_point, len(task.tests)) == ("901", "twice", 3)
-    assert task.question.endswith("pass this test: assert twice(2) == 4")
+    assert humaneval.tests == (CodeTest("inc", "(1,)", "2"), CodeTest("inc", "(-1,)", "0"))
+    assert humaneval.public_tests == (CodeTest("inc", "(1,)", "2"),)
+    assert humaneval.solution.endswith("return n + 1\n")
+    assert (mbpp.id, mbpp.entry_point, len(mbpp.tests)) == ("901", "twice", 3)
+    assert mbpp.question.endswith("pass this test: assert twice(2) == 4")
 
 
 @pytest.mark.parametrize(
@@ -137,19 +134,15 @@ def test_a_row_of_no_layout_says_which_keys_the_nearest_layouts_need():
 
 BROKEN = [
     ("{", "not_json"),
-    ([1], "not_an_object"),
     ({"text": "?"}, "unknown_layout"),
     ({"kind": "math", "question": "?"}, "missing_key"),
     ({"kind": "song", "question": "?", "gold": "2"}, "bad_value"),
-    ({**OWN, "question": " "}, "empty_question"),
     ({**OWN, "gold": "\\log 7"}, "unreadable_gold"),
-    ({**HOTPOTQA, "answer": "?"}, "unreadable_gold"),
     ({**GSM8K, "answer": "7"}, "bad_value"),
     ({**MBPP, "test_list": ["assert twice(x) == 4"]}, "unsupported_test"),
     ({**MBPP, "test_setup_code": "root = Node(1)"}, "unsupported_test"),
     ({**HOTPOTQA, "context": 3}, "bad_value"),
     ({**QA, "answers": {"text": [], "answer_start": []}}, "unanswerable"),
-    ({**QA, "answers": ["Ann"]}, "bad_value"),
     ({"passage": "?", "question": "?", "answers_spans": {"spans": ["a b", "c"]}}, "bad_value"),
     ({**MIXED, "problem_type": "mixed"}, "bad_value"),
     ({**MATH, "solution": "It is 1/2."}, "bad_value"),
@@ -169,24 +162,15 @@ def test_a_broken_entry_is_refused_with_file_and_line_and_the_rest_loads(row, co
     assert refusal.reason.startswith(f"{path}, line 2: ")
 
 
-def test_a_folder_is_read_by_split_and_a_list_in_one_file_too(tmp_path):
-    written(tmp_path, [OWN], "train.jsonl")
+def test_a_folder_is_read_by_split_and_anew_after_a_change(tmp_path):
+    path = written(tmp_path, [OWN], "train.jsonl")
     (tmp_path / "dev.json").write_text(json.dumps([OWN, MBPP]), encoding="utf-8")
 
     assert len(load_tasks(tmp_path, "train")) == 1
     assert len(load_tasks(tmp_path, "dev")) == 2
-    assert load_tasks({"test": [GSM8K]}, "test")[0].gold == "1,007"
-
-
-def test_a_file_that_changed_is_read_anew(tmp_path):
-    import os
-
-    path = written(tmp_path, [OWN])
-    assert len(load_tasks(path, "train")) == 1
-    written(tmp_path, [OWN, GSM8K])
+    written(tmp_path, [OWN, GSM8K], "train.jsonl")
     os.utime(path, ns=(1, 1))
-
-    assert len(load_tasks(path, "train")) == 2
+    assert len(load_tasks(tmp_path, "train")) == 2
 
 
 @pytest.mark.parametrize(
@@ -203,10 +187,3 @@ def test_a_file_that_changed_is_read_anew(tmp_path):
 def test_what_is_not_there_is_said_with_what_is(dataset, split, message):
     with pytest.raises(ConfigurationError, match=message):
         load_tasks(dataset, split)
-
-
-def test_a_file_of_another_split_or_kind_is_not_taken(tmp_path):
-    with pytest.raises(ConfigurationError, match="is split 'dev', not 'train'"):
-        load_tasks(written(tmp_path, [OWN], "dev.jsonl"), "train")
-    with pytest.raises(ConfigurationError, match=r"only \.jsonl and \.json"):
-        load_tasks(written(tmp_path, [OWN], "a.csv"), "train")

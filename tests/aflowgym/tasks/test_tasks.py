@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from aflowgym.answers import Outcome
 from aflowgym.tasks.loading import load_tasks
 from aflowgym.tasks.task import KINDS, judge
 from tests.sweeps import sweep
@@ -26,20 +25,6 @@ def tasks(request):
     return every() if request.param == "all" else every()[::12]
 
 
-def outcomes_of(source: str, task) -> list[Outcome]:
-    """Run one of our own programs; no stranger's code comes here."""
-    scope: dict = {}
-    exec(source, scope)
-    results = []
-    for test in task.tests:
-        args, named = test.call()
-        try:
-            results.append(Outcome(repr(scope[task.entry_point](*args, **named))))
-        except (ValueError, TypeError, IndexError, KeyError, ZeroDivisionError) as problem:
-            results.append(Outcome(error=type(problem).__name__))
-    return results
-
-
 def test_there_are_enough_tasks_of_every_kind_in_every_split_and_none_is_refused():
     assert len(every()) >= 300
     for split in SPLITS:
@@ -49,14 +34,10 @@ def test_there_are_enough_tasks_of_every_kind_in_every_split_and_none_is_refused
 
 
 def test_no_item_question_or_id_is_in_two_splits():
-    for of in (lambda task: task.item, lambda task: task.question, lambda task: task.id):
-        parts = [{of(task) for task in load_tasks("bundled", split)} for split in SPLITS]
+    for name in ("item", "question", "id"):
+        parts = [{getattr(t, name) for t in load_tasks("bundled", split)} for split in SPLITS]
         assert sum(map(len, parts)) == len(set().union(*parts))
-    assert (
-        len({task.id for task in every()})
-        == len({task.question for task in every()})
-        == len(every())
-    )
+        assert name == "item" or sum(map(len, parts)) == len(every())
 
 
 def test_the_gold_is_right_and_every_distractor_wrong(tasks):
@@ -71,17 +52,6 @@ def test_the_gold_is_right_and_every_distractor_wrong(tasks):
             assert judge(task, f"The answer is {distractor}.").correct is False, task.id
 
 
-def test_the_solution_passes_all_tests_and_no_distractor_does(tasks):
-    for task in tasks:
-        if task.kind != "code":
-            continue
-        assert task.public_tests == task.tests[:2]
-        assert judge(task, "", outcomes_of(task.solution, task)).correct is True, task.id
-        for distractor in task.distractors:
-            assert judge(task, "", outcomes_of(distractor, task)).correct is False, task.id
-        assert judge(task, task.solution).correct is False, task.id  # nothing was run
-
-
 @pytest.mark.nightly
 def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the_gold():
     base = json.loads((DATA / "facts.json").read_text(encoding="utf-8"))
@@ -94,17 +64,3 @@ def test_every_chain_stands_in_the_fact_base_and_in_the_passages_and_ends_in_the
         assert all(fact in base[task.item] for fact in chain)
         compared = len({relation for _, relation, _ in chain}) == 1
         assert task.gold in [f[0] for f in chain] if compared else chain[-1][2] == task.gold
-
-
-@pytest.mark.nightly
-def test_no_answer_stands_in_a_question_that_does_not_compare():
-    for task in every():
-        if task.kind == "qa" and len({relation for _, relation, _ in task.extra["chain"]}) > 1:
-            assert task.gold not in task.question
-
-
-def test_the_prompt_holds_passages_and_question():
-    task = next(task for task in every() if task.kind == "qa")
-
-    assert task.prompt.endswith("\n\n" + task.question)
-    assert task.prompt.startswith(task.context[0])
