@@ -538,9 +538,9 @@ class SimulatedBackend:
         if "solution" in operator.inputs and "feedback" in (*operator.inputs, *operator.optional):
             if not is_blamed:
                 return world.said(shown)
-            if state == "wrong":
-                is_fixed = draw("fix") < skills.fix
-                return world.said(formed(world.right if is_fixed else wrong()))
+            if state == "wrong" and draw("fix") < skills.fix:
+                return world.said(formed(world.right))
+            # A wrong answer is kept as often as a right one, so that it does not show which it is.
             return world.said(shown if draw("keep") < skills.keep else formed(wrong()))
         if "solution" in operator.inputs:
             return barely(shown) if draw("bare") < skills.bare else shown

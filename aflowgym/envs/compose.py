@@ -40,10 +40,6 @@ FORMS: Final = {
     " `(Review -> Revise) * 3` a loop that ends when the check passes.",
 }
 """Sentences of the prompt about the language, by the operators that they name."""
-CUT: Final = frozenset({"W-ARROW-EXTRA", "W-CLOSE"})
-"""Warnings about a text whose end may be missing."""
-WITH_WORDS: Final = frozenset({"N-COMMENT", "N-LINE"})
-"""Notes on a text that holds words besides its workflow."""
 MARKED: Final = frozenset({"N-FENCE", "N-LABEL", "N-TAG"})
 """Notes on a workflow in a fence, after a label or in a tag, with its place."""
 _MARKS: Final = re.compile(r"(?:```[\w-]*+|\W|dsl|workflow)*+", re.IGNORECASE)
@@ -164,7 +160,7 @@ def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, 
     """
     records = read(text, None, operators)[0]
     codes = {record.code for record in records.diagnostics}
-    if not parses(records) or codes & CUT:
+    if not parses(records):
         return None
     if not one_shot:
         thoughts = [each.span[0] for each in records.diagnostics if each.code == "N-THINK"]
@@ -172,7 +168,7 @@ def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, 
         begin = max([begin for begin, _ in spans], default=0)
         end = min([end for _, end in spans], default=len(text))
         around = text[max(thoughts, default=0) : begin] + text[end:]
-        if codes & WITH_WORDS or not _MARKS.fullmatch(around):
+        if "N-COMMENT" in codes or not _MARKS.fullmatch(around):
             return None
     return {"dsl": text}
 
