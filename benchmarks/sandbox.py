@@ -1,4 +1,4 @@
-"""How fast the sandbox runs a trivial program, beside a plain `subprocess` in the same run.
+"""How fast the sandbox runs a trivial program, compared with a plain `subprocess` in the same run.
 
 The columns are the time of one job in milliseconds, waited for one after the other in one worker
 (median and 95th percentile), and jobs per second with several workers, each kept busy by a thread.

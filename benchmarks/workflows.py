@@ -55,7 +55,7 @@ MIX = {
     "Programmer -> Review": 6,
     "Custom -> Review ? Revise : done": 5,
 }
-"""The ten favourites, and how often each was submitted; all ten are read as they stand."""
+"""The ten most frequent workflows, and how often each was submitted; all parse without a remark."""
 BESIDE = (
     "AnswerGenerate -> Format",
     "CustomCodeGenerate -> Test * 3",
@@ -95,7 +95,7 @@ def in_turn(sides: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, fl
 
 
 def time_language(rounds: int) -> None:
-    """Reading and checking typical workflows, beside the tokenizer and the oracle of the tests."""
+    """Parse typical workflows; compare with the tokenizer and the second grammar of the tests."""
     texts = [*MIX, *TYPICAL] * 20
 
     def each(read: Callable[[str], object]) -> Callable[[], int]:
@@ -128,8 +128,8 @@ def time_language(rounds: int) -> None:
 
 
 def _oracle() -> ModuleType | None:
-    """The second grammar, which stands in the tests; None if it cannot be had."""
-    installed = all(importlib.util.find_spec(name) for name in ("lark", "pytest"))
+    """The second grammar of the tests; None if it cannot be loaded."""
+    installed = all(importlib.util.find_spec(name) for name in ("lark", "pytest", "hypothesis"))
     spec = importlib.util.spec_from_file_location("oracle", ORACLE) if installed else None
     if spec is None or spec.loader is None or not ORACLE.exists():
         return None
@@ -198,7 +198,7 @@ def read(dsl: str) -> Node:
 
 
 def mixed(episodes: int) -> list[str]:
-    """So many workflows, each favourite as often as it was submitted, in turn."""
+    """A number of workflows in turn, each as often as it was submitted."""
     total = sum(MIX.values())
     spread = sorted(
         ((place + 0.5) / share, dsl)
@@ -210,7 +210,7 @@ def mixed(episodes: int) -> list[str]:
 
 
 def time_episodes(kind: Kind | None, episodes: int, rounds: int) -> None:
-    """Whole episodes through `env.step`, beside the executor and the draws alone."""
+    """Measure episodes through `env.step`, and compare with the executor and the draws alone."""
     stage = Stage(kind)
     texts = mixed(episodes)
     trees = [read(dsl) for dsl in texts]

@@ -74,9 +74,7 @@ PAPER = {
     },
     "code": {
         "Custom": 79.4,
-        "AnswerGenerate": 80.2,
         "[AnswerGenerate * 5] -> ScEnsemble": 82.6,
-        "[AnswerGenerate * 5] -> MdEnsemble": 82.6,
         "AnswerGenerate -> Review ? Revise : done": 78.8,
         "Programmer -> Test": 89.05,
     },
@@ -84,7 +82,6 @@ PAPER = {
         "Custom": 68.2,
         "AnswerGenerate": 73.2,
         "[AnswerGenerate * 5] -> ScEnsemble": 73.85,
-        "[AnswerGenerate * 5] -> MdEnsemble": 73.15,
         "AnswerGenerate -> Review ? Revise : done": 65.5,
         "AnswerGenerate -> Format": 77.05,
     },

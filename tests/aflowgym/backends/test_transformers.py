@@ -102,22 +102,6 @@ def test_a_batch_that_fails_is_split_until_the_error_is_that_of_one_request(pair
     assert got == [*alone[:5], *alone[6:]]
 
 
-def test_after_an_interrupt_other_threads_are_answered(pair, monkeypatch):
-    model, generate, interrupted = backend(pair), Engine.generate, []
-
-    def once(self, generations, **options):
-        if not interrupted:
-            interrupted.append(True)
-            raise KeyboardInterrupt
-        generate(self, generations, **options)
-
-    monkeypatch.setattr(Engine, "generate", once)
-    with ThreadPoolExecutor(4) as pool:
-        got = [pool.submit(model.generate, request(number)) for number in range(4)]
-    assert sum(isinstance(each.exception(), KeyboardInterrupt) for each in got) == 1
-    assert sum(each.exception() is None for each in got) == 3
-
-
 def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
     save(*pair, tmp_path / "final")
     name = f"transformers:{tmp_path / 'final'}"

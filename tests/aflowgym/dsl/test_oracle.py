@@ -156,7 +156,7 @@ def agrees(text, changes):
     assert (ours.tree if ours.sound else None) == oracle(text), text
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(TREES.map(str), CHANGES)
 def test_the_parser_agrees_with_an_independent_grammar(text, changes):
     agrees(text, changes)

@@ -7,7 +7,6 @@ from aflowgym.backends import ScriptedBackend
 from aflowgym.envs.base import solution_in
 from toolgym import registration
 from toolgym.messages import episode_messages, system_prompt
-from toolgym.records import EpisodeRecord
 
 COMPOSE = "aflowgym/Compose-v0"
 DSL = "Custom -> Programmer -> Review ? Revise : done"
@@ -100,12 +99,3 @@ def test_in_an_episode_of_several_turns_a_bare_workflow_is_a_call_with_a_repair(
     assert not bare.episode.over
     assert bare.episode.ledger.spent["repaired_call"] == 1
     assert made(parsing="strict").step(form)[4]["error"].code == "no_call"
-
-
-def test_a_bare_workflow_is_recorded_as_its_call():
-    env = made(one_shot=True)
-    env.step(f"```\n{DSL}\n```")
-    (turn,) = EpisodeRecord.of(env.episode, COMPOSE).to_json()["turns"]
-    assert turn["action"] == f"```\n{DSL}\n```"
-    assert turn["calls"] == [run(f"```\n{DSL}\n```")]
-    assert env.family.recheck(env, env.task, [turn]) in (env.outcome.correct, None)

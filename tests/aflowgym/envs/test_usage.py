@@ -5,23 +5,14 @@ import re
 
 import pytest
 
-from aflowgym.backends import make_backend
+from aflowgym.backends import SimulatedBackend
 from tests.toolgym.commands.command_line import run_here
 from toolgym import evaluate, policies
 from toolgym.registration import make
 
 
-class Priced:
+class Priced(SimulatedBackend):
     """The simulated backend with a price of a dollar a token."""
-
-    sandbox = None
-
-    def __init__(self):
-        self._backend = make_backend("simulated")
-        self.sandbox = self._backend.sandbox
-
-    def generate(self, request):
-        return self._backend.generate(request)
 
     def dollars(self, usage):
         return float(usage.tokens)

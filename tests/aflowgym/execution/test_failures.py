@@ -138,7 +138,7 @@ def test_too_little_for_all_branches_fails_the_same_ones_every_time():
 BACKENDS = [SimulatedBackend(preset) for preset in PRESETS]
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     TREES,
     st.sampled_from(TRAIN),
