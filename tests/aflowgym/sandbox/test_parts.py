@@ -236,3 +236,66 @@ def test_the_unsafe_one_stops_what_is_only_clumsy():
             Outcome("1"),
             Outcome("2"),
         ]
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_arguments_decide_where_they_have_to(name):
+    machine = architecture(name)
+    calls, allow, eperm = machine.calls, filter_.ALLOW, filter_.EPERM
+    trunc, cloexec = os.O_TRUNC, os.O_CLOEXEC
+    for flags, wanted in (
+        (os.O_RDONLY | cloexec, allow),
+        (os.O_WRONLY | trunc, allow),
+        (os.O_RDWR | trunc | os.O_CREAT, allow),
+        (os.O_RDONLY | trunc, eperm),
+        (3 | trunc, eperm),
+    ):
+        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == wanted
+        if "open" in calls:
+            assert answer(machine, calls["open"], 1, flags) == wanted
+    for command in range(2048):
+        wanted = allow if command in filter_.FCNTL else eperm
+        assert answer(machine, calls["fcntl"], 0, command) == wanted
+    assert answer(machine, calls["ioctl"], 0, 0x5401) == allow
+    assert answer(machine, calls["ioctl"], 0, 0x5412) == filter_.ENOTTY
+    nameless = 0o20000000
+    for flags in (nameless, nameless | os.O_RDWR, nameless | os.O_WRONLY | trunc, (1 << 32) - 1):
+        assert answer(machine, calls["openat"], 2**32 - 100, 1, flags) == filter_.EOPNOTSUPP
+
+
+def test_a_machine_without_a_table_is_unknown():
+    assert architecture("riscv64") is None
+    assert architecture("i686") is None
+
+
+def run_without(call: str, then: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in a process for which a system call is not there, as on an older kernel."""
+    script = f"""
+        import os, platform, struct
+        from aflowgym.sandbox import filter as f, walls
+        from aflowgym.sandbox.filter import architecture
+        machine = architecture(platform.machine())
+        code, no = f.Instruction, f.ENOSYS
+        program = [code(0x20, 0, 0, 0), code(0x15, 0, 1, {call}), code(6, 0, 0, no)]
+        program.append(code(6, 0, 0, f.ALLOW))
+        walls.forgo_privileges()
+        walls.Filter(b"".join(struct.pack("=HBBI", *each) for each in program)).enforce()
+    """
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script) + textwrap.dedent(then)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+@needs_walls
+@pytest.mark.integration
+def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
+    number = {"x86_64": 157, "aarch64": 167}[os.uname().machine]  # prctl
+    script = "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')"
+    done = run_without(str(number), script)
+    assert done.returncode == 1
+    assert "the walls do not stand here: [Errno 38] prctl" in done.stderr

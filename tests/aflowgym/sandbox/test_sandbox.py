@@ -342,3 +342,20 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", str(script))
     with pytest.raises(EnvironmentFault, match=r"did not start\. It said: it is broken"):
         WalledSandbox(1)
+
+
+def test_a_worker_that_dies_is_replaced():
+    with WalledSandbox(1) as sandbox:
+        (lost,) = workers_of(sandbox)
+        lost.process.kill()
+        assert sandbox.run(job("def f(): return 1")) == [Outcome("1")]
+        (other,) = workers_of(sandbox)
+        assert other is not lost
+
+
+def test_opening_and_closing_leaves_no_descriptor_open():
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(2):
+        with WalledSandbox(1) as sandbox:
+            sandbox.run(job("def f(): return 1", *[("()", "{}")] * 3))
+    assert len(os.listdir("/proc/self/fd")) == before
