@@ -124,7 +124,7 @@ def test_a_fault_is_an_error_of_the_protocol_that_says_what_to_do(
 
     talk(fail, OPERATE, TRACE, **FAULTY.arguments)
     assert [record.getMessage() for record in caplog.records if "adapters" in record.name] == [
-        f"an episode of {OPERATE} is not scored: task {TRACE!r}: call 0 of Custom at 0 was not"
+        f"an episode of {OPERATE} is not scored: task {TRACE!r}: a call of Custom was not"
         " recorded. Record it again: the task, the workflow, the seed or a prompt has changed."
     ]
 
