@@ -55,7 +55,7 @@ else:
     )
 
 DATA_SETS = ("bundled",)
-"""Names of the data sets that come with the package, for whoever lists them without opening one."""
+"""Names of the data sets that come with the package."""
 
 gymnasium.register(id="aflowgym/Compose-v0", entry_point="aflowgym.envs.compose:ComposeEnv")
 gymnasium.register(id="aflowgym/Operate-v0", entry_point="aflowgym.envs.operate:OperateEnv")

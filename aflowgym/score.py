@@ -30,7 +30,7 @@ NEARNESS: Final = 0.4
 
 
 def charge_calls(ledger: Ledger, calls: int) -> None:
-    """Charge what the calls of the models of one run cost, beside the step of the tool call."""
+    """Charge the calls of models that one run made, in addition to the step of the tool call."""
     for _ in range(calls):
         ledger.charge("step")
 

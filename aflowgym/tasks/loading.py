@@ -204,7 +204,7 @@ def _load(path: Path, stamp: int, name: str) -> TaskSet[WorkflowTask]:
 
 
 def _entries(path: Path, content: bytes) -> Iterator[tuple[str, str, Any]]:
-    """Where each entry stands, the id it gets if it has none, and its value or a `Refused`."""
+    """Yield the place of each entry, an id in case it has none, and its value or a `Refused`."""
     if path.suffix == ".json":
         try:
             rows = json.loads(content)

@@ -1,11 +1,11 @@
-"""Logs of other trainers: the figures of the P30 report, JSONL, and hostile text."""
+"""Logs of other trainers: the figures of a published report, JSONL, and hostile text."""
 
 import json
 
 import pytest
 
 from aflowgym.statistics import read_log, tables, workflow_statistics
-from tests.aflowgym.statistics.p30 import FALLBACK, REST, TOP, log
+from tests.aflowgym.statistics.training_log import FALLBACK, REST, TOP, log
 from tests.toolgym.commands.command_line import run_here
 from toolgym.statistics import Share
 
@@ -101,7 +101,7 @@ def test_where_nothing_repeats_a_bounded_number_of_workflows_and_steps_is_told_a
 
 
 def test_the_statistics_of_a_log_are_those_of_the_report(tmp_path):
-    file = tmp_path / "training_p30.log"
+    file = tmp_path / "training.log"
     file.write_text("\n".join(log()))
     page = run_here("stats", file).stdout
     found = json.loads(run_here("stats", file, "--json").stdout)

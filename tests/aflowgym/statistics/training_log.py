@@ -1,4 +1,4 @@
-"""A training log with the figures of the report on the P30 experiment.
+"""A training log with the figures of a published report on a collapse.
 
 The report's tables agree on 570 outputs, 326 of them accepted, 20 different, and on the ten most
 frequent, which are 312. They do not agree otherwise: its classes of structure are 366 outputs of 18
