@@ -91,7 +91,7 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What random draws depend on: the same operator called again draws the same."""
+        """The key of the random draws; the same operator called again has the same key."""
         parts = (self.seed, self.task.id, self.operator.name, self.branch, self.number, "")
         return SEPARATOR.join(map(str, parts))
 

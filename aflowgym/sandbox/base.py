@@ -1,4 +1,4 @@
-"""What all sandboxes share: limits, the level, and the forms of a call and its outcome.
+"""The common part of all sandboxes: limits, levels, and the forms of calls and outcomes.
 
 The CPU limit stops a busy program, and counts the same on a busy machine; the limit on elapsed time
 stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with its name.

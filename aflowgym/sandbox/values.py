@@ -148,7 +148,7 @@ def _read(form: Any, depth: int) -> Any:
 
 
 def _sound(keys: list[Any]) -> list[Any]:
-    """Return the keys, unless so many share a hash that a set of them would take for ever."""
+    """Return the keys, unless too many share a hash to build a set of them in linear time."""
     if len(keys) - len({hash(key) for key in keys}) > _MOST_COLLISIONS:
         raise NoLiteral("no_literal: its keys share their hashes")
     return keys

@@ -63,7 +63,7 @@ class WalledSandbox(SandboxBase):
     def renew(self) -> None:
         """Start without workers, also in a forked child."""
         leave_to_parent(*self._idle.queue)
-        self._idle = queue.LifoQueue()  # None stands for a worker that has not been started
+        self._idle = queue.LifoQueue()  # None for a worker that has not been started
         for _ in range(self.workers):
             self._idle.put(None)
 

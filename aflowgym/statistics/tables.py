@@ -2,7 +2,7 @@
 
 Workflows are counted by their canonical text, so that two spellings of one workflow are the same,
 and those that are not valid by the codes of their errors. Rollouts are counted one at a time and
-then dropped. Memory is bounded: at most `MOST` different workflows and `MOST` steps are told apart;
+then dropped. Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted;
 further workflows are counted as `(others)`, further steps with the last one.
 """
 

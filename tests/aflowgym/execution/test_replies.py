@@ -1,4 +1,4 @@
-"""What real models write where a verdict or a letter is asked for, as it is read."""
+"""Verdicts and letters are read in the forms in which models write them."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -15,7 +15,7 @@ MATH = next(task for task in TASKS if task.kind == "math")
 
 
 class Meeting:
-    """A backend whose requests of one operator wait until so many of them are open."""
+    """A backend that answers one operator only when a given number of its requests are open."""
 
     waits, sandbox = True, None
 

@@ -129,7 +129,7 @@ def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_sa
 
 
 def printed(script):
-    """What a script prints in a process of its own."""
+    """The output of a script in a process of its own."""
     words = [sys.executable, "-c", script]
     return subprocess.run(
         words, capture_output=True, text=True, cwd=ROOT, check=True, timeout=600
