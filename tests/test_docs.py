@@ -44,12 +44,12 @@ SLOW = (
     "data-sets.md",
     "evaluation.md",
     "own-database.md",
-    "preflight.md",
-    "reports.md",
-    "sandbox.md",
-    "synthesis.md",
+    "guards.md",
+    "run-folder.md",
+    "untrusted-code.md",
+    "own-database.md",
     "training.md",
-    "workflow-execution.md",
+    "workflow-language.md",
 )
 """Pages whose blocks take more than half a second to run."""
 SOURCES = [
@@ -201,7 +201,7 @@ def test_every_command_and_option_exists(page, helps):
 
 def test_every_format_of_a_call_is_read_without_a_repair():
     tools = registration.make("sqlgym/Explore-v0").tools
-    formats = table_under("one-call.md", "| format | looks like | who writes it |")
+    formats = table_under("calls.md", "| format | looks like | who writes it |")
     assert len(formats) == 9
     for name, text, _ in formats:
         written = text.strip("`")
@@ -260,11 +260,11 @@ def test_the_table_of_arguments_for_trl_has_the_defaults_of_the_config():
     [
         ("sql-environments.md", TextToSQLEnv, ()),
         ("workflow-environments.md", ComposeEnv, ()),
-        ("sandbox.md", open_sandbox, ("unsafe",)),
+        ("untrusted-code.md", open_sandbox, ("unsafe",)),
     ],
 )
 def test_the_table_of_options_names_every_option(page, made, left_out):
-    head = "| setting | meaning |" if page == "sandbox.md" else "| option | meaning |"
+    head = "| setting | meaning |" if page == "untrusted-code.md" else "| option | meaning |"
     named = {name for names, _ in table_under(page, head) for name in re.findall(r"`(\w+)`", names)}
 
     assert named == registration.parameters_of(made)[0].keys() - {"args", *left_out}
@@ -288,7 +288,7 @@ def test_the_settings_and_faults_of_a_chat_server_are_those_of_the_program():
 
 def test_the_table_of_extras_names_every_extra():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    rows = table_under("installation.md", "| extra | what it brings |")
+    rows = table_under("quickstart.md", "| extra | what it brings |")
     named = [name for names, _ in rows for name in re.findall(r"`([\w-]+)`", names)]
 
     assert sorted(named) == sorted(project["optional-dependencies"])

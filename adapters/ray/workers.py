@@ -157,7 +157,7 @@ def ray_workers(address: str) -> Iterator[Map]:
         if address == LOCAL and (own := ray.util.get_node_ip_address()) != _LOOPBACK:
             raise EnvironmentFault(
                 f"Ray {ray.__version__} listens at {own}, and not on the loopback interface only.",
-                "Install the version that docs/ray.md names, or start a cluster and give its"
+                "Install the version that docs/integrations.md names, or start a cluster and give its"
                 " address.",
             )
         yield map_on_ray

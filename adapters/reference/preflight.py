@@ -7,7 +7,7 @@
 
 A finding says what is wrong and what to change. A no-go makes training pointless, a warning makes
 it worse. The limits are wide: they are for models that cannot learn, and not for those that learn
-slowly. docs/preflight.md has them in one table.
+slowly. docs/guards.md has them in one table.
 
 PyTorch's random state and the model are left as they were, except for the gradient checkpointing
 that training enables, too. So a run has the same numbers with and without a preflight.

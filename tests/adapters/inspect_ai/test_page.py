@@ -1,4 +1,4 @@
-"""The sessions of docs/inspect_ai.md print what the page shows."""
+"""The sessions of docs/integrations.md print what the page shows."""
 
 from pathlib import Path
 

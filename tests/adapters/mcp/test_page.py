@@ -1,4 +1,4 @@
-"""The sessions of docs/mcp.md print what the page shows."""
+"""The sessions of docs/servers.md print what the page shows."""
 
 from pathlib import Path
 

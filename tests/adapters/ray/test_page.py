@@ -1,4 +1,4 @@
-"""The session of docs/ray.md prints what the page shows."""
+"""The session of docs/integrations.md prints what the page shows."""
 
 from contextlib import nullcontext
 from pathlib import Path
