@@ -66,7 +66,7 @@ def curves(runs: list[Run]) -> list[dict[str, Any]]:
     """Return one row for each step and run: its moving mean of the accuracy of rollouts."""
     rows = []
     for run in runs:
-        settings = run.config["settings"]
+        control = run.config["control"]
         steps = list(run.metrics("grpo"))
         for end in range(WINDOW, len(steps) + 1):
             window = steps[end - WINDOW : end]
@@ -75,8 +75,8 @@ def curves(runs: list[Run]) -> list[dict[str, Any]]:
                 {
                     "step": window[-1]["step"],
                     "accuracy": round(correct / sum(step["rollouts"] for step in window), 4),
-                    "seed": settings["seed"],
-                    "rewards": "shuffled" if settings["control"] else "true",
+                    "seed": run.config["settings"]["seed"],
+                    "rewards": "shuffled" if control else "true",
                 }
             )
     return rows
@@ -116,7 +116,7 @@ def main(folders: list[str]) -> None:
     """Write the pictures; the curves only from the folders of runs that are given."""
     (PICTURES / "episode.svg").write_text(episode_svg(), encoding="utf-8")
     if folders:
-        rows = curves([Run(folder) for folder in folders])
+        rows = curves([Run.open(folder) for folder in folders])
         text = "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n"
         (PICTURES / "tiny-model.json").write_text(text, encoding="utf-8")
         (PICTURES / "tiny-model.svg").write_text(curves_svg(rows), encoding="utf-8")
