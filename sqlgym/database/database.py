@@ -72,7 +72,7 @@ class ConnectionPool:
         self.opening = threading.Lock()
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
-        """A connection for the calling thread alone, until it is given back.
+        """Return a connection for the calling thread alone, until it is given back.
 
         Args:
             key: Names the file; connections with one key are interchangeable.
@@ -128,7 +128,7 @@ class ResultCache:
         self._lock = threading.Lock()
 
     def get(self, sql: str) -> QueryResult | ToolError | None:
-        """The last outcome of the statement, or None."""
+        """Return the last outcome of the statement, or None."""
         with self._lock:
             entry = self._entries.get(sql)
             if entry is None:
@@ -189,12 +189,14 @@ class Database:
 
     @lazy
     def schema(self) -> Schema:
-        """The tables, columns and references of the file; read once."""
+        """Return the tables, columns and references of the file; read once."""
         return Schema.read(self.path)
 
     @lazy
     def backwards(self) -> Database:
-        """The same file read in reverse; a query with one possible result has it here too."""
+        """Return the same file read in reverse; a query with one possible result has it here
+        too.
+        """
         return Database(self.path, self.limits, True, self._cache_bytes)
 
     def query(self, sql: str) -> QueryResult:
@@ -224,7 +226,9 @@ class Database:
         return outcome
 
     def is_current(self) -> bool:
-        """Whether the file on disk still has the size and time of the one that was opened."""
+        """Return whether the file on disk still has the size and time of the one that was
+        opened.
+        """
         try:
             status = os.stat(self._name)
         except OSError:
@@ -232,7 +236,9 @@ class Database:
         return (status.st_mtime_ns, status.st_size) == self._stamp
 
     def count(self, table_name: str) -> int | None:
-        """The number of rows of a table or view; None where counting takes too long or fails."""
+        """Return the number of rows of a table or view; None where counting takes too long or
+        fails.
+        """
         try:
             result = self.query(f"SELECT count(*) FROM {quoted(table_name)}")
         except ToolError:
@@ -295,7 +301,7 @@ class Database:
     def _explained(
         self, error: Exception, connection: GuardedConnection, sql: str
     ) -> ToolError | EnvironmentFault:
-        """The error for a statement that failed."""
+        """Return the error for a statement that failed."""
         stopped, denial, limits = connection.stopped, connection.denial, self.limits
         if stopped == "deadline":
             return EnvironmentFault(
@@ -326,7 +332,7 @@ class Database:
         return diagnosis.explain_message(message, sql, self.schema, self._compiles)
 
     def _compiles(self, sql: str) -> bool:
-        """Whether SQLite and the guard accept a statement; it is not run."""
+        """Return whether SQLite and the guard accept a statement; it is not run."""
         connection = POOL.take(self._key, self._connect)
         try:
             connection.run(f"EXPLAIN {sql}")
@@ -338,7 +344,7 @@ class Database:
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)
-    """The `Database` of a file; the same one for every caller of this process.
+    """Return the `Database` of a file; the same one for every caller of this process.
 
     Raises:
         EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.

@@ -43,7 +43,7 @@ _NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
 
 
 def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
-    """The columns of one table with their types, keys, references both ways, and examples.
+    """Return the columns of one table with their types, keys, references both ways, and examples.
 
     Args:
         schema: What it is part of: a database's own, or that one with further references.
@@ -67,7 +67,7 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
 
 
 def list_tables(schema: Schema, database: Database) -> str:
-    """The tables of a database with their numbers of rows; of very many, the names only."""
+    """Return the tables of a database with their numbers of rows; of very many, the names only."""
     if not schema.tables:
         return "The database has no tables."
     many = len(schema.tables) >= MANY_TABLES
@@ -79,7 +79,8 @@ def list_tables(schema: Schema, database: Database) -> str:
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
-    """The columns of the tables that a text names (of all if it names none), and all table names.
+    """Return the columns of the tables that a text names (of all if it names none), and all table
+    names.
 
     Args:
         text: The arguments of a call, in SQL or not; only its start is searched.
@@ -176,7 +177,7 @@ RESERVED = frozenset(_WORDS.split())
 
 
 def create_statements(schema: Schema) -> str:
-    """All tables and views of a schema, one line each, in the order of their creation."""
+    """Return all tables and views of a schema, one line each, in the order of their creation."""
     return "\n".join(map(_create_sql, schema.tables))
 
 
@@ -200,6 +201,6 @@ def _column_sql(table: Table, column: Column, alone: bool) -> str:
 
 
 def _name_sql(name: str) -> str:
-    """A name as SQL has it; in quotes where it is no plain word."""
+    """Return a name as SQL has it; in quotes where it is no plain word."""
     plain = name.isascii() and name.isidentifier() and name.upper() not in RESERVED
     return name if plain else quoted(name)

@@ -94,7 +94,7 @@ _LONGEST = 200
 
 
 def explain_refusal(code: str, what: str) -> ToolError:
-    """The error for a statement that the guard refused."""
+    """Return the error for a statement that the guard refused."""
     if code == "nondeterministic":
         message = f"Refused: {what}. A result must not depend on chance or on the moment."
         return ToolError(code, message, "Write the value itself, such as '2024-05-01'.")
@@ -109,7 +109,7 @@ def explain_refusal(code: str, what: str) -> ToolError:
 def explain_message(
     message: str, sql: str, schema: Schema, compiles: Callable[[str], bool]
 ) -> ToolError:
-    """The error for a message of SQLite.
+    """Return the error for a message of SQLite.
 
     Args:
         compiles: Whether SQLite can compile another statement; asked for rewritings of the SQL.

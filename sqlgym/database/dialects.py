@@ -46,7 +46,7 @@ def in_sqlite(sql: str) -> Iterator[str]:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """A node in a form that SQLite reads, where sqlglot has none."""
+    """Return a node in a form that SQLite reads, where sqlglot has none."""
     if isinstance(node, exp.Ordered):  # NULLs in the order that SQLite has by default
         node.set("nulls_first", not node.args.get("desc"))
     if isinstance(node, exp.Year | exp.Month | exp.Day | exp.Extract):

@@ -34,7 +34,7 @@ _CONVERSION = re.compile(r"%[^A-Za-z%]*")
 
 @functools.cache
 def functions_of_sqlite() -> frozenset[str]:
-    """The names of the functions of this version of SQLite."""
+    """Return the names of the functions of this version of SQLite."""
     connection = sqlite3.connect(":memory:")
     rows = connection.execute("SELECT name FROM pragma_function_list").fetchall()
     connection.close()
@@ -53,7 +53,7 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
 
 
 def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
-    """The SQLite function `name`, as a Python function that takes little time.
+    """Return the SQLite function `name`, as a Python function that takes little time.
 
     It raises `OverflowError` instead of working long or making a text of more than `most_bytes`.
     """
@@ -83,7 +83,7 @@ def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any]:
-    """The SQLite date function `name`, as a Python function that cannot see the clock.
+    """Return the SQLite date function `name`, as a Python function that cannot see the clock.
 
     Args:
         name: A key of `DATE_FUNCTIONS`.
@@ -113,7 +113,7 @@ def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any
 
 
 def _original(name: str, most_bytes: int) -> Callable[..., Any]:
-    """The function itself, on a private connection."""
+    """Return the function itself, on a private connection."""
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     connection.text_factory = lenient_text  # `%.1s` may cut a character in two
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes)
@@ -129,7 +129,7 @@ def _original(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def _c_text(value: Any) -> str:
-    """An argument as SQLite's C code reads it as text: up to the first NUL."""
+    """Return an argument as SQLite's C code reads it as text: up to the first NUL."""
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return value.split("\0", 1)[0] if isinstance(value, str) else ""

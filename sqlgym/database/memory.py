@@ -55,7 +55,7 @@ memory_used: Callable[[], int] = _counted_by_sqlite() or (
 
 
 def is_used_up() -> bool:
-    """Whether SQLite has little memory left in this process after an allocation failed."""
+    """Return whether SQLite has little memory left in this process after an allocation failed."""
     try:
         with closing(sqlite3.connect(":memory:")) as connection:
             limit: int = connection.execute("PRAGMA hard_heap_limit").fetchone()[0]

@@ -49,10 +49,11 @@ def _counting_parser(dialect: str) -> type[Any]:
 
 
 def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
-    """The tree of the first statement of a text.
+    """Return the tree of the first statement of a text.
 
     Raises:
-        SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much stack.
+        SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much
+            stack.
     """
     reading = Dialect.get_or_raise(dialect)
     tokens = reading.tokenize(sql)
@@ -68,7 +69,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlit
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """The tree of a text, shared by several readers that do not change it.
+    """Return the tree of a text, shared by several readers that do not change it.
 
     Raises:
         SqlglotError: As `parse`.
@@ -77,7 +78,7 @@ def shared_tree(sql: str) -> exp.Expr:
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """The tokens of a text; none where it cannot be read."""
+    """Return the tokens of a text; none where it cannot be read."""
     try:
         return list(Dialect.get_or_raise("sqlite").tokenize(sql))
     except SqlglotError:
@@ -85,7 +86,7 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def careful(work: Callable[[], T]) -> T:
-    """The result of a function that walks or prints a tree.
+    """Return the result of a function that walks or prints a tree.
 
     Raises:
         TooMuch: The tree is too deep for Python's stack.

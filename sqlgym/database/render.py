@@ -57,7 +57,7 @@ def render(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result as text.
+    """Return a result as text.
 
     Args:
         rows: Tuples of None, int, float, str or bytes.
@@ -86,7 +86,7 @@ def render_json(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result as one line of JSON; arguments and what is left out are as for `render`.
+    """Return a result as one line of JSON; arguments and what is left out are as for `render`.
 
     Whatever the table shows whole is shown whole here too, though its quotes and brackets may take
     more than `max_chars` characters. Bytes are text (`x'00ff'`), as are the infinities.
@@ -119,7 +119,7 @@ def show(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result in one of the forms; see `render` and `render_json`."""
+    """Return a result in one of the forms; see `render` and `render_json`."""
     render_form = render_json if form == "json" else render
     return render_form(columns, rows, max_chars=max_chars, truncated=truncated)
 
@@ -130,7 +130,7 @@ def is_readable(
     max_rows: int = MAX_ROWS,
     max_chars: int = MAX_CHARS,
 ) -> bool:
-    """Whether `render` shows the whole result."""
+    """Return whether `render` shows the whole result."""
     if len(rows) > max_rows:
         return False
     return len(render_row(columns)) + sum(len(render_row(row)) + 1 for row in rows) <= max_chars
@@ -162,12 +162,12 @@ def render_cell(value: Any) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text in double quotes, control characters escaped."""
+    """Return a text in double quotes, control characters escaped."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
 def parse_rendered(text: str) -> list[list[str | None]]:
-    """The cells of a rendered result, without the line of column names; None for NULL.
+    """Return the cells of a rendered result, without the line of column names; None for NULL.
 
     Raises:
         ValueError: The result was cut, so the text does not show all of it, or it is no result.
@@ -187,7 +187,7 @@ def parse_rendered(text: str) -> list[list[str | None]]:
 
 
 def parse_row(line: str) -> list[str | None]:
-    """The cells of one rendered line; None for NULL.
+    """Return the cells of one rendered line; None for NULL.
 
     >>> parse_row('"a | b" | NULL | c')
     ['a | b', None, 'c']
@@ -224,7 +224,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _parse_json(text: str) -> list[list[str | None]]:
-    """The cells of a result as JSON, as text like those of a table."""
+    """Return the cells of a result as JSON, as text like those of a table."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -249,7 +249,7 @@ def _fitting_cells(row: Sequence[Any], room: int) -> int:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it, floats with 10 significant digits."""
+    """Return a value as JSON can hold it, floats with 10 significant digits."""
     if isinstance(value, float):
         return float(f"{value:.10g}") if math.isfinite(value) else str(value)
     if isinstance(value, bytes | _Cut):
@@ -264,7 +264,7 @@ class _Cut(NamedTuple):
 
 
 def _shorten(value: Any) -> Any:
-    """A value, or what is shown of it in a result that has to be cut."""
+    """Return a value, or what is shown of it in a result that has to be cut."""
     if isinstance(value, str) and len(value) > LONG_VALUE:
         return _Cut(f"{quote_text(value[:LONG_VALUE])}... ({len(value):,} characters)")
     if isinstance(value, bytes) and len(value) > LONG_VALUE // 2:
@@ -280,7 +280,9 @@ def _left_out(rows: int, truncated: bool) -> str:
 
 
 def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
-    """The column names and as many rows as fit; of a first row that does not fit, the start."""
+    """Return the column names and as many rows as fit; of a first row that does not fit, the
+    start.
+    """
     lines = [_cut(render_row([_shorten(name) for name in columns]), room // 2)]
     left = room - len(lines[0])
     for row in rows:

@@ -56,7 +56,7 @@ class Table:
     is_view: bool = False
 
     def column(self, name: str) -> Column | None:
-        """The column of this name, whatever its case; None if there is none."""
+        """Return the column of this name, whatever its case; None if there is none."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
@@ -92,11 +92,13 @@ class Schema:
         return tuple(table.name for table in self.tables)
 
     def get(self, name: str) -> Table | None:
-        """The table of this name, whatever its case, quotes or `main.`; None if there is none."""
+        """Return the table of this name, whatever its case, quotes or `main.`; None if there is
+        none.
+        """
         return self._by_name.get(name.lower()) or self._by_name.get(bare_name(name).lower())
 
     def find(self, name: str) -> Table:
-        """The table of this name, whatever its case, quotes or `main.`.
+        """Return the table of this name, whatever its case, quotes or `main.`.
 
         Raises:
             ToolError: `unknown_table`, with the nearest name.
@@ -107,13 +109,13 @@ class Schema:
         return table
 
     def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
-        """The references to a column, from all tables."""
+        """Return the references to a column, from all tables."""
         target = table_name.lower(), column_name.lower()
         keys = (key for table in self.tables for key in table.foreign_keys)
         return tuple(k for k in keys if (k.to_table.lower(), k.to_column.lower()) == target)
 
     def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
-        """The column whose name is most like `name`; among equals, one of `tables` wins.
+        """Return the column whose name is most like `name`; among equals, one of `tables` wins.
 
         Args:
             name: As the agent wrote it; a qualifier and quotes are dropped.
@@ -158,7 +160,7 @@ class Schema:
 
 
 def unknown_table(name: str, names: Sequence[str]) -> ToolError:
-    """The agent named a table that this database does not have."""
+    """Return the agent named a table that this database does not have."""
     near = nearest(name, names)
     hint = f"Did you mean {near!r}?"
     if near is None:
@@ -169,7 +171,9 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
 
 
 def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
-    """The name most like `name` with a similarity of at least `least`; the first among equals."""
+    """Return the name most like `name` with a similarity of at least `least`; the first among
+    equals.
+    """
     if len(name) > LONGEST_COMPARED:
         return None
     lowered = [n.lower()[:LONGEST_COMPARED] for n in names]
@@ -178,7 +182,7 @@ def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
 
 
 def bare_name(name: str) -> str:
-    """A name without its qualifier, quotes, backticks or brackets.
+    """Return a name without its qualifier, quotes, backticks or brackets.
 
     >>> bare_name('main."Order Items"'), bare_name("[T1].[Name]"), bare_name("`a`")
     ('Order Items', 'Name', 'a')
@@ -226,7 +230,9 @@ def _read_columns(connection: sqlite3.Connection, table: str) -> tuple[Column, .
 def _read_keys(
     connection: sqlite3.Connection, table: Table, tables: dict[str, Table]
 ) -> tuple[ForeignKey, ...]:
-    """The declared references, spelled as their targets are; without a column, the primary key."""
+    """Return the declared references, spelled as their targets are; without a column, the primary
+    key.
+    """
     rows: list[Any] = connection.execute(
         f"PRAGMA foreign_key_list({quoted(table.name)})"
     ).fetchall()

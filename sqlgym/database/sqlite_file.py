@@ -51,7 +51,7 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
 
 
 def broken_file(path: Path, error: Exception) -> EnvironmentFault:
-    """The file exists, but SQLite cannot read it."""
+    """Return the file exists, but SQLite cannot read it."""
     return EnvironmentFault(
         f"The database {path} cannot be read: {error}.", "Restore the file, or leave its tasks out."
     )
@@ -77,7 +77,7 @@ _MACHINE = frozenset(
 
 
 def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
-    """The fault behind an error that is not the agent's; None if it is the agent's.
+    """Return the fault behind an error that is not the agent's; None if it is the agent's.
 
     Args:
         stopped: The statement was ended on purpose.
@@ -103,5 +103,5 @@ def lenient_text(data: bytes) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as an SQL identifier, whatever it contains."""
+    """Return a name as an SQL identifier, whatever it contains."""
     return '"' + name.replace('"', '""') + '"'

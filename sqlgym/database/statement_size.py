@@ -66,14 +66,14 @@ class StatementSize:
         self._read_by = {name: self._closure(name) for name in views}
 
     def _closure(self, name: str) -> str:
-        """The text of a view and of all views that it may read."""
+        """Return the text of a view and of all views that it may read."""
         found = [name]
         for each in found:
             found += [v for v in self._views if v not in found and v in self._views[each]]
         return " ".join(self._views[each] for each in found)
 
     def refusal(self, lowered: str) -> str:
-        """The reason why a statement in lower case is too large; "" if it is not."""
+        """Return the reason why a statement in lower case is too large; "" if it is not."""
         if any(name in lowered for name in self._searched) and (
             len(lowered) > MOST_SEARCH or makes_text(lowered)
         ):
@@ -112,7 +112,7 @@ class StatementSize:
 
 
 def _tree(text: str) -> exp.Expr:
-    """A statement as SQLite splits it into words, comments left out."""
+    """Return a statement as SQLite splits it into words, comments left out."""
     return parse(" ".join(filter(None, _WORD.findall(text))))
 
 
@@ -128,7 +128,7 @@ class _Query:
     columns: dict[str, float] = field(default_factory=lambda: {"": 1})
 
     def listed(self, names: Iterable[str]) -> _Query:
-        """The query with other names of columns, if there are any."""
+        """Return the query with other names of columns, if there are any."""
         columns = dict.fromkeys([*names, ""], self.columns[""])
         return _Query(self.weight, self.arms, columns) if len(columns) > 1 else self
 
@@ -154,7 +154,7 @@ _Names = dict[str, _Named]
 
 
 def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
-    """The size of a query.
+    """Return the size of a query.
 
     Args:
         node: A SELECT, a compound, VALUES, or one of these in brackets.
@@ -212,7 +212,7 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
 
 
 def _words(node: Any, names: _Names, visible: dict[str, float]) -> float:
-    """The size of an expression, or of a list of them."""
+    """Return the size of an expression, or of a list of them."""
     nodes = list(node) if isinstance(node, list) else [node]
     total = 0.0
     while nodes:
