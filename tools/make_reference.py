@@ -12,7 +12,9 @@ from pydantic import BaseModel
 
 import toolgym.episode
 import toolgym.rewards
+from aflowgym.dsl import CODES
 from aflowgym.execution.errors import WORKFLOW_ERRORS
+from aflowgym.operators.trace import RUN_CODES
 from sqlgym.database import limits
 from sqlgym.database.diagnosis import SQL_ERRORS
 from sqlgym.datasets.load import REFUSALS
@@ -46,18 +48,22 @@ def field_notes(cls: type) -> dict[str, str]:
 
 
 def environments() -> str:
-    """Ids with their tools, as a model is shown them."""
+    """The environments with their tools."""
     parts = []
     ours = [i for i in registration.tool_env_ids() if i.startswith(("sqlgym/", "aflowgym/"))]
-    for env_id in ours:  # whatever else is registered here, a test's or a stranger's, is not
+    for env_id in ours:  # other packages and tests may register environments, too
         env = registration.make(env_id)
         purpose = " ".join((type(env).__doc__ or "").split("\n\n")[0].split())
         rows = [
-            (f"`{name}`", _signature(spec.parameters), spec.description.split("\n")[0])
+            (f"`{name}`", _signature(spec.parameters), _first_sentence(spec.description))
             for name, spec in env.tools.items()
         ]
         parts.append(f"### {env_id}\n\n{purpose}\n\n{table(('tool', 'arguments', ''), rows)}\n")
     return "\n".join(parts)
+
+
+def _first_sentence(text: str) -> str:
+    return f"{text.split(chr(10))[0].split('. ')[0].removesuffix('.')}."
 
 
 def _signature(parameters: dict[str, Any]) -> str:
@@ -112,6 +118,7 @@ def sql_limits() -> str:
 def reference_page() -> str:
     """The text of `docs/reference.md`."""
     parts = ", ".join(f"`{part}`" for part in PARTS)
+    language_errors = {code: text for code, text in CODES.items() if code.startswith("E-")}
     sections = [
         HEAD,
         f"## Environments\n\n{environments()}",
@@ -121,7 +128,9 @@ def reference_page() -> str:
         f"## Repairs\n\n{repairs()}\n",
         f"## Errors of a call\n\n{codes(CALL_ERRORS)}\n",
         f"## Errors of SQL\n\n{codes(SQL_ERRORS)}\n",
-        f"## Errors of a workflow's run\n\n{codes(WORKFLOW_ERRORS)}\n",
+        f"## Errors of workflow tools\n\n{codes(WORKFLOW_ERRORS)}\n",
+        f"## Errors of the workflow language\n\n{codes(language_errors)}\n",
+        f"## Failures of a workflow\n\n{codes(RUN_CODES)}\n",
         f"## Limits of one SQL statement\n\n{sql_limits()}\n",
         f"## Why a task is refused\n\n{codes(REFUSALS)}\n",
     ]
