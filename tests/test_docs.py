@@ -282,7 +282,7 @@ def test_the_table_of_options_names_every_option(page, made, left_out):
 def test_the_settings_and_faults_of_a_chat_server_are_those_of_the_program():
     rows = table_under("backends.md", "| field | default | meaning |")
     settings = {name.strip("`") for name, *_ in rows}
-    rows = table_under("backends.md", "| code | what happened | tried again |")
+    rows = table_under("backends.md", "| code | cause | retried |")
     faults = [row[0].strip("`") for row in rows]
 
     assert settings == ChatSettings.model_fields.keys() - {"model"}

@@ -18,7 +18,7 @@ from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
     "invalid_workflow": "The text is not a workflow, or its types do not fit. Nothing was run.",
-    "instruction_refused": "The workflow has an instruction, which this environment does not allow.",
+    "instruction_refused": "The workflow has an instruction, which the environment refuses.",
     "needs_solution": "The operator needs a solution, and there is none yet.",
     "needs_code": "The operator needs a program, and there is none.",
     "needs_verdict": "The operator needs the verdict of a check, and there is none.",
