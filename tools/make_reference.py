@@ -57,7 +57,9 @@ def environments() -> str:
             (f"`{name}`", _signature(spec.parameters), spec.description.split("\n")[0])
             for name, spec in env.tools.items()
         ]
-        parts.append(f"### {env_id}\n\n{purpose}\n\n{table(('tool', 'arguments', ''), rows)}\n")
+        parts.append(
+            f"### {env_id}\n\n{purpose}\n\n{table(('tool', 'arguments', 'description'), rows)}\n"
+        )
     return "\n".join(parts)
 
 
