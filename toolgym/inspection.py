@@ -53,7 +53,7 @@ class TaskReport:
         return dataclasses.asdict(self)
 
     def nothing_playable(self) -> str:
-        """The message for a data set without a playable task."""
+        """Return the message for a data set without a playable task."""
         faults = [{**each, "code": "fault", "reason": each["message"]} for each in self.faults]
         return nothing_playable(self.name, self.refused + faults)
 

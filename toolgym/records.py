@@ -179,7 +179,7 @@ class EpisodeRecord:
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> EpisodeRecord:
-        """The record from the output of `to_json`; other keys, such as `phase`, are ignored.
+        """Return the record from the output of `to_json`; other keys, such as `phase`, are ignored.
 
         Raises:
             ConfigurationError: A key is missing.

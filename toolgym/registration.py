@@ -119,7 +119,7 @@ def _import_module(module: str, env_id: str) -> None:
 
 
 def recorded(env_id: str) -> str:
-    """The id of an environment that a stranger's file may name.
+    """Return the id of an environment that a stranger's file may name.
 
     Raises:
         ConfigurationError: Its module is not imported yet.

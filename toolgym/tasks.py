@@ -175,7 +175,7 @@ class TaskSet(Sequence[T], Generic[T]):
 
     @lazy
     def _places(self) -> Container[int]:
-        """The indices of this view, for membership tests."""
+        """Return the indices of this view, for membership tests."""
         return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
@@ -238,7 +238,7 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._refused.get(task.id)
 
     def nothing_playable(self) -> str:
-        """The message for a set without a playable task."""
+        """Return the message for a set without a playable task."""
         return nothing_playable(self.name, [each.to_json() for each in self._refused.values()])
 
     @property
@@ -275,7 +275,8 @@ class TaskSet(Sequence[T], Generic[T]):
 
 
 def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:
-    """The message for a data set without a playable task: counts by code, and the first reasons.
+    """Return the message for a data set without a playable task: counts by code, and the first
+    reasons.
 
     Args:
         refused: `task_id`, `code` and `reason` of each task.

@@ -83,7 +83,9 @@ def _check_class(env: ToolEnv[Any]) -> None:
 
 
 def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: list[Any]) -> None:
-    """The same actions give the same episode, in another copy and after an episode was played."""
+    """Return the same actions give the same episode, in another copy and after an episode was
+    played.
+    """
 
     def play(env: ToolEnv[Any], **options: Any) -> list[Any]:
         begun = env.reset(seed=seed, **options)
@@ -122,7 +124,7 @@ def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
 
 
 def _check_examples(env: ToolEnv[Any]) -> None:
-    """The example calls in error messages ("This works: ...") work."""
+    """Return the example calls in error messages ("This works: ...") work."""
     for name in env.tools:
         env.reset(seed=0)
         example = env.example_call(name)

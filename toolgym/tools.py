@@ -77,7 +77,9 @@ class ToolSpec:
 
     @lazy
     def parameters(self) -> dict[str, Any]:
-        """The arguments as a JSON schema that forbids unknown keys, without pydantic's titles."""
+        """Return the arguments as a JSON schema that forbids unknown keys, without pydantic's
+        titles.
+        """
         schema = _without_titles(self.arguments.model_json_schema())
         schema.setdefault("properties", {})
         schema.pop("description", None)
@@ -85,13 +87,13 @@ class ToolSpec:
 
     @lazy
     def fields(self) -> dict[str, FieldInfo]:
-        """The fields of the model by argument name, in the order of the signature."""
+        """Return the fields of the model by argument name, in the order of the signature."""
         fields = self.arguments.model_fields.items()
         return {name if info.alias is None else info.alias: info for name, info in fields}
 
     @lazy
     def required(self) -> tuple[str, ...]:
-        """The names of the arguments without a default, in the order of the signature."""
+        """Return the names of the arguments without a default, in the order of the signature."""
         return tuple(name for name, info in self.fields.items() if info.is_required())
 
     def schema(self) -> dict[str, Any]:

@@ -97,13 +97,13 @@ def bundled_dir() -> Path:
 
 
 def _sources(source: Path) -> list[Path]:
-    """The files with questions and the dumps of a data set."""
+    """Return the files with questions and the dumps of a data set."""
     return sorted([*source.glob("*.json"), *source.glob("database/*/*.sql")])
 
 
 @functools.cache
 def _content_hash(source: Path) -> str:
-    """A hash of the names and contents of all source files, computed once per process."""
+    """Return a hash of the names and contents of all source files, computed once per process."""
     digest = hashlib.sha256()
     for file in _sources(source):
         content = file.read_bytes()

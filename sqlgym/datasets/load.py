@@ -154,7 +154,7 @@ def _load_plain(
     databases: str | Path | None,
     synthesis: Mapping[str, Any] | None,
 ) -> TaskSet[SqlTask]:
-    """The tasks of a split that the data set itself has."""
+    """Return the tasks of a split that the data set itself has."""
     name = str(dataset) if isinstance(dataset, str | Path) else type(dataset).__name__
     path = None
     if isinstance(dataset, str | Path) and not name.startswith("hf:"):

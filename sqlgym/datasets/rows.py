@@ -74,7 +74,7 @@ class JsonLines(Sequence[Any]):
 
 
 def _line_ends(path: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The offset of the end of each line."""
+    """Return the offset of the end of each line."""
     found, size, end = [np.empty(0, np.int64)], 0, 0  # `end` follows the last visible character
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):

@@ -72,7 +72,7 @@ class DatabaseFiles:
 
 
 def _header(path: Path) -> bytes | None:
-    """The first bytes of a file; None if it cannot be read."""
+    """Return the first bytes of a file; None if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(HEADER))

@@ -182,7 +182,9 @@ def write_all(
 
 
 def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | TaskRefused:
-    """The tasks of one database, from the cache if possible, or the reason why there are none."""
+    """Return the tasks of one database, from the cache if possible, or the reason why there are
+    none.
+    """
     db_id, path = named
     try:
         connect_readonly(path).close()  # refuses a file with changes that are not merged

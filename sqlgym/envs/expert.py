@@ -70,7 +70,7 @@ def _call(name: str, **arguments: Any) -> ToolCall:
 
 
 def tables_of(sql: str) -> list[str]:
-    """The tables that a query names, each once, in the order of the text."""
+    """Return the tables that a query names, each once, in the order of the text."""
     tree = parse(sql)
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     names: dict[str, str] = {}
@@ -81,10 +81,11 @@ def tables_of(sql: str) -> list[str]:
 
 
 def read_answer(observation: str) -> Any:
-    """The value that a rendered query result shows, in the form that `answer` takes.
+    """Return the value that a rendered query result shows, in the form that `answer` takes.
 
     Returns:
-        One cell as a number or text; one column as a list; one row as a list; else a list of lists.
+        One cell as a number or text; one column as a list; one row as a list; else a list of
+        lists.
     """
     rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
     if len(rows) == 1:
@@ -95,7 +96,7 @@ def read_answer(observation: str) -> Any:
 
 
 def _value(cell: str | None) -> Any:
-    """A cell as JSON would hold it; text that merely looks like a number is taken as one."""
+    """Return a cell as JSON would hold it; text that merely looks like a number is taken as one."""
     if cell is None:
         return None
     for kind in (int, float):

@@ -84,7 +84,7 @@ _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Whether a set has unanswerable tasks; at most 500 tasks of a large set are checked."""
+    """Return whether a set has unanswerable tasks; at most 500 tasks of a large set are checked."""
     if tasks not in _KNOWN:
         places = range(0, len(tasks), -(-len(tasks) // _LOOKED_AT) or 1)
         _KNOWN[tasks] = any(not tasks[place].answerable for place in places)
@@ -167,7 +167,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         self._gold: Gold | None = None
 
     def begin(self, task: SqlTask) -> str:
-        """The question, what BIRD adds to it, and the names of the tables."""
+        """Return the question, what BIRD adds to it, and the names of the tables."""
         self._opened = open_database(task.database, self.limits)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._gold = None
@@ -183,11 +183,11 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self._arranged(f"{task.question}{evidence}")
 
     def _arranged(self, question: str) -> str:
-        """The question with what is told of the database."""
+        """Return the question with what is told of the database."""
         return f"{question}\n{self._table_names()}"
 
     def _table_names(self) -> str:
-        """A line with the names of the tables, of eighty at most."""
+        """Return a line with the names of the tables, of eighty at most."""
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         return f"Tables: {', '.join(names[:_NAMED_TABLES])}{more}"
@@ -197,7 +197,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return expert.explore(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works on this episode's database."""
+        """Return a call that works on this episode's database."""
         table = self._schema.tables[0].name
         arguments: dict[str, dict[str, Any]] = {
             "describe": {"table_name": table},
@@ -209,7 +209,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return {"name": tool_name, "arguments": arguments[tool_name]}
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """The columns of the tables that the call or its error names, and all table names."""
+        """Return the columns of the tables that the call or its error names, and all table
+        names.
+        """
         if call.error is not None:
             return super().second_hint(call, error)
         named = [*call.arguments.values(), *error.example.get("arguments", {}).values()]
@@ -261,7 +263,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self.submit(matches(self._gold_answer().answer, value).equal)
 
     def _gold_answer(self) -> Gold:
-        """The gold of the task, looked up once in an episode."""
+        """Return the gold of the task, looked up once in an episode."""
         if self._gold is None:
             self._gold = gold_of(self.task, self.limits, self.match)
         return self._gold
@@ -272,7 +274,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
             self.reach(progress(self._gold_answer(), result), best=False)
 
     def _sampling(self, table: Table) -> str:
-        """A query for a few rows of a table: the same ones throughout a task, in their order."""
+        """Return a query for a few rows of a table: the same ones throughout a task, in their
+        order.
+        """
         source = quoted(table.name)
         rows = self._opened.count(table.name) or 0
         if rows <= _SAMPLED_ROWS:
@@ -284,7 +288,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         )
 
     def _shown(self, result: QueryResult, max_chars: int = MAX_CHARS) -> str:
-        """A result as text, made once for all who got it."""
+        """Return a result as text, made once for all who got it."""
         key = self._form, max_chars
         text: str | None = result.memo.get(key)
         if text is None:

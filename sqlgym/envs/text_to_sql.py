@@ -106,7 +106,7 @@ class TextToSQLEnv(ExploreEnv):
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
-        """The question with what is told of the database."""
+        """Return the question with what is told of the database."""
         asked = super().begin(task)
         self.judged = None
         if self.match == "suite":
@@ -116,7 +116,9 @@ class TextToSQLEnv(ExploreEnv):
         return asked
 
     def _arranged(self, question: str) -> str:
-        """The question, and the tables by name, or in full where they cannot be described."""
+        """Return the question, and the tables by name, or in full where they cannot be
+        described.
+        """
         if "describe" in self.tools:
             parts = [question, self._table_names()]
             return "\n".join(reversed(parts) if self.schema_first else parts)
@@ -130,7 +132,7 @@ class TextToSQLEnv(ExploreEnv):
         return expert.write_sql(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works on this episode's database."""
+        """Return a call that works on this episode's database."""
         if tool_name == "answer":
             return {"name": "answer", "arguments": super().example_call("query")["arguments"]}
         return super().example_call(tool_name)
@@ -175,7 +177,7 @@ class TextToSQLEnv(ExploreEnv):
         return suite_for(self.tasks, self.task, self._opened.limits)
 
     def _offered(self, tools: Sequence[str]) -> list[str]:
-        """The names of the tools asked for, in the order of the class."""
+        """Return the names of the tools asked for, in the order of the class."""
         names = [tools] if isinstance(tools, str) else tools
         if (
             not isinstance(names, Sequence)

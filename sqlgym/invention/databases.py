@@ -219,7 +219,7 @@ class _Invention:
         )
 
     def _column(self, name: str) -> str:
-        """The quoted name of a column in the style of the database."""
+        """Return the quoted name of a column in the style of the database."""
         if self._case != "snake":
             first, *rest = name.split("_")
             first = first if self._case == "camel" else first.capitalize()
@@ -234,7 +234,7 @@ class _Invention:
         return self._column(self._key.format(thing))
 
     def _referring(self, name: str, parent: str) -> str:
-        """A column that refers to a thing."""
+        """Return a column that refers to a thing."""
         target = f"{self._table(parent)}({self._key_of(parent)})"
         return f"{self._column(name)} {self._whole} REFERENCES {target}"
 
@@ -251,7 +251,9 @@ class _Invention:
         return f"{draw.choice(words['adjectives'])} {draw.choice(words['nouns'])}"
 
     def _value(self, kind: str) -> Any:
-        """A value of a kind; see `vocabulary.toml`. Numbers are rounded as people write them."""
+        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded as people write
+        them.
+        """
         draw, letter, rest = self._draw, kind[0], kind[1:]
         if letter == "y":
             return draw.randrange(1900, 2025)

@@ -90,7 +90,8 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
-    """A row written as an object: by its keys if they are the column names, else in its order.
+    """Return a row written as an object: by its keys if they are the column names, else in its
+    order.
 
     If the values are taken in their order, a key that names a gold column must be in its place.
     """
@@ -109,7 +110,8 @@ def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
 
 
 def _is_label(key: Any) -> bool:
-    """Whether a key can be a name of a value: text that is no number and does not deny the value.
+    """Return whether a key can be a name of a value: text that is no number and does not deny the
+    value.
 
     A model does not see how the gold query names its columns, so names of its own are as good.
     """
@@ -129,7 +131,7 @@ def _of_text(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _variants(text: str) -> list[str]:
-    """The text itself, and what is left without prefix, fence and quotes, each once."""
+    """Return the text itself, and what is left without prefix, fence and quotes, each once."""
     variants = [text.strip()]
     for strip in (_without_prefix, _without_fence, _without_prefix, _without_brackets):
         stripped = strip(variants[-1]).strip()
@@ -144,7 +146,8 @@ def _without_prefix(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """The content of a fence that is the whole text; blanks beside the fences belong to them.
+    """Return the content of a fence that is the whole text; blanks beside the fences belong to
+    them.
 
     Each end is cut by itself. One pattern for all of it tries every division of a run of blanks
     between opening, content and closing.
@@ -157,7 +160,9 @@ def _without_fence(text: str) -> str:
 
 
 def _without_brackets(text: str) -> str:
-    """A list that is no JSON, such as ['a', 'b'] or (1, 2); its items are split by commas later."""
+    """Return a list that is no JSON, such as ['a', 'b'] or (1, 2); its items are split by commas
+    later.
+    """
     pairs = {"[": "]", "(": ")"}
     return text[1:-1] if len(text) > 1 and pairs.get(text[0]) == text[-1] else text
 
@@ -202,7 +207,7 @@ def _without_header(grid: Grid, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _repeats(cells: Any, columns: Sequence[str]) -> bool:
-    """Whether these are the names of the columns, and nothing else."""
+    """Return whether these are the names of the columns, and nothing else."""
     if not isinstance(cells, list | tuple) or not all(isinstance(cell, str) for cell in cells):
         return False
     return list(map(normal_text, cells)) == list(map(normal_text, columns))

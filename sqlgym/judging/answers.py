@@ -54,7 +54,7 @@ class GoldAnswer:
 
 
 def matches(gold: GoldAnswer, value: Any) -> Verdict:
-    """Whether a value answers the question. Never raises.
+    """Return whether a value answers the question. Never raises.
 
     >>> gold = GoldAnswer(("name",), (("Joe",), ("Ann",)))
     >>> matches(gold, "Ann, Joe").equal, matches(gold, ["Joe"]).equal, matches(gold, "Joe").reason
@@ -95,7 +95,7 @@ def refusal(
 
 
 def _same_rows(gold: Cells, rows: Cells) -> bool:
-    """Whether two lists of rows are the same in any order.
+    """Return whether two lists of rows are the same in any order.
 
     The rows are compared in their own order, then in a sorted one. Sorting does not find every
     pairing, since the tolerance of a number depends on how it is written; so up to

@@ -83,7 +83,7 @@ class Cell:
 
     @lazy
     def normal(self) -> str:
-        """A text with quotes; see `normal_text`."""
+        """Return a text with quotes; see `normal_text`."""
         return _normal(self.value)
 
     @lazy
@@ -104,12 +104,12 @@ class Cell:
 
     @lazy
     def day(self) -> tuple[date, str] | None:
-        """The day that it names."""
+        """Return the day that it names."""
         return _read_date(self.value if self.is_day else self.text)
 
     @lazy
     def sort_key(self) -> str:
-        """A text that is the same for most values that are equal."""
+        """Return a text that is the same for most values that are equal."""
         value = self.value
         if isinstance(value, str):
             return f"{float(self.number.value):.6g}" if self.number else self.text
@@ -118,7 +118,8 @@ class Cell:
 
 
 def same_cell(gold: Any, value: Any) -> bool:
-    """Whether a value is right for one cell of the gold result; False for anything but a scalar.
+    """Return whether a value is right for one cell of the gold result; False for anything but a
+    scalar.
 
     >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
     (True, True, True)
@@ -139,7 +140,7 @@ def normal_text(text: str) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Whether a text is a date as SQLite writes it, with or without a time."""
+    """Return whether a text is a date as SQLite writes it, with or without a time."""
     return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
 
 
@@ -212,7 +213,7 @@ def _same_number(gold: Cell, value: Cell) -> bool:
 
 
 def _agrees(gold: int | float, value: int) -> bool:
-    """An integer given for a float."""
+    """Return an integer given for a float."""
     if isinstance(gold, int) or not math.isfinite(gold) or value.bit_length() > 1_024:
         return False
     return _equal(gold, Decimal(value), 0)
@@ -248,7 +249,7 @@ def _same_text(gold: Cell, value: Cell) -> bool:
 
 
 def _same_as_written(gold: str, value: int | float) -> bool:
-    """A bare number for a text such as a year or a code."""
+    """Return a bare number for a text such as a year or a code."""
     if isinstance(value, int) and value.bit_length() > 1_024:
         return False
     text = gold.strip()
@@ -260,7 +261,7 @@ def _same_as_written(gold: str, value: int | float) -> bool:
 
 
 def _read_date(text: str) -> tuple[date, str] | None:
-    """The day, and the time of day if it is not midnight."""
+    """Return the day, and the time of day if it is not midnight."""
     text = " ".join(text.split())
     for form in _DATES:
         match = form.fullmatch(text)

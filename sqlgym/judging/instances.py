@@ -167,7 +167,7 @@ class _Maker:
         return [list(table.rows[at]) for at in sorted(chosen)]
 
     def _named(self, column: SourceColumn) -> list[Any]:
-        """The values that golds compare a column with."""
+        """Return the values that golds compare a column with."""
         return self._planted.values.get(column.name.lower(), [])
 
     def _copy(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
@@ -287,7 +287,7 @@ class _Maker:
         return [_get(row, reference.to_columns) for row in rows]
 
     def _parents(self, reference: Reference) -> list[tuple[Any, ...]]:
-        """The keys of the parents; those of the database while the parents are not made."""
+        """Return the keys of the parents; those of the database while the parents are not made."""
         rows: Iterable[Sequence[Any]] | None = self.made.get(reference.to_table)
         if rows is None:
             table = self._source.table(reference.to_table)
@@ -374,7 +374,7 @@ def _further(text: str) -> Iterator[str]:
 
 
 def _is_possible(column: SourceColumn, number: float) -> bool:
-    """Whether a number is within bounds, and not the only negative one of its column."""
+    """Return whether a number is within bounds, and not the only negative one of its column."""
     numbers = [value for value in column.values[:1] if not isinstance(value, str)]
     return abs(number) < _LARGEST and (number >= 0 or any(value < 0 for value in numbers))
 

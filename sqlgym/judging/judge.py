@@ -43,21 +43,21 @@ def compare(
     golds: Sequence[str] = (),
     limits: Limits | Mapping[str, float] | None = None,
 ) -> Verdict:
-    """Whether a query gives the result of the gold query.
+    """Return whether a query gives the result of the gold query.
 
     Args:
         database: An SQLite file, or an open `Database`. Both queries can only read.
         predicted_sql: The query to judge.
         match: "sound": DISTINCT and the order of columns count, and the order of rows if the gold
             orders at top level; see `sqlgym.judging.results`. "spider": the verdict of Spider's
-            official evaluator; see `sqlgym.judging.spider_match`. "suite": as "sound", and on
-            other instances of the database too; see `sqlgym.judging.suite`.
+            official evaluator; see `sqlgym.judging.spider_match`. "suite": as "sound", and on other
+            instances of the database too; see `sqlgym.judging.suite`.
         keep_distinct: With "spider", DISTINCT counts; with the others it always does.
         golds: With "suite", the gold queries of this database that its instances are made for; by
             default only this gold.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as
-            `{"steps": 2_000_000_000}`. By default those of an open `Database`, and else those of
-            an environment with 100,000 rows.
+            `{"steps": 2_000_000_000}`. By default those of an open `Database`, and else those of an
+            environment with 100,000 rows.
 
     Returns:
         The verdict, with the first difference or `error: ...` as its reason.
@@ -66,8 +66,7 @@ def compare(
         TaskRefused: The gold fails (`gold_sql_error`, ...), gives more rows than the limits allow
             (`result_too_large`) or, except with "spider", no rows (`empty_gold`) or several right
             results (`tied_limit`, `open_choice`).
-        EnvironmentFault: The file cannot be read, or the clock of the machine ended
-            a query.
+        EnvironmentFault: The file cannot be read, or the clock of the machine ended a query.
         ConfigurationError: There is no such `match`, or a limit is invalid.
     """
     check_match(match)
@@ -126,7 +125,7 @@ def check_answer(
     columns: Sequence[str] = (),
     question: str = "",
 ) -> Verdict:
-    """Whether a value is the answer that the gold rows are; see `sqlgym.judging.answers`.
+    """Return whether a value is the answer that the gold rows are; see `sqlgym.judging.answers`.
 
     Args:
         gold_rows: The result of the gold query; at least one row.

@@ -114,13 +114,17 @@ def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
 
 @functools.cache
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder that is removed when the process ends, if the cache folder cannot be written."""
+    """Return a folder that is removed when the process ends, if the cache folder cannot be
+    written.
+    """
     return tempfile.TemporaryDirectory(prefix="toolgym-instances-")
 
 
 @functools.lru_cache(maxsize=1_024)
 def _hash_of(path: Path, size: int, changed: int) -> str:
-    """The hash of a file, computed once in a process while it keeps its size and time of change."""
+    """Return the hash of a file, computed once in a process while it keeps its size and time of
+    change.
+    """
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -18,7 +18,7 @@ SHORT: Final = 256
 
 
 def nfc(text: str) -> str:
-    """A text in Unicode's normal form C.
+    """Return a text in Unicode's normal form C.
 
     >>> nfc("Ile\\u0301") == "Il\\u00e9"
     True
@@ -31,7 +31,9 @@ def nfc(text: str) -> str:
 
 
 def _in_order(text: str) -> str:
-    """A text taken apart, with the marks behind each letter in the order of their classes."""
+    """Return a text taken apart, with the marks behind each letter in the order of their
+    classes.
+    """
     apart = {ord(each): unicodedata.normalize("NFD", each) for each in set(text)}
     text = text.translate(apart)
     marks = "".join(each for each in set(text) if unicodedata.combining(each))

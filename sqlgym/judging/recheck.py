@@ -64,16 +64,15 @@ def recheck(
     turns: Sequence[Mapping[str, Any]],
     instances: Sequence[Path] = (),
 ) -> bool | None:
-    """Whether the recorded turns of an SQL episode hold the right answer.
+    """Return whether the recorded turns of an SQL episode hold the right answer.
 
     Args:
         env: An environment of this family; its tools and its `match` are read.
         instances: Other instances of the database, on which a query runs as well.
 
     Returns:
-        None if the gold cannot be run, the order of rows is undecided, a query that is
-        right on the database differs on an instance, or another evaluator judges
-        (`match="spider"`).
+        None if the gold cannot be run, the order of rows is undecided, a query that is right on the
+        database differs on an instance, or another evaluator judges (`match="spider"`).
     """
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
@@ -112,7 +111,7 @@ def recheck(
 
 
 def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
-    """Whether a value is the gold's result; None if that depends on the order of rows."""
+    """Return whether a value is the gold's result; None if that depends on the order of rows."""
     rows, columns = len(gold.rows), len(gold.columns)
     columns_of = zip(*gold.rows, strict=True)
     numeric = tuple(any(isinstance(value, int | float) for value in each) for each in columns_of)
@@ -172,7 +171,7 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
 
 
 def _row_of(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any] | str:
-    """The values of an object; `_DENIED` if its keys cannot be names of the columns."""
+    """Return the values of an object; `_DENIED` if its keys cannot be names of the columns."""
     by_name = {str(key).strip().casefold(): value for key, value in row.items()}
     if by_name.keys() == set(columns):
         return [by_name[name] for name in columns]
@@ -186,14 +185,16 @@ def _row_of(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any] | str:
 
 
 def _verdict(gold: Gold, rows: list[Row], same: Callable[[Row, Row], bool]) -> bool | None:
-    """Whether rows are those of the gold; None if an ordered gold has them in another order."""
+    """Return whether rows are those of the gold; None if an ordered gold has them in another
+    order.
+    """
     if not gold.rows or not _same_rows(gold.rows, rows, same):
         return False
     return not gold.is_ordered or all(map(same, gold.rows, rows)) or None
 
 
 def _same_values(gold: Row, other: Row) -> bool:
-    """Whether two rows of results are the same."""
+    """Return whether two rows of results are the same."""
     for one, two in zip(gold, other, strict=False):
         if isinstance(one, int | float) and isinstance(two, int | float):
             if one != two and not _is_close(float(one), float(two)):
@@ -206,7 +207,7 @@ def _same_values(gold: Row, other: Row) -> bool:
 
 
 def same_cell(gold: Any, answer: Any, units: Units = ANY) -> bool:
-    """Whether a cell of an answer is right for a cell of the gold."""
+    """Return whether a cell of an answer is right for a cell of the gold."""
     plain = _plain(answer)
     if gold is None:
         return answer is None or plain in {"", "null", "none"}
@@ -257,7 +258,7 @@ def _is_close(one: float, other: float) -> bool:
 
 
 def _day(text: Any) -> datetime | None:
-    """The day that a text names, at midnight."""
+    """Return the day that a text names, at midnight."""
     words = text.strip().removesuffix("00:00:00").strip() if isinstance(text, str) else ""
     for form in _DAYS:
         try:
@@ -268,7 +269,7 @@ def _day(text: Any) -> datetime | None:
 
 
 def _same_rows(gold: list[Row], rows: list[Row], same: Callable[[Row, Row], bool]) -> bool:
-    """Whether two lists have the same rows as often, in any order."""
+    """Return whether two lists have the same rows as often, in any order."""
     if len(gold) > _PAIRED:  # of results only: answers are as short as observations
         gold, rows = sorted(gold, key=_key), sorted(rows, key=_key)
     if len(gold) != len(rows) or all(map(same, gold, rows)):

@@ -53,7 +53,7 @@ class Verdict:
 def compare(
     gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool, runs: Sequence[int] = ()
 ) -> Verdict:
-    """Whether a result is the gold result.
+    """Return whether a result is the gold result.
 
     Args:
         ordered: Whether the gold query orders at top level; see `is_ordered`.
@@ -144,7 +144,7 @@ def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
 
 
 def is_ordered(sql: str) -> bool:
-    """Whether a query has an ORDER BY outside of all parentheses.
+    """Return whether a query has an ORDER BY outside of all parentheses.
 
     >>> is_ordered("SELECT a FROM t ORDER BY a")
     True
@@ -182,10 +182,10 @@ def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> bool:
-    """Whether two results have the same rows as often, within the tolerance of numbers.
+    """Return whether two results have the same rows as often, within the tolerance of numbers.
 
-    Rows that are not the same on both sides are sorted and compared one by one: first by what is
-    no number and by the clusters of their numbers, and within those by the numbers themselves.
+    Rows that are not the same on both sides are sorted and compared one by one: first by what is no
+    number and by the clusters of their numbers, and within those by the numbers themselves.
     """
     left, right = Counter(gold), Counter(rows)
     gold_rest, rest = [*(left - right).elements()], [*(right - left).elements()]
@@ -203,7 +203,9 @@ def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> 
 
 
 def _clusters(column: Sequence[Any]) -> dict[float, int]:
-    """The cluster of each number of a column: numbers of two clusters are not within tolerance."""
+    """Return the cluster of each number of a column: numbers of two clusters are not within
+    tolerance.
+    """
     clusters: dict[float, int] = {}
     last = 0.0
     for number in sorted({value for value in column if isinstance(value, int | float)}):
@@ -230,6 +232,6 @@ def _rounded(value: Any) -> Any:
 
 
 def _shared(gold: Counter[Any], other: Counter[Any]) -> int:
-    """The number of values that two columns have in common, each as often as in both."""
+    """Return the number of values that two columns have in common, each as often as in both."""
     small, large = (gold, other) if len(gold) <= len(other) else (other, gold)
     return sum(min(count, large[value]) for value, count in small.items() if value in large)

@@ -105,7 +105,7 @@ def _with_extreme(tree: exp.Expr, kind: type[exp.AggFunc]) -> str:
 
 
 def is_aggregate(node: Any) -> bool:
-    """Whether a node computes one value of many rows, and is no window function."""
+    """Return whether a node computes one value of many rows, and is no window function."""
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _NAMELESS
     above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
     in_window = isinstance(above, exp.Window) and node.arg_key == "this"
@@ -144,7 +144,7 @@ def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]
 
 
 def _chooses(tree: exp.Expr, database: Database) -> bool:
-    """Whether the syntax of a query allows a choice that depends on the order of rows."""
+    """Return whether the syntax of a query allows a choice that depends on the order of rows."""
     for node in tree.walk():
         if isinstance(node, exp.Select) and _has_bare_columns(node):
             return True
@@ -162,7 +162,9 @@ def _chooses(tree: exp.Expr, database: Database) -> bool:
 
 
 def _has_bare_columns(select: exp.Select) -> bool:
-    """Whether a SELECT that makes groups uses columns outside of aggregates that are no keys."""
+    """Return whether a SELECT that makes groups uses columns outside of aggregates that are no
+    keys.
+    """
     group = select.args.get("group")
     keys = {key.sql().lower() for key in group.expressions} if group is not None else set()
     clauses = (select.args.get(name) for name in ("having", "order"))
@@ -180,7 +182,7 @@ def _has_bare_columns(select: exp.Select) -> bool:
 
 
 def _takes_first_row(subquery: exp.Subquery) -> bool:
-    """Whether a subquery is used as one value, and may find several rows."""
+    """Return whether a subquery is used as one value, and may find several rows."""
     select = subquery.unnest()
     if isinstance(subquery.parent, _HAS_ROWS) or select.args.get("limit") is not None:
         return False

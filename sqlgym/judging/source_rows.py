@@ -63,7 +63,7 @@ class SourceColumn:
 
     @lazy
     def kind(self) -> Kind:
-        """The type of its values."""
+        """Return the type of its values."""
         types = set(map(type, self.values))
         if types == {int}:
             return "truth" if {*self.values} <= {0, 1} else "integer"

@@ -39,7 +39,7 @@ _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 
 
 def prepare(sql: str, keep_distinct: bool) -> str:
-    """A query as the evaluator runs it.
+    """Return a query as the evaluator runs it.
 
     >>> prepare("SELECT DISTINCT a FROM t WHERE count(DISTINCT b) > = 2; SELECT 1", False)
     'SELECT  a FROM t WHERE count( b) >= 2'
@@ -51,12 +51,12 @@ def prepare(sql: str, keep_distinct: bool) -> str:
 
 
 def is_ordered(gold_sql: str) -> bool:
-    """Whether the order of rows counts for the evaluator."""
+    """Return whether the order of rows counts for the evaluator."""
     return "order by" in gold_sql.lower()
 
 
 def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Verdict:
-    """Whether the evaluator takes two results for the same.
+    """Return whether the evaluator takes two results for the same.
 
     >>> compare([("Joe", 1)], [(1.0, "Joe")], ordered=False)
     Verdict(equal=True, reason='')
@@ -113,7 +113,7 @@ class _Orders:
         self._cells_left = LOOKED_AT + 2 * len(gold) * len(self._gold)
 
     def one_fits(self) -> bool:
-        """Whether there is one, as far as it was looked for."""
+        """Return whether there is one, as far as it was looked for."""
         start = [0] * len(self._gold[0])
         levels = [(start, start, self._choices(0, frozenset()), frozenset[int]())]
         while levels:
@@ -154,5 +154,5 @@ class _Numbers(dict[tuple[int, Any], int]):
 
 
 def _held(column: Sequence[Any]) -> frozenset[Any]:
-    """The values of a column, each with how often it occurs."""
+    """Return the values of a column, each with how often it occurs."""
     return frozenset(Counter(column).items())

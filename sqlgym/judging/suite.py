@@ -95,7 +95,9 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Whether a gold finds rows on any instance, and other ones than on the database itself."""
+        """Return whether a gold finds rows on any instance, and other ones than on the database
+        itself.
+        """
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
@@ -172,7 +174,7 @@ def judge_on(
 
 
 def _same(gold: GoldRun, result: QueryResult) -> Verdict:
-    """Whether a result is the gold's, or one of the results that the gold may have."""
+    """Return whether a result is the gold's, or one of the results that the gold may have."""
     own = gold.result
     if gold.tied is not None:
         rows, runs = gold.tied

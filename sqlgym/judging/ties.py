@@ -75,7 +75,8 @@ def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
 
 
 def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, ...]:
-    """The sizes of the runs of rows that may change places, for a query that orders its result.
+    """Return the sizes of the runs of rows that may change places, for a query that orders its
+    result.
 
     Args:
         sql: The query; its LIMIT, if it has one, cuts through no tie.
@@ -138,7 +139,7 @@ def _runs(up: Sequence[Sequence[Any]], down: Sequence[Sequence[Any]]) -> tuple[i
 
 
 def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool) -> bool:
-    """Whether the first `cut` rows of a query depend on the order of rows that tie."""
+    """Return whether the first `cut` rows of a query depend on the order of rows that tie."""
     opening, closing = ("", "") if top else (f"{_with_clause(sql)}SELECT * FROM (", ")")
     whole = sql[select.start : select.end].rstrip().rstrip(";")
     width = len(database.query(f"{opening}{whole}\n{closing}").columns)
@@ -152,7 +153,7 @@ def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool)
 
 
 def _prolong(sql: str, select: _Select, width: int, way: str) -> str:
-    """The query up to its LIMIT, its ORDER BY going on with every output column."""
+    """Return the query up to its LIMIT, its ORDER BY going on with every output column."""
     body = sql[select.start : select.body_end].rstrip().rstrip(";")
     columns = ", ".join(f"{place} COLLATE BINARY {way}" for place in range(1, width + 1))
     return f"{body}\n{',' if select.is_ordered else ' ORDER BY'} {columns}\n"
@@ -179,7 +180,7 @@ def _cuts(text: str, rows: int | None) -> list[int] | None:
 
 
 def _with_clause(sql: str) -> str:
-    """The WITH clause that a query begins with, or nothing."""
+    """Return the WITH clause that a query begins with, or nothing."""
     depth = 0
     tokens = tokens_of(sql)
     if not tokens or tokens[0].token_type is not TokenType.WITH:

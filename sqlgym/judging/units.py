@@ -85,7 +85,7 @@ class Units:
     is_percent: bool = False
 
     def allow(self, text: str) -> bool:
-        """Whether a number keeps its value with this text before or after it.
+        """Return whether a number keeps its value with this text before or after it.
 
         >>> (height,) = units_of("How high is the hut?", ("height_m",), (True,))
         >>> [height.allow(text) for text in ("", "m", "metres", "kg", "%")]
@@ -101,13 +101,15 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Whether this text makes a number the percentage of a share between 0 and 1."""
+        """Return whether this text makes a number the percentage of a share between 0 and 1."""
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
 
     def _read(self, text: str) -> set[str] | None:
-        """The units that a text names; None if it holds anything but units and known words."""
+        """Return the units that a text names; None if it holds anything but units and known
+        words.
+        """
         units: set[str] = set()
         text, end = text.lower().replace("in total", "total"), 0
         for match in _TOKEN.finditer(text):
@@ -160,7 +162,7 @@ def _singular(word: str) -> str:
 
 
 def _units(match: re.Match[str]) -> frozenset[str]:
-    """The units of one word, with its power; none if it is no unit."""
+    """Return the units of one word, with its power; none if it is no unit."""
     power = match["degree"] or match["power"] or ""
     return frozenset(
         unit + _DEGREES.get(power, power) for unit in _UNITS.get(match["word"], frozenset())
@@ -209,6 +211,6 @@ def _of_column(name: str) -> Iterator[str]:
 
 
 def _is_short(match: re.Match[str]) -> bool:
-    """Whether a word is so short that it is a unit only where nothing else can be meant."""
+    """Return whether a word is so short that it is a unit only where nothing else can be meant."""
     word = match["word"]
     return word in ("in", "min") or (len(word) == 1 and word.isalpha())

@@ -65,7 +65,7 @@ def after(draft: Draft, conditions: Sequence[Condition]) -> str:
 def condition(
     draft: Draft, entity: Entity, alias: str = "", besides: Sequence[str] = ()
 ) -> Condition:
-    """A random condition on a table.
+    """Return a random condition on a table.
 
     Args:
         alias: Alias of the table.
@@ -99,13 +99,13 @@ def condition(
 
 
 def _is(field: Field) -> str:
-    """A column and its verb: "age is", "details are"."""
+    """Return a column and its verb: "age is", "details are"."""
     be = "is" if field.noun.last in english.INVARIABLE else field.noun.be
     return f"{field.noun.one} {be}"
 
 
 def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
-    """A number or a year is more or less than a limit."""
+    """Return a number or a year is more or less than a limit."""
     noun, sql = field.noun, f"{column} {sign} {spoken_values.number_sql(limit)}"
     if field.role is Role.YEAR:
         words = _YEARS[sign].format(int(limit))
@@ -119,7 +119,7 @@ def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
 
 
 def equal(field: Field, value: float | str, alias: str) -> Condition:
-    """A column has a value."""
+    """Return a column has a value."""
     noun, has, short = field.noun, "", ""
     if isinstance(value, str):
         sql, shown = literal(value), spoken_values.quoted_text(value)
@@ -186,13 +186,13 @@ def _on_date(draft: Draft, field: Field, column: str) -> Condition:
 
 
 def in_year(field: Field, year: str, column: str) -> Condition:
-    """A date is in a year."""
+    """Return a date is in a year."""
     words = f"{_is(field)} in {year}"
     return Condition(f"{column} LIKE '{year}-%'", words, columns=(field.name,))
 
 
 def _on_name(draft: Draft, field: Field, column: str) -> Condition:
-    """A name contains a word; LIKE ignores case and GLOB does not."""
+    """Return a name contains a word; LIKE ignores case and GLOB does not."""
     name = str(draft.pick(field.values))
     word = draft.pick(w for w in name.split() if w.isascii() and w.isalpha() and len(w) > 3)
     return Condition(

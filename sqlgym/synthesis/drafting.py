@@ -45,7 +45,7 @@ class Query:
     distinct: bool = False
 
     def sql(self) -> str:
-        """The statement as text."""
+        """Return the statement as text."""
         text = f"SELECT {'DISTINCT ' * self.distinct}{', '.join(self.select)} FROM {self.source}"
         clauses = (
             ("WHERE", " AND ".join(self.where)),
@@ -57,7 +57,7 @@ class Query:
         return text + "".join(f" {word} {clause}" for word, clause in clauses if clause)
 
     def weaker(self) -> tuple[str, ...]:
-        """The statement without one of its conditions, for each condition."""
+        """Return the statement without one of its conditions, for each condition."""
         wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
         weaker = [replace(self, where=where) for where in wheres]
         weaker += [replace(self, having="")] if self.having else []
@@ -91,7 +91,7 @@ class Candidate:
 
 
 def is_unclear(candidate: Candidate, world: World) -> bool:
-    """Whether a number of things may be a column or a count of rows.
+    """Return whether a number of things may be a column or a count of rows.
 
     Where schools have a column `pupils` and pupils have a table, "the school with the most pupils"
     has two readings.

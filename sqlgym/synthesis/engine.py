@@ -100,13 +100,13 @@ class Search:
                 self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts."
 
     def _next_level(self) -> Hardness | None:
-        """The level that lacks most; None if all are given up."""
+        """Return the level that lacks most; None if all are given up."""
         kept, total = self.report.by_hardness, self.report.kept + 1
         left = [lv for lv in self.mix if lv not in self.report.missing or self.waiting[lv]]
         return max(left, key=lambda lv: self.mix[lv] * total - kept[lv], default=None)
 
     def _find(self, level: Hardness) -> SynthTask | None:
-        """A new task of a level; None after `PATIENCE` drafts."""
+        """Return a new task of a level; None after `PATIENCE` drafts."""
         drafts = 0
         while drafts < PATIENCE:
             (name,) = self.rng.choices(list(TEMPLATES), self._weights(level))
@@ -122,7 +122,7 @@ class Search:
         return None
 
     def _weights(self, level: Hardness) -> list[float]:
-        """The weight of each template times how often it gives the level."""
+        """Return the weight of each template times how often it gives the level."""
         return [
             template.weight
             * (self.given[name][level] + 0.5)
@@ -131,7 +131,7 @@ class Search:
         ]
 
     def _attempt(self, name: str) -> SynthTask | None:
-        """A task of a template, if this draft is a fair one."""
+        """Return a task of a template, if this draft is a fair one."""
         self.report.candidates += 1
         self.tried[name] += 1
         try:
@@ -145,7 +145,7 @@ class Search:
         return None
 
     def _prove(self, name: str, candidate: Candidate) -> SynthTask:
-        """The task of a candidate that is new and fair; the cheapest checks come first."""
+        """Return the task of a candidate that is new and fair; the cheapest checks come first."""
         sql, tables = candidate.sql, candidate.tables
         entities = {entity.name: entity for entity in self.world.entities}
         largest = max(tables, key=lambda table: entities[table].rows)
@@ -186,7 +186,7 @@ class Search:
         return SynthTask(candidate.question, sql, level, name, tables, canonical)
 
     def _level(self, form: str, sql: str) -> Hardness:
-        """The hardness of SQL, which its literals do not change."""
+        """Return the hardness of SQL, which its literals do not change."""
         if form not in self.levels:
             try:
                 self.levels[form] = hardness(sql)
@@ -195,13 +195,13 @@ class Search:
         return self.levels[form]
 
     def _is_full(self, tables: Sequence[str]) -> bool:
-        """Whether a table has had more than its share; the more, the likelier."""
+        """Return whether a table has had more than its share; the more, the likelier."""
         even = FAIR * self.asked.total() / len(self.world.entities)
         most = max(self.asked[table] for table in tables)
         return most > even > 3 and self.rng.random() > (even / most) ** 2
 
     def _answer(self, result: QueryResult) -> str:
-        """A single value that is the answer, unless too many tasks have it; else ""."""
+        """Return a single value that is the answer, unless too many tasks have it; else ""."""
         rows = result.rows
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
@@ -284,7 +284,7 @@ def synthesize(
     variants: int = VARIANTS,
     progress: Callable[[int, int], None] | None = None,
 ) -> Synthesis:
-    """The first `n` tasks of `stream`, or fewer if there are no more.
+    """Return the first `n` tasks of `stream`, or fewer if there are no more.
 
     Args:
         database: An SQLite file, or an open `Database`.

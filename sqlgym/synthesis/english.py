@@ -66,7 +66,7 @@ _LIKE_YOU = re.compile(r"uni(?![nm]|d)|us[eau]|eur|ewe|onc?e|uk|ufo|uti|ubi")
 
 
 def plural(noun: str) -> str:
-    """The plural of a singular noun or noun phrase: its last word, or the one before "of".
+    """Return the plural of a singular noun or noun phrase: its last word, or the one before "of".
 
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
@@ -79,7 +79,8 @@ def plural(noun: str) -> str:
 
 
 def singular(noun: str) -> str:
-    """The singular of a noun phrase in the plural; one that is singular already stays as it is.
+    """Return the singular of a noun phrase in the plural; one that is singular already stays as it
+    is.
 
     >>> singular("cities"), singular("address"), singular("campuses"), singular("hours per week")
     ('city', 'address', 'campus', 'hour per week')
@@ -90,12 +91,12 @@ def singular(noun: str) -> str:
 
 
 def is_plural(word: str) -> bool:
-    """Whether a single word is a plural that differs from its singular."""
+    """Return whether a single word is a plural that differs from its singular."""
     return _singular_word(word) != word
 
 
 def a(noun: str) -> str:
-    """A noun with its indefinite article.
+    """Return a noun with its indefinite article.
 
     >>> a("age"), a("year"), a("hour"), a("university"), a("MPG"), a("URL")
     ('an age', 'a year', 'an hour', 'a university', 'an MPG', 'a URL')
@@ -121,12 +122,12 @@ def join_words(parts: Sequence[str], word: str = "and") -> str:
 
 
 def number_word(number: int) -> str:
-    """A whole number up to twelve as a word, others in digits."""
+    """Return a whole number up to twelve as a word, others in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
 
 
 def written_date(day: date) -> str:
-    """A date as a sentence writes it.
+    """Return a date as a sentence writes it.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -135,12 +136,12 @@ def written_date(day: date) -> str:
 
 
 def month_name(month: int) -> str:
-    """The name of a month, from 1 to 12."""
+    """Return the name of a month, from 1 to 12."""
     return _MONTHS[month - 1]
 
 
 def possessive(noun: str) -> str:
-    """A noun with the possessive ending.
+    """Return a noun with the possessive ending.
 
     >>> possessive("stadium"), possessive("customers"), possessive("species")
     ("stadium's", "customers'", "species'")
@@ -151,7 +152,7 @@ def possessive(noun: str) -> str:
 
 
 def stands_alone(part: str, text: str) -> bool:
-    """Whether a text contains a part with no letter, digit or underscore next to it.
+    """Return whether a text contains a part with no letter, digit or underscore next to it.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
@@ -160,7 +161,7 @@ def stands_alone(part: str, text: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital first letter and single spaces.
+    """Return a text with a capital first letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')
@@ -170,7 +171,7 @@ def sentence(text: str) -> str:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word is a past participle by its spelling: "purchased", but not "speed"."""
+    """Return whether a word is a past participle by its spelling: "purchased", but not "speed"."""
     return word in _PARTICIPLES or (
         len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
     )
@@ -220,7 +221,7 @@ def _singular_word(word: str) -> str:
 
 
 def _ends_in_us(lower: str) -> bool:
-    """Whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
+    """Return whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
     return lower.endswith("uses") and not re.search(r"(?:[aoe]|^|ca|cl|m|f|ab|exc|ref)uses$", lower)
 
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text.
+    """Return the words of a text.
 
     >>> sorted(word_set("name title name"))
     ['name', 'title']
@@ -26,7 +26,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def word_table(text: str) -> dict[str, str]:
-    """The `key: value` pairs of a text, which semicolons separate."""
+    """Return the `key: value` pairs of a text, which semicolons separate."""
     pairs = (entry.split(":") for entry in text.split(";") if entry.strip())
     return {key.strip(): " ".join(value.split()) for key, value in pairs}
 
@@ -297,7 +297,7 @@ _VOWELS = frozenset("aeiouy")
 
 @lru_cache(maxsize=8192)
 def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a name as written.
+    """Return the parts of a name as written.
 
     >>> parts_of("Song_release_year"), parts_of("trackLengthKM"), parts_of("sourceairport")
     (('Song', 'release', 'year'), ('track', 'Length', 'KM'), ('source', 'airport'))
@@ -332,7 +332,7 @@ _HEADS = word_set("end due pay job tax net sub")
 
 @lru_cache(maxsize=8192)
 def words_of(name: str) -> tuple[str, ...]:
-    """The parts of a name in lower case, with abbreviations written out.
+    """Return the parts of a name in lower case, with abbreviations written out.
 
     >>> words_of("emp_hire_dt"), words_of("no_of_cars"), words_of("TV_Channel")
     (('employee', 'hire', 'date'), ('number', 'of', 'cars'), ('TV', 'channel'))
@@ -351,7 +351,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def is_readable(name: str, only_listed: bool = False) -> bool:
-    """Whether each part of a name is a word or stands for one.
+    """Return whether each part of a name is a word or stands for one.
 
     Args:
         only_listed: Words that are not in the list are not trusted; see `abbreviates`.
@@ -373,7 +373,9 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
 
 
 def abbreviates(names: Iterable[str]) -> bool:
-    """Whether many parts of these names are abbreviations, or spelled like no English word."""
+    """Return whether many parts of these names are abbreviations, or spelled like no English
+    word.
+    """
     parts = [
         part.lower()
         for name in names
@@ -390,7 +392,7 @@ _USUAL = word_set("id ids no email phone zip avg max min tv gdp gpa isbn url usa
 
 
 def unit_of(parts: Sequence[str]) -> str:
-    """The unit that the last part of a name stands for; "" if it is none.
+    """Return the unit that the last part of a name stands for; "" if it is none.
 
     >>> unit_of(["length", "m"]), unit_of(["price", "EUR"]), unit_of(["team", "m"])
     ('meters', 'euros', '')
@@ -403,7 +405,7 @@ def unit_of(parts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _acronyms(name: str) -> frozenset[str]:
-    """The unknown parts in capitals of a name that has small letters too: `LPA Code`."""
+    """Return the unknown parts in capitals of a name that has small letters too: `LPA Code`."""
     if name.isupper():
         return frozenset()
     return frozenset(
@@ -417,7 +419,7 @@ def _acronyms(name: str) -> frozenset[str]:
 
 
 def _is_listed(part: str) -> bool:
-    """Whether a part is an abbreviation, or a word of the list with or without an ending."""
+    """Return whether a part is an abbreviation, or a word of the list with or without an ending."""
     if part in ABBREVIATIONS or part in WORDS or part in _LONG_FORMS or part in PREPOSITIONS:
         return True
     for ending, rest in (
@@ -438,14 +440,14 @@ def _is_listed(part: str) -> bool:
 
 
 def _is_compound(part: str) -> bool:
-    """Whether a part is two words of the list, such as "woodland"."""
+    """Return whether a part is two words of the list, such as "woodland"."""
     ends = range(4, min(len(part), 24) - 3)
     return any(part[:end] in WORDS and part[end:] in WORDS for end in ends)
 
 
 @lru_cache(maxsize=8192)
 def _is_spelled(part: str) -> bool:
-    """Whether an unknown part is spelled as English words are."""
+    """Return whether an unknown part is spelled as English words are."""
     vowels = sum(letter in _VOWELS for letter in part)
     return (
         5 <= len(part) <= 20

@@ -43,7 +43,7 @@ class Noun:
 
     @lazy
     def a(self) -> str:
-        """The singular with its indefinite article."""
+        """Return the singular with its indefinite article."""
         return self.one if self.is_plural else english.a(self.one)
 
     @lazy
@@ -53,7 +53,7 @@ class Noun:
 
     @lazy
     def is_plural(self) -> bool:
-        """Whether the noun has no singular, such as "account details"."""
+        """Return whether the noun has no singular, such as "account details"."""
         is_same = self.is_readable and not self.counts and self.one == self.many
         return is_same and self.one.endswith("s")
 
@@ -64,19 +64,19 @@ class Noun:
 
 
 def quoted_column(name: str) -> Noun:
-    """The noun of a column whose name is quoted."""
+    """Return the noun of a column whose name is quoted."""
     shown = name.replace('"', '""')
     return Noun(f'value in column "{shown}"', f'values in column "{shown}"', False)
 
 
 def quoted_table(name: str) -> Noun:
-    """The noun of a row of a table whose name is quoted."""
+    """Return the noun of a row of a table whose name is quoted."""
     shown = name.replace('"', '""')
     return Noun(f'record in "{shown}"', f'records in "{shown}"', False)
 
 
 def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") -> Noun:
-    """The noun of a column, without the name of its table in front.
+    """Return the noun of a column, without the name of its table in front.
 
     Args:
         name: The name of the column; its words are taken to be readable.
@@ -162,7 +162,7 @@ def _dated(words: list[str], kind: str) -> list[str]:
 
 
 def _counted(words: list[str]) -> str:
-    """The things that are counted, in the plural; "" if the name does not say so."""
+    """Return the things that are counted, in the plural; "" if the name does not say so."""
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
     is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
@@ -181,7 +181,7 @@ _STATISTICS = word_set("average maximum minimum total percentage mean median")
 
 
 def table_noun(name: str, has_names: bool = False) -> Noun:
-    """The noun of a table's rows.
+    """Return the noun of a table's rows.
 
     Args:
         name: The name of the table; its words are taken to be readable.
@@ -221,7 +221,9 @@ _SUFFIXES = word_set("header list lu table tbl master data information export lo
 
 
 def table_words(name: str) -> tuple[str, ...]:
-    """The words of a table's name, the last one in the singular, without "tbl" and the like."""
+    """Return the words of a table's name, the last one in the singular, without "tbl" and the
+    like.
+    """
     words = list(words_of(name))
     while len(words) > 1 and (words[0] in _PREFIXES or words[0].isdigit()):
         words.pop(0)

@@ -53,7 +53,7 @@ class TableRead:
 
 
 def profile(database: Database, tables: Sequence[str] | None = None) -> World:
-    """The profile of a database.
+    """Return the profile of a database.
 
     Args:
         database: The database to read.
@@ -115,7 +115,7 @@ def _read(database: Database, table: Table, left_out: dict[str, str]) -> TableRe
 def _sample(
     database: Database, table: Table, columns: Sequence[Column], rows: int
 ) -> dict[str, tuple[Any, ...]]:
-    """The values of all rows, or of rows from all over the table, by column.
+    """Return the values of all rows, or of rows from all over the table, by column.
 
     Columns whose values exceed the limits of a query are left out.
     """
@@ -136,7 +136,7 @@ def _sample(
 
 
 def _spread(database: Database, table: Table, rows: int) -> str:
-    """A WHERE clause that picks rows from all over a large table, if it has row numbers."""
+    """Return a WHERE clause that picks rows from all over a large table, if it has row numbers."""
     if rows <= READ_WHOLE:
         return ""
     name = quoted(table.name)
@@ -171,7 +171,7 @@ def _counts(
 def _entity(
     database: Database, read: TableRead, keys: Sequence[ForeignKey], only_listed: bool
 ) -> Entity:
-    """The entity of a table that was read.
+    """Return the entity of a table that was read.
 
     Args:
         keys: The references of all tables.
@@ -275,7 +275,7 @@ _NO_LABEL = word_set("""
 
 
 def _label(database: Database, entity: Entity) -> Label | None:
-    """The columns that identify a row: a unique name, a unique short text, or the key."""
+    """Return the columns that identify a row: a unique name, a unique short text, or the key."""
     nouns = {field.noun.one: field for field in entity.fields}
     first, last = nouns.get("first name"), nouns.get("last name") or nouns.get("surname")
     if first and last and first.is_full and last.is_full:

@@ -37,7 +37,9 @@ class Rejected(Exception):
 
 
 def for_proofs(database: Database) -> Database:
-    """The same file with half of the budget, and no more rows than a result needs to be refused."""
+    """Return the same file with half of the budget, and no more rows than a result needs to be
+    refused.
+    """
     limits = database.limits
     return open_database(
         database.path, replace(limits, steps=limits.steps // 2, rows=MOST_ROWS + 1)
@@ -45,7 +47,7 @@ def for_proofs(database: Database) -> Database:
 
 
 def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
-    """The result of a candidate that is a fair task.
+    """Return the result of a candidate that is a fair task.
 
     Args:
         database: As `for_proofs` gives it.

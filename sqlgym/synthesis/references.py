@@ -30,7 +30,7 @@ _ENDS = {"from": "origin", "to": "destination"}
 
 
 def numbers_of(database: Database, sql: str) -> tuple[int, ...] | None:
-    """The first row of a query that counts; None if it exceeds the budget of a query."""
+    """Return the first row of a query that counts; None if it exceeds the budget of a query."""
     try:
         return tuple(int(value) for value in database.query(sql).rows[0])
     except ToolError:
@@ -38,7 +38,7 @@ def numbers_of(database: Database, sql: str) -> tuple[int, ...] | None:
 
 
 def is_unique(database: Database, table: Table, column: str) -> bool:
-    """Whether no two rows share a value of a column; False if counting takes too long."""
+    """Return whether no two rows share a value of a column; False if counting takes too long."""
     if [c.name for c in table.columns if c.primary_key] == [column]:
         return True
     name = quoted(column)
@@ -48,7 +48,7 @@ def is_unique(database: Database, table: Table, column: str) -> bool:
 
 
 def declared_keys(database: Database, tables: Sequence[Table]) -> list[ForeignKey]:
-    """The declared references to unique columns of these tables."""
+    """Return the declared references to unique columns of these tables."""
     by_name = {table.name: table for table in tables}
     return [
         key
@@ -84,7 +84,9 @@ def inferred_keys(
 
 
 def _key_of(database: Database, table: Table) -> list[Column]:
-    """The primary key if it is one column, or else an early column that is named like a key."""
+    """Return the primary key if it is one column, or else an early column that is named like a
+    key.
+    """
     primary = [column for column in table.columns if column.primary_key]
     if primary:
         return primary if len(primary) == 1 else []
@@ -95,7 +97,7 @@ def _key_of(database: Database, table: Table) -> list[Column]:
 
 
 def is_key_name(column: str, table: Table) -> bool:
-    """Whether a column is named like the key of its table: `id`, `singer_id`."""
+    """Return whether a column is named like the key of its table: `id`, `singer_id`."""
     words, own = words_of(column), table_words(table.name)
     is_own = len(words) == 1 or words[:-1] == own[-len(words) + 1 :]
     return bool(words) and words[-1] in _ENDINGS and is_own
@@ -118,7 +120,9 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
 def holds(
     database: Database, table: str, column: str, target: str, key: str, least: int = 1
 ) -> bool:
-    """Whether a key holds all values of a column, of those checked, and there are at least some."""
+    """Return whether a key holds all values of a column, of those checked, and there are at least
+    some.
+    """
     name = quoted(column)
     counts = numbers_of(
         database,
@@ -156,7 +160,7 @@ def with_links_marked(entities: Sequence[Entity], keys: Sequence[ForeignKey]) ->
 
 
 def own_fields(entity: Entity) -> list[Field]:
-    """The columns of a table other than keys, references and dates."""
+    """Return the columns of a table other than keys, references and dates."""
     return [f for f in entity.fields if f.role not in (Role.REFERENCE, Role.KEY, Role.DATE)]
 
 
@@ -166,7 +170,7 @@ def links_of(
     declared: Sequence[ForeignKey],
     inferred: Sequence[ForeignKey],
 ) -> tuple[Link, ...]:
-    """The links between entities, without those that no role tells from each other."""
+    """Return the links between entities, without those that no role tells from each other."""
     by_name = {entity.name: entity for entity in entities}
     links = []
     for key in (*declared, *inferred):
@@ -197,7 +201,9 @@ def links_of(
 
 
 def _role(key: ForeignKey, parent: Entity) -> str:
-    """The role of the parent by the referring column; the parent's noun if it cannot be read."""
+    """Return the role of the parent by the referring column; the parent's noun if it cannot be
+    read.
+    """
     own = parent.noun.one
     words = list(words_of(key.column))
     if key.column.lower() == key.to_column.lower() or not is_readable(key.column):
@@ -220,7 +226,7 @@ _NO_ROLES = word_set("by from for one two three")
 
 
 def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, int] | None:
-    """Whether parents have at most one child, and the number of parents without one.
+    """Return whether parents have at most one child, and the number of parents without one.
 
     Returns:
         None if no child has a parent. What takes too long to count is taken for 1.
@@ -244,7 +250,8 @@ _ROLES = word_set("role type status kind function capacity")
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
-    """The bridges over junction tables, where no other way leads from one table to the other.
+    """Return the bridges over junction tables, where no other way leads from one table to the
+    other.
 
     A junction table has two links to two tables, is not referred to, and has few other columns.
     """
@@ -266,7 +273,7 @@ def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridg
 
 
 def _referring(parent: Entity, junction: Entity, links: Sequence[Link]) -> set[str]:
-    """A table and all that refer to it, directly or not, except over a junction."""
+    """Return a table and all that refer to it, directly or not, except over a junction."""
     found, new = set(), {parent.name}
     while new:
         found |= new

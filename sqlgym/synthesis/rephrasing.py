@@ -97,7 +97,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
 
 
 def _tells_answer(task: SqlTask, text: str) -> bool:
-    """Whether a text has all values of the answer, none of which is in the question."""
+    """Return whether a text has all values of the answer, none of which is in the question."""
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
@@ -140,7 +140,7 @@ def _text_forms(text: str) -> list[str]:
 
 
 def _names(text: str, forms: list[str]) -> bool:
-    """Whether a text has one of these forms in any case; a single letter must have its case.
+    """Return whether a text has one of these forms in any case; a single letter must have its case.
 
     Otherwise the article "a" would count as the A that a name begins with.
     """

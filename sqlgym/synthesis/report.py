@@ -61,7 +61,7 @@ class SynthTask:
     canonical: str
 
     def entry(self, db_id: str) -> dict[str, Any]:
-        """The task as an entry of a data set in the Spider layout; the writer adds an id."""
+        """Return the task as an entry of a data set in the Spider layout; the writer adds an id."""
         return {
             "db_id": db_id,
             "question": self.question,

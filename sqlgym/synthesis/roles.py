@@ -73,7 +73,7 @@ MEASURES = word_set("""
 
 
 def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: bool) -> Role:
-    """The role of a column that is neither a key nor a reference.
+    """Return the role of a column that is neither a key nor a reference.
 
     Args:
         name: The name of the column.
@@ -114,7 +114,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
 
 
 def holds_numbers(values: Sequence[Any]) -> bool:
-    """Whether all values are numbers that are stored as text."""
+    """Return whether all values are numbers that are stored as text."""
     return all(isinstance(v, str) and len(v) < 16 and _NUMBER.fullmatch(v) for v in values)
 
 
@@ -145,7 +145,7 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
 
 
 def _are_packed(numbers: Sequence[float]) -> bool:
-    """Whether all numbers are dates of eight digits, such as 20240131."""
+    """Return whether all numbers are dates of eight digits, such as 20240131."""
     return all(
         1800_00_00 < number < 2100_00_00 and 0 < number // 100 % 100 < 13 and 0 < number % 100 < 32
         for number in numbers
@@ -153,40 +153,42 @@ def _are_packed(numbers: Sequence[float]) -> bool:
 
 
 def are_names(values: Sequence[Any]) -> bool:
-    """Whether all values are texts with small letters and without digits, so no codes."""
+    """Return whether all values are texts with small letters and without digits, so no codes."""
     return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
 
 
 def is_clipped_id(name: str) -> bool:
-    """Whether the name of a column is a letter and "id": the `bid` of a bike."""
+    """Return whether the name of a column is a letter and "id": the `bid` of a bike."""
     return re.fullmatch(r"[a-z]id", name.lower()) is not None
 
 
 def is_measure(name: str) -> bool:
-    """Whether the name of a column of numbers says that it is a quantity."""
+    """Return whether the name of a column of numbers says that it is a quantity."""
     noun = column_noun(name, (), "count")
     return bool(noun.counts or noun.unit or noun.last in MEASURES)
 
 
 def is_unclean(value: str) -> bool:
-    """Whether a text has characters that cannot be read off an observation and typed again."""
+    """Return whether a text has characters that cannot be read off an observation and typed
+    again.
+    """
     return bool(_UNCLEAN.search(value))
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a text means a missing value, such as "", "N/A" or "unknown"."""
+    """Return whether a text means a missing value, such as "", "N/A" or "unknown"."""
     return isinstance(value, str) and value.strip().lower() in _BLANK
 
 
 def is_typable(value: Any) -> bool:
-    """Whether a value can be copied from a question into a query that finds it."""
+    """Return whether a value can be copied from a question into a query that finds it."""
     return not isinstance(value, str) or (
         value == " ".join(value.split()) != "" and not is_unclean(value) and not is_blank(value)
     )
 
 
 def _are_dates(values: Sequence[str]) -> bool:
-    """Whether all values are ISO dates, all with a time of day or all without one."""
+    """Return whether all values are ISO dates, all with a time of day or all without one."""
     return any(all(map(form.fullmatch, values)) for form in (_DATE, _DATE_TIME)) and all(
         map(_is_day, values)
     )

@@ -82,23 +82,25 @@ class Field:
 
     @lazy
     def years(self) -> tuple[str, ...]:
-        """The years of its dates, in ascending order."""
+        """Return the years of its dates, in ascending order."""
         return tuple(sorted({value[:4] for value in self.values}))
 
     @lazy
     def is_added(self) -> bool:
-        """A sum of its values is a quantity too: amounts and counts, but not ages or rates."""
+        """Return a sum of its values is a quantity too: amounts and counts, but not ages or
+        rates.
+        """
         words = self.noun.one.split(" ")
         if self.role is not Role.QUANTITY or not self.noun.is_readable or _NOT_ADDED & set(words):
             return False
         return bool(self.noun.counts) or words[-1] in _ADDED
 
     def sql(self, alias: str = "") -> str:
-        """The column in SQL, qualified by the alias of its table if one is given."""
+        """Return the column in SQL, qualified by the alias of its table if one is given."""
         return f"{alias}.{identifier(self.name)}" if alias else identifier(self.name)
 
     def value_sql(self, alias: str = "") -> str:
-        """The column as a number in SQL: with a CAST where it stores numbers as text."""
+        """Return the column as a number in SQL: with a CAST where it stores numbers as text."""
         if not self.as_number:
             return self.sql(alias)
         return f"CAST({self.sql(alias)} AS {'INTEGER' if self.is_whole else 'REAL'})"
@@ -209,7 +211,7 @@ class Link:
     is_inferred: bool = False
 
     def on(self, child: str, parent: str) -> str:
-        """The condition of a join, for the aliases of both tables."""
+        """Return the condition of a join, for the aliases of both tables."""
         return f"{child}.{identifier(self.column)} = {parent}.{identifier(self.target)}"
 
 
@@ -245,7 +247,8 @@ class World:
 
 @lru_cache(maxsize=4096)
 def identifier(name: str) -> str:
-    """A name in SQL: as it is where SQLite and sqlglot both take it for a name, else in quotes.
+    """Return a name in SQL: as it is where SQLite and sqlglot both take it for a name, else in
+    quotes.
 
     >>> identifier("age"), identifier("order"), identifier("Song Name")
     ('age', '"order"', '"Song Name"')
@@ -273,7 +276,7 @@ _KEYWORDS = word_set("""
 
 
 def literal(value: Any) -> str:
-    """A text or number in SQL.
+    """Return a text or number in SQL.
 
     >>> literal("O'Hara"), literal(3), literal(2.5)
     ("'O''Hara'", '3', '2.5')

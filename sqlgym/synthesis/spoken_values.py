@@ -17,12 +17,12 @@ _NO_NAMES = frozenset(["any", "all", "none", "other", "both", "same", "each", "y
 
 
 def amount(field: Field, value: float) -> str:
-    """A number with its unit, if the column has one."""
+    """Return a number with its unit, if the column has one."""
     return f"{value:.10g} {field.noun.unit}".rstrip()
 
 
 def quoted_text(value: str) -> str:
-    """A text in quotes, or bare if it is spelled like a proper name.
+    """Return a text in quotes, or bare if it is spelled like a proper name.
 
     >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
     ('New York', "'on time'", "O'Hara", "'A'")
@@ -46,7 +46,9 @@ def quoted_texts(values: Sequence[str]) -> list[str]:
 
 
 def threshold(field: Field, rng: random.Random) -> float | None:
-    """A number between the least and the greatest value of a column; None if there is none."""
+    """Return a number between the least and the greatest value of a column; None if there is
+    none.
+    """
     numbers, every = field.distinct_numbers, field.numbers
     if len(numbers) < 3:
         return None
@@ -71,5 +73,5 @@ def _rounded(value: float, spread: float) -> float:
 
 
 def number_sql(value: float) -> str:
-    """A number in SQL, a whole one without a decimal point."""
+    """Return a number in SQL, a whole one without a decimal point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -77,13 +77,13 @@ def hardness(sql: str) -> Hardness:
 
 
 def _count(parts: Iterable[exp.Expr | None], kind: Any) -> int:
-    """The number of nodes of a kind in the parts; of a subquery, only its root counts."""
+    """Return the number of nodes of a kind in the parts; of a subquery, only its root counts."""
     found = (part.walk(prune=lambda node: isinstance(node, exp.Query)) for part in parts if part)
     return sum(isinstance(node, kind) for nodes in found for node in nodes)
 
 
 def _terms(clause: exp.Expr | None) -> list[exp.Expr]:
-    """The terms of WHERE or HAVING that AND and OR connect, without brackets."""
+    """Return the terms of WHERE or HAVING that AND and OR connect, without brackets."""
     waiting, terms = [clause.this] if clause else [], []
     while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
         term = waiting.pop().unnest()

@@ -110,7 +110,9 @@ def check_shares(shares: Mapping[str, float]) -> None:
 
 
 def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]:
-    """The part of each database: as many as its share, at least one, in the order of a hash."""
+    """Return the part of each database: as many as its share, at least one, in the order of a
+    hash.
+    """
     order = sorted(db_ids, key=lambda db_id: hashlib.sha256(f"toolgym-{db_id}".encode()).digest())
     counts = {part: max(1, round(share * len(order))) for part, share in shares.items()}
     while sum(counts.values()) != len(order):
@@ -121,7 +123,7 @@ def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]
 
 
 def _part(text: str, shares: Mapping[str, float]) -> str:
-    """The part of a text, by its hash."""
+    """Return the part of a text, by its hash."""
     digest = hashlib.sha256(f"toolgym-split-{text}".encode("utf-8", "surrogatepass")).digest()
     place, end = int.from_bytes(digest[:8], "big") / 2**64, 0.0
     for part, share in shares.items():
@@ -132,7 +134,7 @@ def _part(text: str, shares: Mapping[str, float]) -> str:
 
 
 def _marks(entry: Entry) -> set[str]:
-    """The keys that no two parts share: the question and the SQL."""
+    """Return the keys that no two parts share: the question and the SQL."""
     return {f"q:{plain_question(entry['question'])}", f"s:{entry['canonical']}"}
 
 

@@ -70,7 +70,8 @@ _LONGEST_REMEMBERED = 2_000  # characters
 
 
 def _clean_call(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> ToolCall | None:
-    """The call of a text that is one JSON object and fits its tool as it is; None for other texts.
+    """Return the call of a text that is one JSON object and fits its tool as it is; None for other
+    texts.
 
     Trained models write little else, and the rollouts of a group write the same texts, which are
     read once. The result is that of finding and binding.
@@ -89,7 +90,7 @@ def _clean_call(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> T
 
 
 def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
-    """The tool, the arguments (texts only), and whether the object is in tags."""
+    """Return the tool, the arguments (texts only), and whether the object is in tags."""
     body = text.strip(" \t\n")
     tagged = body.startswith("<tool_call>") and body.endswith("</tool_call>")
     if tagged:

@@ -95,7 +95,9 @@ class _SlotLayer(CacheLayerMixin):
         return -1
 
     def _widened(self, cached: Tensor) -> Tensor:
-        """A copy with more columns; at least one is not read, for padding tokens of a pass."""
+        """Return a copy with more columns; at least one is not read, for padding tokens of a
+        pass.
+        """
         columns = max(self._window.width + 1, cached.shape[2] * 5 // 4, self._window.min_columns)
         columns = -(-columns // _GROWTH) * _GROWTH
         # Zeros, since masked columns still take part in a sum, and nan times 0 is nan.
@@ -214,7 +216,9 @@ class Decoder:
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
-        """The attention mask, (rows, 1, queries, width); a dict by type of layer if needed."""
+        """Return the attention mask, (rows, 1, queries, width); a dict by type of layer if
+        needed.
+        """
         queries = columns[:, None, :, None]
         keys = torch.arange(width, device=columns.device)
         visible = keys <= queries
@@ -229,7 +233,7 @@ class Decoder:
         }
 
     def _mask_for_model(self, visible: Tensor) -> Tensor:
-        """The mask in the form of this model's attention: boolean, or additive."""
+        """Return the mask in the form of this model's attention: boolean, or additive."""
         if not self._has_additive_mask:
             return visible
         dtype = self.model.dtype
@@ -273,7 +277,9 @@ def check_model(model: PreTrainedModel) -> None:
 
 @torch.inference_mode()
 def _cached_error(model: PreTrainedModel) -> float:
-    """The largest difference from plain forward passes, in standard deviations of the logits."""
+    """Return the largest difference from plain forward passes, in standard deviations of the
+    logits.
+    """
     vocabulary = model.config.get_text_config().vocab_size
     generator = torch.Generator().manual_seed(0)
     one, two, three = (

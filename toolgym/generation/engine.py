@@ -110,7 +110,7 @@ class _Sequence:
         return left if turn_tokens is None else min(left, self.begin + turn_tokens - length)
 
     def row(self, turn_tokens: int | None, steps: int) -> Row:
-        """The row of the sequence for at most `steps` steps."""
+        """Return the row of the sequence for at most `steps` steps."""
         length = len(self.generation.tokens)
         room = self.room(turn_tokens) if self.active else 0
         uniforms = self._uniforms[length : length + steps + 1]
@@ -212,7 +212,9 @@ class Engine:
             batch.decode(temperature, turn_tokens)
 
     def _batch(self, waiting: Collection[_Sequence]) -> _Batch:
-        """An empty batch for these sequences; a static cache that is large enough is used again."""
+        """Return an empty batch for these sequences; a static cache that is large enough is used
+        again.
+        """
         slots = min(self.slots, len(waiting))
         if self._cache == "own":
             return _Batch(OwnCacheDecoder(self.model, slots), self.stop, slots)
@@ -276,7 +278,7 @@ class Engine:
         _log.warning("Generation uses no static cache and no CUDA graphs: %s.", problem)
 
     def _trial_error(self) -> float:
-        """The largest mean error of log-probabilities of a few sequences with two turns."""
+        """Return the largest mean error of log-probabilities of a few sequences with two turns."""
         vocabulary = self.model.config.get_text_config().vocab_size
         draw = torch.Generator().manual_seed(0)
         texts = [torch.randint(vocabulary, (n,), generator=draw).tolist() for n in (23, 9, 31)]
@@ -289,7 +291,9 @@ class Engine:
         return max(map(self._log_prob_error, trials))
 
     def _log_prob_error(self, made: Generation) -> float:
-        """The mean difference of recorded log-probabilities from those of a plain forward pass."""
+        """Return the mean difference of recorded log-probabilities from those of a plain forward
+        pass.
+        """
         ids = torch.tensor([made.prompt + made.tokens], device=self.model.device)
         logits = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1]
         plain = (
@@ -452,7 +456,7 @@ class _Batch:
 
 
 def _share(free: int, reserved: int) -> int:
-    """The part of the free memory that a cache may take.
+    """Return the part of the free memory that a cache may take.
 
     >>> [_share(100, reserved) for reserved in (0, 70, 200)]
     [40, 30, 10]
@@ -461,7 +465,7 @@ def _share(free: int, reserved: int) -> int:
 
 
 def _rounded(count: int) -> int:
-    """The smallest of 1, 2, 3, 4, 6, 8, 12, 16 and so on that is not below a count.
+    """Return the smallest of 1, 2, 3, 4, 6, 8, 12, 16 and so on that is not below a count.
 
     >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
     [1, 2, 3, 6, 8, 12, 128]
@@ -471,7 +475,7 @@ def _rounded(count: int) -> int:
 
 
 def _rounded_columns(count: int) -> int:
-    """The next multiple of 64 with at most three significant bits, at least 128.
+    """Return the next multiple of 64 with at most three significant bits, at least 128.
 
     >>> [_rounded_columns(count) for count in (1, 129, 300, 570, 1100)]
     [128, 192, 320, 640, 1280]

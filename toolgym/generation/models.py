@@ -35,7 +35,7 @@ def load(
 
 
 def common_length(one: Sequence[int], other: Sequence[int]) -> int:
-    """The length of the common prefix of two token sequences.
+    """Return the length of the common prefix of two token sequences.
 
     >>> common_length([1, 2, 3], [1, 2, 4, 5])
     2
@@ -60,7 +60,7 @@ def context_length(model: PreTrainedModel) -> int:
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """The tokens that end a turn: the tokenizer's and those of the generation config."""
+    """Return the tokens that end a turn: the tokenizer's and those of the generation config."""
     declared = getattr(model.generation_config, "eos_token_id", None)
     ids = declared if isinstance(declared, list) else [declared]
     return frozenset(int(i) for i in [*ids, tokenizer.eos_token_id] if i is not None)

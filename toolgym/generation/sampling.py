@@ -19,7 +19,7 @@ _BLOCK: Final = 256  # tokens of a block of the first level
 
 
 def uniform_numbers(stream: str, count: int) -> Tensor:
-    """The first numbers of a stream, (count,) float64 in [0, 1)."""
+    """Return the first numbers of a stream, (count,) float64 in [0, 1)."""
     digest = hashlib.sha256(f"toolgym-rollout-{stream}".encode()).digest()
     generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
     return torch.rand(count, generator=generator, dtype=torch.float64)
@@ -48,7 +48,7 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
 
 
 def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """The inverse of the cumulative distribution of each row at its number, (rows,)."""
+    """Return the inverse of the cumulative distribution of each row at its number, (rows,)."""
     vocabulary = probabilities.shape[1]
     if vocabulary <= _LARGE:
         sums = probabilities.cumsum(dim=1, dtype=torch.float64)
@@ -69,6 +69,6 @@ def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _index_above(sums: Tensor, points: Tensor) -> Tensor:
-    """The first index of each row whose sum is above its point, (rows,)."""
+    """Return the first index of each row whose sum is above its point, (rows,)."""
     found = torch.searchsorted(sums, points[:, None], right=True).squeeze(1)
     return found.clamp(max=sums.shape[1] - 1)

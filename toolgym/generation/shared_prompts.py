@@ -36,7 +36,9 @@ _groups: list[_Group] = []  # groups of the current step
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Whether a model is on a CPU, has full attention (sdpa), and at least ten million weights."""
+    """Return whether a model is on a CPU, has full attention (sdpa), and at least ten million
+    weights.
+    """
     config: Any = model.config.get_text_config()
     return (
         _kernel is not None
@@ -93,7 +95,9 @@ def _attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """The attention function for `transformers`: queries (rows, heads, 1, size), all columns."""
+    """Return the attention function for `transformers`: queries (rows, heads, 1, size), all
+    columns.
+    """
     count, heads, _, size = query.shape
     kv_heads = key.shape[1]
     queries = query.view(count, kv_heads, -1, size)  # grouped by the heads that share keys

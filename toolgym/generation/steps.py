@@ -130,7 +130,7 @@ class Steps:
         alive.logical_and_(~has_stopped & (count < room))
 
     def _step_of(self, rows: int, width: int, temperature: float) -> Callable[[], object]:
-        """A step of these shapes: its graph, or the step itself if none is recorded."""
+        """Return a step of these shapes: its graph, or the step itself if none is recorded."""
 
         def step() -> None:
             self._step(rows, width, temperature)

@@ -78,7 +78,7 @@ def _measure(draft: Draft, groups: Groups) -> Field:
 
 @template("count-per-column", weight=2)
 def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> Candidate:
-    """The number of rows of each group, or aggregates of a column of theirs."""
+    """Return the number of rows of each group, or aggregates of a column of theirs."""
     groups = make(draft, bool if is_count else measures, is_count)
     chosen, column, noun = ["count"], "*", "number"
     things = groups.things.removeprefix("the ")
@@ -106,7 +106,7 @@ template("aggregate-per-owner", weight=2)(partial(per_group, make=by_owner, is_c
 
 @template("column-with-top-aggregate", weight=0.6)
 def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate:
-    """The group with the highest or lowest average or sum."""
+    """Return the group with the highest or lowest average or sum."""
     groups = make(draft, measures, False)
     measure = _measure(draft, groups)
     function = draft.pick(f for f in functions(measure) if f in ("avg", "sum"))
@@ -139,7 +139,7 @@ def values_with_many(draft: Draft) -> Candidate:
 
 @template("most-common", weight=2)
 def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """The value that most rows share."""
+    """Return the value that most rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column = field.sql(rows.alias)

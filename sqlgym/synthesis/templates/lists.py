@@ -89,7 +89,7 @@ template("fact-of-parent", weight=4)(partial(fact, is_far=True))
 
 @template("superlative", weight=1.2)
 def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """The row with the most or the least of something, among all rows or some."""
+    """Return the row with the most or the least of something, among all rows or some."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
     fields, one = listing(draft, rows.entity, rows.where), rows.entity.noun.one

@@ -99,15 +99,15 @@ class Owning:
         return tuple(field.sql("T1") for field in fields)
 
     def query(self, *select: str, **clauses: Any) -> Query:
-        """A query over owners and owned rows."""
+        """Return a query over owners and owned rows."""
         return Query(select, self.source, self.where, **clauses)
 
     def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
-        """A candidate about the owners."""
+        """Return a candidate about the owners."""
         return proven(question, query, self.tables, self.conditions, self.member, **facts)
 
     def which(self, draft: Draft, label: Sequence[Field], have: str) -> str:
-        """A question for the owners that own something."""
+        """Return a question for the owners that own something."""
         many = self.owner.noun.many
         which = f"Which {many} {have}? Give {the(label)} of each."
         return ask(draft, f"{names(label)} of the {many} that {have}", which)
@@ -119,7 +119,7 @@ def owning(
     fits: Callable[[Entity, Entity], Any] = lambda owner, owned: owner.label,
     far: bool = True,
 ) -> Owning:
-    """A random relation.
+    """Return a random relation.
 
     Args:
         chance: Probability of a condition on the owned rows.
@@ -181,7 +181,7 @@ def owners_with_many(draft: Draft) -> Candidate:
 
 @template("owner-with-most", weight=4)
 def owner_with_most(draft: Draft) -> Candidate:
-    """The owner of the most rows."""
+    """Return the owner of the most rows."""
     own = owning(draft, 0.35)
     fields, many, one = listing(draft, own.owner), own.owned.noun.many, own.owner.noun.one
     counts = draft.pick(([], [], [], ["count(*)"]))
@@ -255,7 +255,7 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 
 @template("owner-of-extreme", weight=3)
 def owner_of_extreme(draft: Draft) -> Candidate:
-    """The row to which the row with the most or the least of something refers."""
+    """Return the row to which the row with the most or the least of something refers."""
     own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
     field = draft.pick(measured(own.owned))
     order, one, _ = extreme(draft, own.owned, field, "T2")
@@ -275,7 +275,7 @@ def owner_of_extreme(draft: Draft) -> Candidate:
 
 @template("rows-of-extreme", weight=2)
 def rows_of_extreme(draft: Draft) -> Candidate:
-    """The rows of the owner with the most or the least of something, or their number."""
+    """Return the rows of the owner with the most or the least of something, or their number."""
     own = owning(draft, 0.0, lambda owner, owned: measured(owner), False)
     draft.unless(own.is_role)
     order, owner, _ = extreme(draft, own.owner, draft.pick(measured(own.owner)))

@@ -27,7 +27,7 @@ def _joined(nouns: list[str], article: str = "") -> str:
 
 
 def ask(draft: Draft, what: str, *others: str, many: bool | None = None) -> str:
-    """A question or a request for what a noun phrase without its article says.
+    """Return a question or a request for what a noun phrase without its article says.
 
     Args:
         others: Whole sentences that ask for the same.
@@ -65,10 +65,11 @@ def ends(field: Field) -> tuple[str, str]:
 
 
 def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tuple[str, str, str]:
-    """The row with the most or the least of something.
+    """Return the row with the most or the least of something.
 
     Returns:
-        ORDER BY; the row as a noun, "singer with the highest rating"; as a verb, "is the oldest".
+        ORDER BY; the row as a noun, "singer with the highest rating"; as a verb, "is the
+        oldest".
     """
     side = int(draft.chance(0.4))
     order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one
@@ -119,7 +120,7 @@ def aggregate_noun(chosen: Sequence[str], field: Field) -> str:
 
 
 def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
-    """A column to group by: few short values, none missing, none alike but for its case."""
+    """Return a column to group by: few short values, none missing, none alike but for its case."""
     return draft.pick(
         field
         for field in fields

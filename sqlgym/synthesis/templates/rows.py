@@ -54,7 +54,7 @@ class Rows:
         return f"{'the' if self.after else 'all'} {self.many}"
 
     def free(self, fields: Sequence[Field]) -> list[Field]:
-        """The columns of which no condition speaks."""
+        """Return the columns of which no condition speaks."""
         used = {name for each in self.conditions for name in each.columns}
         return [f for f in fields if f.name not in used and f.noun.one not in self.after]
 
@@ -63,11 +63,11 @@ class Rows:
         return tuple(field.sql(self.alias) for field in fields)
 
     def query(self, *select: str, **clauses: Any) -> Query:
-        """A query over the rows."""
+        """Return a query over the rows."""
         return Query(select, self.source, self.where, **clauses)
 
     def candidate(self, question: str, query: Query, **facts: Any) -> Candidate:
-        """A candidate about the rows."""
+        """Return a candidate about the rows."""
         return proven(question, query, self.tables, self.conditions, self.distinct_key, **facts)
 
 
@@ -79,7 +79,7 @@ def proven(
     distinct_key: str = "",
     **facts: Any,
 ) -> Candidate:
-    """A candidate of which each condition must matter and have one reading.
+    """Return a candidate of which each condition must matter and have one reading.
 
     Args:
         found: The conditions of the query.
@@ -95,7 +95,9 @@ def proven(
 
 
 def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[str]) -> Candidate:
-    """A candidate with INTERSECT or EXCEPT, whose result must differ from that of each side."""
+    """Return a candidate with INTERSECT or EXCEPT, whose result must differ from that of each
+    side.
+    """
     alone = [replace(side, distinct=True).sql() for side in sides]
     sql = f" {word} ".join(side.sql() for side in sides)
     contrasts = tuple(alone[: 1 + (word == "INTERSECT")])
@@ -103,7 +105,7 @@ def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
-    """A table that fits and is no junction: nobody asks about rows that only link others."""
+    """Return a table that fits and is no junction: nobody asks about rows that only link others."""
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
         entity
@@ -116,7 +118,7 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
 
 
 def is_said(link: Link) -> bool:
-    """Whether words exist for what the parent is to the child."""
+    """Return whether words exist for what the parent is to the child."""
     return not link.role.startswith('"') and link.role != link.child.noun.one
 
 
@@ -139,7 +141,7 @@ def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
 
 
 def joined(chain: Sequence[Link], tables: list[str]) -> str:
-    """The joins from T1 along a chain of links; adds their tables to `tables`."""
+    """Return the joins from T1 along a chain of links; adds their tables to `tables`."""
     text, below = "", "T1"
     for link in chain:
         new = f"T{len(tables) + 1}"
@@ -182,7 +184,9 @@ def rows_of(
 
 
 def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
-    """A condition on the row at the end of a chain of references, as one on its first child."""
+    """Return a condition on the row at the end of a chain of references, as one on its first
+    child.
+    """
     end, role = chain[-1].parent, role_of(chain[-1])
     owner = role if len(chain) == 1 else f"{english.possessive(role_of(chain[0]))} {role}"
     if end.label and end.label.is_name and draft.chance(0.5):
@@ -207,12 +211,12 @@ def members(draft: Draft) -> Rows:
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """A junction that is the only relation of its two tables."""
+    """Return a junction that is the only relation of its two tables."""
     return draft.pick(b for b in draft.world.bridges if b.is_only_way and fits(b))
 
 
 def junction(bridge: Bridge) -> str:
-    """The joins from the left table T1 over the junction T2 to the right table T3."""
+    """Return the joins from the left table T1 over the junction T2 to the right table T3."""
     return (
         f" JOIN {bridge.left.child.sql} AS T2 ON {bridge.left.on('T2', 'T1')}"
         f" JOIN {bridge.right.parent.sql} AS T3 ON {bridge.right.on('T2', 'T3')}"
@@ -234,13 +238,13 @@ class Named:
     said: str
 
     def sql(self, alias: str = "") -> str:
-        """The condition that selects the row."""
+        """Return the condition that selects the row."""
         pairs = zip(self.fields, self.cells, strict=True)
         return " AND ".join(f"{field.sql(alias)} = {literal(cell)}" for field, cell in pairs)
 
 
 def named_row(draft: Draft, entity: Entity) -> Named:
-    """A row whose label no other row has in another case; seldom one that has only a key."""
+    """Return a row whose label no other row has in another case; seldom one that has only a key."""
     label = draft.pick(filter(None, [entity.label]))
     draft.unless(not label.is_said and draft.chance(0.9))
     cells = draft.pick(label.rows)
@@ -255,7 +259,7 @@ def named_row(draft: Draft, entity: Entity) -> Named:
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
-    """The columns by which rows are listed: a name, or else, and seldom, a key."""
+    """Return the columns by which rows are listed: a name, or else, and seldom, a key."""
     label = entity.label
     if label and label.is_said:
         return label.fields
@@ -276,7 +280,9 @@ def outputs(entity: Entity) -> list[Field]:
 
 
 def listing(draft: Draft, entity: Entity, where: Sequence[str] = ()) -> tuple[Field, ...]:
-    """The label, sometimes with a column that the conditions `where` do not fix to one value."""
+    """Return the label, sometimes with a column that the conditions `where` do not fix to one
+    value.
+    """
     label, fixed = label_of(draft, entity), " ".join(where)
     others = [f for f in outputs(entity) if f not in label and f"{f.sql()} = " not in fixed]
     extra = draft.pick((0, 0, 1))
