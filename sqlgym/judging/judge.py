@@ -177,8 +177,7 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
     except ToolError as error:
         if error.code in TRANSIENT:
             raise EnvironmentFault(
-                f"A gold query on {database.path} ended before its step limit:"
-                f" {error.message}",
+                f"A gold query on {database.path} ended before its step limit: {error.message}",
                 "Increase `memory_bytes` in limits=.",
             ) from None
         reason = f"its gold SQL fails: {error.message}"

@@ -1,7 +1,7 @@
-"""English by rule: plurals and singulars, articles, possessives, lists and dates.
+"""English inflection by rule: plurals and singulars, articles, possessives, lists and dates.
 
-The words inflected here are names of tables and columns: mostly regular nouns, often plural already
-and sometimes uncountable.
+The words are names of tables and columns. Most are regular nouns, many are already plural, and some
+are uncountable.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def number_word(number: int) -> str:
 
 
 def written_date(day: date) -> str:
-    """Return a date as a sentence writes it.
+    """Return a date as in a sentence.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -171,7 +171,7 @@ def sentence(text: str) -> str:
 
 
 def is_participle(word: str) -> bool:
-    """Return whether a word is a past participle by its spelling: "purchased", but not "speed"."""
+    """Return whether a word is spelled like a past participle: "purchased", but not "speed"."""
     return word in _PARTICIPLES or (
         len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
     )
@@ -190,7 +190,7 @@ def _head(noun: str) -> tuple[str, str]:
 
 def _plural_word(word: str) -> str:
     lower = word.lower()
-    if lower in INVARIABLE or lower == "times":  # "times per day" counts something already
+    if lower in INVARIABLE or lower == "times":  # "times per day" is already a count
         return word
     if lower in _MANY:
         return _cased(word, _MANY[lower])
@@ -221,7 +221,9 @@ def _singular_word(word: str) -> str:
 
 
 def _ends_in_us(lower: str) -> bool:
-    """Return whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
+    """Return whether a plural belongs to a word in -us (campuses) rather than -use (houses,
+    causes).
+    """
     return lower.endswith("uses") and not re.search(r"(?:[aoe]|^|ca|cl|m|f|ab|exc|ref)uses$", lower)
 
 

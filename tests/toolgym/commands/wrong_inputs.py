@@ -104,7 +104,7 @@ CASES = {
     'tasks synth good.db --out made --set tables=["boot"]': "There is no table 'boot'",
     "tasks synth good.db --out made --splits train=1,dev=1": "must be positive and sum to 1",
     "tasks synth good.db --out made --env sqlgym/Nothing-v0": "Known environments",
-    "tasks synth good.db --out made --set hardness=odd": "these options of a synthesis are",
+    "tasks synth good.db --out made --set hardness=odd": "invalid synthesis options",
     "train": "say which environment, as in: toolgym train",
     "train sqlgym/Explore-v0 --trainer other": "--trainer: Input should be 'trl' or",
     "train sqlgym/Explore-v0 --trainer reference --vllm server": "vllm is for --trainer trl: leave",
