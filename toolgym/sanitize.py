@@ -68,7 +68,7 @@ UNPRINTABLE: Final = {
 
 
 def visible(text: str) -> str:
-    """Replace each character that a page cannot hold or show by a visible symbol.
+    """Replace each character that a page cannot show with a visible symbol.
 
     >>> visible("a\\x00b")
     'a␀b'
@@ -77,7 +77,7 @@ def visible(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Replace every lone surrogate by U+FFFD, so that the text can be encoded as UTF-8."""
+    """Replace every lone surrogate with U+FFFD, so that the text can be encoded as UTF-8."""
     if text.isascii():
         return text
     try:
@@ -96,7 +96,7 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    # Nearly every result has none of these signs, and the pattern is far slower.
+    # Most results have none of these signs, and the pattern is much slower.
     if "<" not in text and "[" not in text and text.isascii():
         return text
     return _control().sub(lambda found: found.group() + "\\", text)
@@ -112,7 +112,7 @@ def unescape_control_tokens(text: str) -> str:
     """
     if "\\" not in text:
         return text
-    # From the end, because a control text is recognized by the original text after its sign.
+    # From the end, because the original text after its sign identifies a control text.
     parts: list[str] = []
     window, end = "", len(text)
     for found in reversed(list(_ESCAPED.finditer(text))):

@@ -90,18 +90,18 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-    "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
-    "null_gold": "The gold SQL finds nothing but NULL.",
+    "empty_gold": "The gold SQL finds no rows, so any query without rows would be correct.",
+    "null_gold": "The gold SQL returns only NULL.",
     "constant_gold": "The gold SQL reads no table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "The gold SQL cuts through rows that tie: several results are right.",
-    "open_choice": "The gold leaves open which of several values it takes.",
+    "tied_limit": "A LIMIT of the gold SQL cuts through tied rows, so several results are correct.",
+    "open_choice": "The gold SQL does not determine which of several values it returns.",
     "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
     "not_an_object": "The entry of the data set is not a JSON object.",
     "missing_key": "The entry lacks its question, its SQL or its database.",
     "duplicate_id": "Another entry has the same id.",
-    "unknown_database": "There is no such database in the folder.",
-    "not_a_database": "The database file is not SQLite.",
+    "unknown_database": "The folder does not contain the database.",
+    "not_a_database": "The database file is not an SQLite file.",
     "no_tasks": "No task can be written for the database.",
 }
 """Codes of refused tasks and their meanings, for the documentation."""

@@ -86,7 +86,7 @@ def read_answer(observation: str) -> Any:
     """Return the value that a rendered query result shows, in the form that `answer` takes.
 
     Returns:
-        A number or text for one cell, a list for one column or one row, or else a list of lists.
+        A number or text for one cell, a list for one column or one row, otherwise a list of lists.
     """
     rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
     if len(rows) == 1:

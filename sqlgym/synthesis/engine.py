@@ -228,14 +228,16 @@ def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
     unknown = [name for name in hardness if name not in LEVELS]
     if unknown:
         raise ConfigurationError(
-            f"hardness: there is no level {unknown[0]!r}; the levels are {', '.join(LEVELS)}."
+            f"hardness: unknown level {unknown[0]!r}; the levels are {', '.join(LEVELS)}."
         )
     for level, share in hardness.items():
         if not math.isfinite(share) or share < 0:
-            raise ConfigurationError(f"hardness: the share of {level} is {share}; give 0 or more.")
+            raise ConfigurationError(
+                f"hardness: the share of {level} must be 0 or more, got {share}."
+            )
     total = sum(hardness.values())
     if total <= 0:
-        raise ConfigurationError("hardness: all shares are 0; give one level at least a share.")
+        raise ConfigurationError("hardness: at least one share must be positive.")
     return {level: hardness[level] / total for level in LEVELS if hardness.get(level)}
 
 
@@ -265,7 +267,7 @@ def stream(
     """
     opened = database if isinstance(database, Database) else open_database(database)
     if variants < 1:
-        raise ConfigurationError(f"variants={variants}: give 1 or more.")
+        raise ConfigurationError(f"variants must be at least 1, got {variants}.")
     mix = mix_of(hardness)
     world = _world(opened, tables)
     report = report if report is not None else SynthesisReport()
@@ -305,7 +307,7 @@ def synthesize(
         EnvironmentFault: The file cannot be read.
     """
     if n < 1:
-        raise ConfigurationError(f"n={n}: ask for at least one task.")
+        raise ConfigurationError(f"n must be at least 1, got {n}.")
     report = SynthesisReport()
     found = stream(
         database, seed=seed, hardness=hardness, tables=tables, variants=variants, report=report
@@ -318,15 +320,15 @@ def synthesize(
     if not tasks:
         name = database.path if isinstance(database, Database) else database
         raise ConfigurationError(
-            f"no sensible question was found about {name}: its tables are too small or too much"
-            " alike. Add rows, or write questions by hand."
+            f"no suitable question was found about {name}: its tables are too small or too"
+            " similar. Add rows, or write questions by hand."
         )
     return Synthesis(tuple(tasks), report)
 
 
 def _world(database: Database, tables: Sequence[str] | None) -> World:
     if isinstance(tables, str):
-        raise ConfigurationError(f"tables={tables!r} is one text: give a list, [{tables!r}].")
+        raise ConfigurationError(f"tables must be a list such as [{tables!r}], got {tables!r}.")
     try:
         world = profile(database, tables)
     except ToolError as error:  # a name in `tables` does not exist

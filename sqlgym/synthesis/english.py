@@ -47,7 +47,7 @@ MASS = word_set("""
     stuff art transport demographics media employment education membership ownership storage
     water energy electricity merchandise
 """)
-"""Nouns that are not counted; a row is a record of them."""
+"""Uncountable nouns; a row is a "record" of one."""
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
 _MONTH_WORDS = """
     January February March April May June July August September October November December
@@ -79,8 +79,7 @@ def plural(noun: str) -> str:
 
 
 def singular(noun: str) -> str:
-    """Return the singular of a noun phrase in the plural; one that is singular already stays as it
-    is.
+    """Return the singular of a noun phrase in the plural. A singular phrase is returned unchanged.
 
     >>> singular("cities"), singular("address"), singular("campuses"), singular("hours per week")
     ('city', 'address', 'campus', 'hour per week')
@@ -111,7 +110,7 @@ def a(noun: str) -> str:
 
 
 def join_words(parts: Sequence[str], word: str = "and") -> str:
-    """Parts as a list in a sentence.
+    """Return parts as a list in a sentence.
 
     >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')

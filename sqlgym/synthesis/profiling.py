@@ -91,9 +91,9 @@ def _chosen(
     chosen: list[Table] = []
     for table in database.schema.tables:
         if named is not None and table.name not in named:
-            left_out[table.name] = "It is not among the tables that were asked for."
+            left_out[table.name] = "It is not one of the requested tables."
         elif named is None and table.is_view:
-            left_out[table.name] = "It is a view: its rows are those of tables."
+            left_out[table.name] = "It is a view, whose rows are those of tables."
         elif len(chosen) == MOST_TABLES:
             left_out[table.name] = f"Only the first {MOST_TABLES} tables are used."
         else:

@@ -1,8 +1,8 @@
-"""Policies: objects that choose actions in an environment; `load` makes one from its name.
+"""Policies: objects that choose actions in an environment. `load` creates one from its name.
 
-`builtin` has the protocol of policies and the policies without a model; `chat` has the policy of a
-model on a server. Installed packages register others. Slow modules are imported only for names that
-need them.
+`builtin` contains the protocol of policies and the policies without a model. `chat` contains the
+policy of a model on a server. Installed packages register others. Slow modules are imported only
+for the names that need them.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ BUILT_IN: Final = ("expert", "random")
 
 @dataclass(frozen=True)
 class ByName:
-    """The name and options of a policy; each process that plays loads the policy itself.
+    """The name and options of a policy, which each worker process loads itself.
 
     Attributes:
         name: As for `load`.
         seed: As for `load`.
-        options: As for `load`; plain values.
+        options: As for `load`; only plain values.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ByName:
 
 
 def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
-    """Convert a function, or a name such as `expert`, to a policy; a policy is returned unchanged.
+    """Convert a function, or a name such as `expert`, to a policy. A policy is returned unchanged.
 
     Raises:
         ConfigurationError: The object is not a policy, or no policy has that name.

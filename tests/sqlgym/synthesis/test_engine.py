@@ -177,7 +177,7 @@ def test_only_the_tables_that_are_named_are_asked_about(books, tables):
 def test_views_and_empty_tables_are_left_out_with_a_reason(made):
     assert made.report.tables_left_out == {
         "shelf": "It is empty.",
-        "long_book": "It is a view: its rows are those of tables.",
+        "long_book": "It is a view, whose rows are those of tables.",
     }
     assert set().union(*(tables_in(task.sql) for task in made.tasks)) == {"author", "book", "loan"}
 
@@ -185,10 +185,10 @@ def test_views_and_empty_tables_are_left_out_with_a_reason(made):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n=0: ask for at least one task"),
-        ({"n": -3}, "n=-3: ask for at least one task"),
+        ({"n": 0}, "n must be at least 1, got 0"),
+        ({"n": -3}, "n must be at least 1, got -3"),
         ({"tables": ["bok"]}, "tables: .*'bok'.*Did you mean 'book'"),
-        ({"tables": "book"}, r"tables='book' is one text: give a list, \['book'\]"),
+        ({"tables": "book"}, r"tables must be a list such as \['book'\], got 'book'"),
         ({"tables": []}, "nothing can be asked about .*no table with rows"),
         ({"tables": ["shelf"]}, "no table with rows .*shelf: It is empty"),
         ({"variants": 0}, "variants=0: give 1 or more"),
