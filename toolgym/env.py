@@ -78,7 +78,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     waits: bool = False
     """Whether a tool waits for a server. If so, several environments are stepped in threads."""
     family: ClassVar[TaskFamily] = TaskFamily()
-    """Describes the tasks to the commands on data sets, such as `toolgym tasks stats`."""
+    """The family of the tasks, used by commands such as `toolgym tasks stats`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -158,7 +158,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return errors.no_call(self.tools)
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return more help for a call that is repeated after it failed; appended to its error.
+        """Return additional help that is appended to the error when a failed call is repeated.
 
         A deterministic policy that reads the same error again would repeat the same call until it
         has no calls left. A subclass overrides this method with text that its tools would show

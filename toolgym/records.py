@@ -98,7 +98,7 @@ class EpisodeRecord:
     env_usage: dict[str, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields; nan is equal to nan, so unscored records can be equal."""
+        """Compare all fields. nan equals nan, so unscored records can be equal."""
         return isinstance(other, EpisodeRecord) and self.to_json() == other.to_json()
 
     def __repr__(self) -> str:

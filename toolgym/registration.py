@@ -36,7 +36,8 @@ def load_environments() -> dict[str, str]:
     """Import the modules of all entry points, once per process.
 
     Returns:
-        The error of each module whose import failed, by entry-point name. Each is also a warning.
+        The error of each module whose import failed, by entry-point name. Each error is also issued
+        as a warning.
     """
     broken: dict[str, str] = {}
     for name, plugin in find_plugins(ENVIRONMENTS).items():

@@ -114,7 +114,7 @@ class Ledger:
         correct: Whether the answer is correct.
         answered: Whether the terminal call was executed.
         closed_unanswered: Whether the episode ended without an answer.
-        faulted: Whether a fault left the episode unscored.
+        faulted: Whether a fault made the episode unscored.
         mistake: The agent's mistake about whether the question has an answer: one of `MISTAKES`, or
             "". None in environments where every question has an answer.
         unjudged: Whether the answer is correct but could not be checked on other data. None in

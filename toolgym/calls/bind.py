@@ -481,7 +481,7 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
-    """Return the values as the types of the arguments.
+    """Return the values, converted to the types of the arguments.
 
     They are validated as JSON, in which dates are texts and tuples are lists.
 

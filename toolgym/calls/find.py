@@ -120,7 +120,7 @@ _SIGN = re.compile(
         ]
     )
 )
-"""Every text at which the pass through a message stops."""
+"""All texts at which the pass through a message stops."""
 _SUFFIXED = re.compile(r"^(</?(?:tool_calls?|tool_responses?|think|arg_value)):\w{1,16}>")
 _STOPS = "|".join(alternatives(dict.fromkeys(stop for each in FORMATS for stop in each.stop)))
 _LAST_TOKENS = re.compile(rf"(?:{_STOPS})(?:\s*+(?:{_STOPS}))*+\s*+\Z")

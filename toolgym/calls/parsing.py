@@ -117,7 +117,9 @@ def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
 
 
 def _with_one_answer(calls: list[ToolCall], specs: Mapping[str, ToolSpec]) -> list[ToolCall]:
-    """Return the calls; with different answers, only those up to the first, which gets an error."""
+    """Return the calls. If their answers differ, return only those up to the first answer, with an
+    error.
+    """
     terminal = {name for name, spec in specs.items() if spec.terminal}
     ends = [k for k, call in enumerate(calls) if type(call.name) is str and call.name in terminal]
     answers = [calls[k] for k in ends]
@@ -189,7 +191,9 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
 
 
 def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Return the raw calls in a text; without any, the call of which it is the bare argument."""
+    """Return the raw calls in a text. If there are none, return the call whose bare argument the
+    text is.
+    """
     found = find_calls(text, specs)
     calls: list[Any] = [raw for raw in found if parsing == "lenient" or raw.format == HERMES]
     for spec in () if calls else specs.values():

@@ -56,7 +56,7 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         """Send a request and return the response with its body.
 
         Raises:
-            TimeoutException: It took too long; the library tries again.
+            TimeoutException: The request took too long; the library retries it.
             Unreadable: The body is too long or compressed.
             OpenAIError: The client was closed.
         """

@@ -210,7 +210,7 @@ class _Server:
         self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
-        """Return the reply of the server, or the fault of the last try."""
+        """Return the reply of the server, or the fault of the last attempt."""
         request = asyncio.ensure_future(self._ask(body))
         self._requests.add(request)
         try:

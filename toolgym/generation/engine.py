@@ -159,7 +159,7 @@ class Engine:
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until each generation is ended or full.
+        """Generate until every generation has ended or is full.
 
         A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
         `max_tokens` tokens, or at the last position of the model. Then `reply` is called with the

@@ -71,7 +71,7 @@ class Steps:
         self._recorded_of: list[Any] = []
 
     def forget_other_models(self) -> None:
-        """Drop the graphs if a weight has another address than at recording.
+        """Drop the graphs if the address of a weight has changed since recording.
 
         They are also dropped if peft adapters are merged, disabled or selected differently, since a
         graph contains the kernels of one mode.

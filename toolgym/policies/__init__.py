@@ -86,13 +86,13 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     name, the seed and the options. The entry point `model` loads all names that are not registered.
 
     Args:
-        name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on
-            a server (`toolgym.chat`).
-        seed: Seed of policies that draw.
+        name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on a
+            server (`toolgym.chat`).
+        seed: Seed of policies with random choices.
         options: Options of the loader, such as `temperature`.
 
     Raises:
-        ConfigurationError: The policy cannot be loaded; the message says what to install.
+        ConfigurationError: The policy cannot be loaded. The message states what to install.
     """
     if name in BUILT_IN:
         if options:

@@ -51,7 +51,7 @@ class Policy(Protocol):
     def act(self, situations: Sequence[Situation]) -> list[Any]:
         """Return one action for each situation, in order.
 
-        An `EnvironmentFault` in place of an action leaves its episode unscored; the other episodes
+        An `EnvironmentFault` in place of an action makes its episode unscored. The other episodes
         continue.
         """
         ...
@@ -122,7 +122,7 @@ def _random_value(
     """Return a random value with the type, bounds and choices of a JSON schema.
 
     Args:
-        named: Schemas by the name that others refer to them by.
+        named: Schemas by the names that other schemas refer to.
         words: The texts to choose from where any text is valid.
         items: Length of lists without a fixed length. It is 0 inside an object, since schemas may
             be recursive.
@@ -174,10 +174,11 @@ class ScriptedPolicy:
 
 
 class FunctionPolicy:
-    """The policy of a function from an observation to an action, called once for each turn.
+    """A policy that calls a function once per turn.
 
     Args:
-        function: The function. Its argument is the observation, in the first turn the question.
+        function: Maps an observation to an action. In the first turn, the observation is the
+            question.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:

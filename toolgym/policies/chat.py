@@ -3,7 +3,7 @@
 The requests of a batch are sent concurrently. Calls through the API are passed on unchanged, so
 that wrong names, keys and JSON reach the same parser as the text of any model. With `tools="text"`,
 the prompt describes the tools and calls are found in the text. This is for servers without support
-for tools. A request that fails leaves its episode unscored; the other episodes continue.
+for tools. A failed request makes its episode unscored. The other episodes continue.
 """
 
 from __future__ import annotations

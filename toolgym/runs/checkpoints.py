@@ -7,7 +7,7 @@ limit, options of the family), with absolute paths. `max_new_tokens` is the maxi
 of a turn.
 
 A checkpoint may come from an untrusted source. Its file can name data, but neither code nor a
-server. The caller must provide an environment in a module and any address of a server.
+server. An environment in a module, or the address of a server, must be given by the caller.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Origin:
             if "://" in text or SERVED in text:  # requests to such a model are sent with a key
                 raise ConfigurationError(
                     f"{self.folder}/{FILE} names a server: {name}={text}. If you trust it,"
-                    f" give the argument yourself, as in --set {name}=VALUE."
+                    f" pass the argument yourself, as in --set {name}=VALUE."
                 )
         return {**taken, **given}
 

@@ -136,8 +136,8 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
             except (ValueError, RecursionError) as problem:
                 if line.endswith(b"\n"):
                     raise ConfigurationError(
-                        f"Line {number} of {file} is damaged: {problem}. Remove that line, or take "
-                        "the file from a copy."
+                        f"Line {number} of {file} is damaged: {problem}. Remove the line, or"
+                        " restore the file from a copy."
                     ) from None
                 cut_off()
 

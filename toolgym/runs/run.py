@@ -155,7 +155,7 @@ class Run:
         with (self.path / LOCK).open("wb") as stream:
             if not _lock(stream, shared=False):
                 raise ConfigurationError(
-                    f"{self.path} is being written by another process: wait until it ends, or stop it."
+                    f"{self.path} is being written by another process: wait for it, or stop it."
                 )
             yield
 
