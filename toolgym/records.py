@@ -294,7 +294,7 @@ class Evaluation:
         for task_id, numbers in tries.items():
             if numbers != list(range(k)):
                 raise ConfigurationError(
-                    f"every task needs {k} attempts, numbered from 0, but {task_id} has"
+                    f"every task needs attempts 0 to {k - 1}, but {task_id} has the attempts"
                     f" {numbers}: use the same k in each evaluation. (Episodes of a training"
                     " have no numbers.)"
                 )

@@ -127,8 +127,8 @@ def recorded(env_id: str) -> str:
     """
     if ":" in env_id and env_id.rpartition(":")[0] not in sys.modules:
         raise ConfigurationError(
-            f"the module of {env_id} would be imported: if it is yours, name the environment"
-            " yourself."
+            f"{env_id} comes from a file, so its module is not imported. If you trust it, pass the"
+            " id of the environment yourself."
         )
     return env_id
 
@@ -214,7 +214,7 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     except TypeError as problem:
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(problem))
         if unknown is None or unknown[1] not in kwargs:
-            raise ConfigurationError(f"{env_id} cannot be made: {problem}.") from problem
+            raise ConfigurationError(f"{env_id} cannot be created: {problem}.") from problem
         has = ", ".join(parameters_of(environment_creator(env_id))[0]) or "none"
         raise ConfigurationError(
             f"{env_id} has no argument {unknown[1]!r}. Its arguments: {has}."

@@ -155,7 +155,7 @@ class Ledger:
             ConfigurationError: The progress is not between 0 and 1.
         """
         if not 0.0 <= progress <= 1.0:
-            raise ConfigurationError(f"progress must lie between 0 and 1, got {progress!r}.")
+            raise ConfigurationError(f"progress must be between 0 and 1, got {progress!r}.")
         # The tolerance prevents rounding errors, as in 0.1 + 0.2, from reaching the lower bin.
         binned = math.floor(progress * self.config.bins + 1e-9) / self.config.bins
         self.progress = max(self.progress, binned) if best else binned

@@ -95,15 +95,15 @@ def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
         return registration.make(env, **env_kwargs)
     if isinstance(env, gym.Env) and env_kwargs:
         raise ConfigurationError(
-            f"{min(env_kwargs)!r} is an argument for making an environment, but this one is already"
-            " made: give its id or its class, or leave the argument out."
+            f"{min(env_kwargs)!r} is an argument for creating an environment, but this one already"
+            " exists: pass its id or its class, or remove the argument."
         )
     try:
         made = env if isinstance(env, gym.Env) else env(**env_kwargs)
     except TypeError as problem:
         raise ConfigurationError(
-            f"no environment can be made from {env!r}: {problem}. Give an environment, an id such"
-            " as sqlgym/Explore-v0, or a class with its arguments by name."
+            f"no environment can be created from {env!r}: {problem}. Pass an environment, an id"
+            " such as sqlgym/Explore-v0, or a class with its arguments by name."
         ) from problem
     _inner(made)
     return made
@@ -203,8 +203,8 @@ class _Player:
                 made = _make(env, env_kwargs)
                 if any(_inner(made) is _inner(other) for other in self.envs):
                     raise ConfigurationError(
-                        f"{env!r} returned the same environment twice: it must make a new one in"
-                        " each call. Or give the environment itself."
+                        f"{env!r} returned the same environment twice: it must create a new one in"
+                        " each call. Alternatively, pass the environment itself."
                     )
                 self.envs.append(made)
             opened = []
@@ -237,7 +237,7 @@ class _Player:
         except (pickle.PicklingError, TypeError, AttributeError) as problem:
             raise ConfigurationError(
                 f"{'the policy' if not named else 'the environment'} or one of its options cannot"
-                f" be sent to other processes: {problem}. Give the id or class of an environment,"
+                f" be sent to other processes: {problem}. Pass the id or class of an environment,"
                 " the name of a policy such as 'expert' or toolgym.policies.ByName(...), and plain"
                 " values as options, such as the path of a data set."
             ) from None

@@ -132,9 +132,9 @@ def _check_examples(env: ToolEnv[Any]) -> None:
             continue
         calls = parse_calls(example, env.tools)
         clean = len(calls) == 1 and calls[0].error is None and not calls[0].repairs
-        _demand(clean, f"example_call({name!r}) gives {example!r}, which is not a clean call")
+        _demand(clean, f"example_call({name!r}) returns {example!r}, which is not a clean call")
         error = env.step(example)[4]["error"]
-        _demand(error is None, f"example_call({name!r}) gives {example!r}, which fails: {error}")
+        _demand(error is None, f"example_call({name!r}) returns {example!r}, which fails: {error}")
 
 
 _ODD: list[Any] = ["", "x" * 10_000, "\x00 'a\" <|im_end|>", -1, 10**30, 0.5, True, None, [], {}]

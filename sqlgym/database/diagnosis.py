@@ -136,7 +136,7 @@ def explain_message(
         return ToolError("sql_error", f"There is no function {shorten(match[1])}().", hint)
     if "only execute one statement" in message:
         hint = "Send them one by one, or join them into one SELECT."
-        return ToolError("several_statements", "The text contains several statements.", hint)
+        return ToolError("several_statements", "There is more than one statement.", hint)
     if "Incorrect number of bindings" in message or "bindings supplied" in message:
         hint = "Write the values into the SQL instead of ? or :name."
         return ToolError("sql_error", "The query has placeholders without values.", hint)

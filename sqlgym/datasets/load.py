@@ -210,10 +210,10 @@ def _load(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[
             raise no_split(path, split, name)
     elif path.suffix != ".jsonl":
         raise ConfigurationError(
-            f"{name}: single files must be .jsonl or SQLite; for other data, give the folder."
+            f"{name}: single files must be .jsonl or SQLite; for other data, use the folder."
         )
     elif path.stem in {"train", "dev", "test"} and path.stem != split:
-        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
+        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; use that split.")
     else:
         files = (path,)
     place, title = databases or files[0].parent, f"{name} ({split})"

@@ -54,7 +54,7 @@ def rephrase_folder(
     if not splits:
         raise ConfigurationError(f"{source} is not a folder with questions in the Spider layout.")
     if place.is_relative_to(folder):
-        raise ConfigurationError(f"{out} is in {source}: name another folder.")
+        raise ConfigurationError(f"{out} is inside {source}: choose another folder.")
     check_place(place, NOTE, overwrite)  # fail before the work starts
     contents: dict[Path, list[Any]] = {}
     entries, tasks, unusable = [], [], 0

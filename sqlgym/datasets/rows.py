@@ -109,7 +109,7 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
         dataset = list(itertools.islice(dataset, STREAMED))
     if isinstance(dataset, str | bytes) or not hasattr(dataset, "__getitem__"):
         raise ConfigurationError(
-            f"a {type(dataset).__name__} is not a data set: give a name, a path, a TaskSet, a"
+            f"a {type(dataset).__name__} is not a data set: pass a name, a path, a TaskSet, a"
             " datasets.Dataset, or a list of dicts with db_id, question and query."
         )
     if not len(dataset):

@@ -128,7 +128,7 @@ def no_split(folder: Path, split: str, name: str) -> ConfigurationError:
     if splits := splits_of(folder):
         listed = ", ".join(map(repr, splits))
         return ConfigurationError(
-            f"{name} has no split {split!r}: it has {listed}. Name one of these as the split."
+            f"{name} has no split {split!r}: it has {listed}. Use one of these."
         )
     return ConfigurationError(
         f"{folder} has no questions: it needs a {split}.json or {split}.jsonl with db_id, question"

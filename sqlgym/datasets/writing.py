@@ -70,11 +70,13 @@ def check_place(out: Path, note: str, overwrite: bool) -> None:
     if (out.is_dir() and not any(out.iterdir())) or not (out.exists() or out.is_symlink()):
         return
     if not overwrite:
-        raise ConfigurationError(f"{out} exists already: name another folder, or add --overwrite.")
+        raise ConfigurationError(
+            f"{out} already exists: choose another folder, or add --overwrite."
+        )
     if not (out / note).is_file():
         raise ConfigurationError(
             f"{out} was not written by this command (it has no {note}), so --overwrite does not"
-            " remove it: name another folder."
+            " remove it: choose another folder."
         )
 
 
@@ -137,11 +139,11 @@ def _databases(sources: Sequence[Path]) -> Files:
         own = bare_databases(path.resolve()) if path.exists() else ()
         if not own:
             why = "has questions, or no database" if path.exists() else "does not exist"
-            raise ConfigurationError(f"{source} {why}: give an SQLite file, or a folder of them.")
+            raise ConfigurationError(f"{source} {why}: use an SQLite file, or a folder of them.")
         for db_id, file in own:
             if files.setdefault(db_id, file) != file:
                 raise ConfigurationError(
-                    f"{files[db_id]} and {file} have the same name: rename one."
+                    f"{files[db_id]} and {file} have the same name: rename one of them."
                 )
     return tuple(sorted(files.items()))
 

@@ -186,7 +186,7 @@ class TextToSQLEnv(ExploreEnv):
             or any(name not in [*self.tools] for name in names)
         ):
             raise ConfigurationError(
-                f'tools must name some of {", ".join(self.tools)}, "answer" among them,'
+                f'tools must name some of {", ".join(self.tools)}, including "answer",'
                 f" got {tools!r}."
             )
         return [name for name in self.tools if name in names]

@@ -75,7 +75,7 @@ def invent_databases(
     out = Path(out)
     files = tuple(out / f"inv_{number:03d}.sqlite" for number in range(first, first + n))
     if taken := next((file for file in files if file.exists()), None):
-        raise ConfigurationError(f"{taken} exists already: name another folder.")
+        raise ConfigurationError(f"{taken} already exists: choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         for done, file in enumerate(files):

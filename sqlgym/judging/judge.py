@@ -89,7 +89,7 @@ def compare(
     runs: tuple[int, ...] = ()
     if match != "spider":
         if not gold.rows:
-            reason = "its gold SQL finds no rows: anything that finds nothing would be right."
+            reason = "its gold SQL finds no rows, so any query without rows would be correct."
             raise TaskRefused(name, "empty_gold", reason)
         runs = fair_order(opened, gold_sql, gold, name)
     try:
@@ -146,7 +146,7 @@ def check_answer(
     False
     """
     if not gold_rows or not gold_rows[0]:
-        raise TaskRefused("gold_rows", "empty_gold", "anything that finds nothing would be right.")
+        raise TaskRefused("gold_rows", "empty_gold", "any answer without rows would be correct.")
     runs = (1,) * len(gold_rows) if ordered else ()
     gold = GoldAnswer(tuple(columns), tuple(map(tuple, gold_rows)), runs, question)
     return matches(gold, value)
@@ -191,7 +191,7 @@ def check_whole(gold: QueryResult, name: str) -> None:
         TaskRefused: The result is truncated (`result_too_large`).
     """
     if gold.truncated:
-        reason = f"its gold SQL gives more than the {len(gold.rows):,} rows that are compared."
+        reason = f"its gold SQL returns more than the {len(gold.rows):,} rows that are compared."
         raise TaskRefused(name, "result_too_large", reason)
 
 

@@ -138,7 +138,7 @@ def read_source(path: Path) -> Source:
             made = [each for each in made if not _VIRTUAL.match(each[2])]
             names = [name for kind, name, _ in made if kind == "table"][:TABLES]
             if not names:
-                raise NoInstance("it holds no table")
+                raise NoInstance("it contains no table")
             tables = [_read_table(connection, name) for name in names]
             tables = [_with_references(connection, table, tables) for table in tables]
         except sqlite3.Error as error:
@@ -180,7 +180,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
             for table in source.tables:
                 found = connection.execute(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1").fetchone()
                 if rows.get(table.name) and found is None:
-                    raise NoInstance(f"{table.name} has lost all of its rows")
+                    raise NoInstance(f"{table.name} has no rows left")
             connection.execute("COMMIT")
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError) as error:
             if result_code(error) in _DISK:

@@ -34,7 +34,7 @@ from toolgym.errors import ToolError
 
 Rows = Sequence[tuple[Any, ...]]
 _LIMIT = re.compile(r"(-?\d+)(?:(OFFSET|,)(-?\d+))?;?")
-_UNKNOWN = "whether its LIMIT cuts through a tie cannot be told"
+_UNKNOWN = "whether its LIMIT cuts through a tie is unknown"
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
         top = select is selects[-1]
         cuts = _cuts(select.limit_text, len(result.rows) if top else None)
         if cuts is None:
-            return f"{_UNKNOWN}: it is no plain number."
+            return f"{_UNKNOWN}: it is not a constant."
         try:
             if any(_is_tied(database, sql, select, cut, top) for cut in cuts):
-                return "its LIMIT cuts through rows that tie, so that several results are right."
+                return "its LIMIT cuts through tied rows, so several results are correct."
         except ToolError as error:
             return f"{_UNKNOWN}: {error.message}"
     return None

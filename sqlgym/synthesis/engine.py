@@ -336,7 +336,7 @@ def _world(database: Database, tables: Sequence[str] | None) -> World:
     if not world.entities:
         reasons = "; ".join(f"{name}: {why}" for name, why in sorted(world.left_out.items())[:5])
         raise ConfigurationError(
-            f"nothing can be asked about {database.path}: it has no table with rows"
+            f"no question is possible about {database.path}: it has no table with rows"
             f"{f' ({reasons})' if reasons else ''}."
         )
     return world

@@ -74,7 +74,7 @@ def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
     if not isinstance(policy, type) and callable(policy):
         return FunctionPolicy(policy)
     raise ConfigurationError(
-        f"{policy!r} is not a policy: give a function from an observation to an action, an object"
+        f"{policy!r} is not a policy: pass a function from an observation to an action, an object"
         " with an `act` method, or a name such as 'expert'."
     )
 
@@ -97,7 +97,7 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     if name in BUILT_IN:
         if options:
             raise ConfigurationError(
-                f"{name} does not take options of models: leave out {', '.join(options)}."
+                f"{name} does not accept model options: remove {', '.join(options)}."
             )
         return ExpertPolicy() if name == "expert" else RandomPolicy(seed)
     if name.startswith(SERVED):
@@ -123,7 +123,7 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     try:
         policy: Policy = loader(name, seed=seed, **options)
     except TypeError as problem:
-        raise ConfigurationError(f"{name} does not take these options: {problem}.") from problem
+        raise ConfigurationError(f"{name} does not accept these options: {problem}.") from problem
     return policy
 
 
@@ -138,6 +138,6 @@ def _check_name(name: str) -> None:
     published = (plugin.load()() for plugin in find_plugins(MODEL_NAMES).values())
     if "/" not in name and not os.path.exists(name) and name not in chain(*published):
         raise ConfigurationError(
-            f"there is no policy {name!r}. For a model on a server write {SERVED}{name}; a model on"
-            " the hub is OWNER/NAME."
+            f"there is no policy {name!r}. For a model on a server, use {SERVED}{name}; for a"
+            " model on the Hugging Face Hub, use OWNER/NAME."
         )

@@ -113,7 +113,7 @@ def origin_of(model: str) -> Origin | None:
     if not isinstance(env_id, str) or not isinstance(kwargs, dict) or not is_count:
         raise ConfigurationError(
             f"{file} must have `env_id`, `env_kwargs` and `max_new_tokens`, as `toolgym train`"
-            " writes them: delete it, and name the environment and its data set yourself."
+            " writes them: delete it, and give the environment and its data set yourself."
         )
     return Origin(model, env_id, kwargs, tokens)
 
@@ -128,8 +128,8 @@ def named_environment(model: str) -> str:
     origin = origin_of(model)
     if origin is None:
         raise ConfigurationError(
-            "name an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
-            f" checkpoint of `toolgym train` names its own, in {FILE}; {model!r} is none."
+            "give an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
+            f" checkpoint of `toolgym train` names its own, in {FILE}, and {model!r} does not."
         )
     return recorded(origin.env_id)
 
