@@ -20,8 +20,9 @@ from typing import Any, Final
 
 Row = dict[str, Any]
 Kind = str | list[Any] | dict[str, Any]
-"""Type of a column: `string`, `int64`, `float64`, `bool` or `json`; `[kind]` for a list; a dict for
-a struct.
+"""Type of a column.
+
+It is `string`, `int64`, `float64`, `bool` or `json`, `[kind]` for a list, or a dict for a struct.
 """
 DECIMALS: Final = 9
 MESSAGE: Final[Kind] = {"role": "string", "content": "string"}

@@ -154,9 +154,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         return self._seen(env, turn, turn.reward)
 
     def _seen(self, env: ToolEnv[Any], turn: Turn | None, reward: float) -> ToolgymObservation:
-        """Return the observation after a message, which has the score only when the episode is
-        over.
-        """
+        """Return the observation after a message. It has a score only when the episode is over."""
         episode, ledger = env.episode, env.episode.ledger
         seen = ToolgymObservation(
             done=episode.over,

@@ -123,8 +123,7 @@ def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) 
 
 
 def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
-    """Return transcripts with mistakes: no call, an unknown tool, missing and meaningless
-    arguments.
+    """Return transcripts with mistakes: no call, an unknown tool, missing or wrong arguments.
 
     Args:
         env: The environment. Its current episode ends.

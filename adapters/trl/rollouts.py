@@ -244,8 +244,7 @@ class Rollouts:
         log_metric: Callable[[str, float], None],
         **_: Any,
     ) -> list[float | None]:
-        """Return the score of each rollout, and log the metrics. Pass this method as
-        `reward_funcs`.
+        """Return the score of each rollout and log the metrics. Pass it as `reward_funcs`.
 
         Raises:
             ConfigurationError: If TRL requests the rewards of other rollouts than those that were

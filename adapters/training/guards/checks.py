@@ -37,8 +37,9 @@ TRACKED: Final[dict[str, tuple[str, float]]] = {
     "held_out_accuracy": ("held_out_episodes", 64),
     **dict.fromkeys(("entropy", "kl", "grad_norm", "mismatch", "ratio"), ("", 1)),
 }
-"""Tracked metrics. For a share, the values are the metric with its sample size and the default
-size.
+"""Tracked metrics, each with the metric of its sample size and a default size.
+
+Only shares have a sample size.
 """
 LESS_IS_BETTER: Final = ("refused_answerable", "unfinished")  # tracked as 1 - value
 SCALES: Final = (1, 2, 4, 8, 16, 32, 64)  # lengths of the windows over which means are taken
@@ -254,8 +255,10 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if entropy is above 4 times that of the first steps, or below 0.18 times with unsolved
-    tasks.
+    """Trip if entropy is far above or below that of the first steps.
+
+    The limits are 4 times that entropy, and `config.entropy_floor` times it unless the tasks are
+    solved.
     """
     level, start = run.tracks["entropy"].level, run.tracks["entropy"].start
     if level is None or start is None:

@@ -78,8 +78,9 @@ class GuardConfig(BaseModel):
     kl_limit: float = Field(default=0.5, gt=0)
     """Maximum KL divergence from the reference model, in nats per token."""
     idle_steps: int = Field(default=10, ge=1)
-    """Successive steps without a learning signal after which `idle` warns. It stops the run after
-    three times this number.
+    """Successive steps without a learning signal after which `idle` warns.
+
+    It stops the run after three times this number.
     """
     max_roll_backs: int = Field(default=4, ge=0)
     """Maximum number of roll-backs; the next one stops the run.

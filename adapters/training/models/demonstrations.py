@@ -377,8 +377,9 @@ def play_episodes(
 
 
 def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
-    """Return the current episode as chat messages. Turns that failed or were repaired have weight
-    0.
+    """Return the current episode as chat messages.
+
+    Messages of turns that failed or were repaired have the weight 0.
 
     Args:
         env: The environment. If its agent does not write calls, the single message of the agent is

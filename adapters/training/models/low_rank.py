@@ -68,16 +68,13 @@ class Adapter:
 
     @contextmanager
     def disabled(self) -> Iterator[PreTrainedModel]:
-        """Return a context in which the model computes without the adapter, as the KL reference
-        does.
-        """
+        """Return a context in which the model computes without the adapter, like the KL reference."""
         with self._inside.disable_adapter():
             yield self.model
 
     @contextmanager
     def merged(self) -> Iterator[PreTrainedModel]:
-        """Return a context in which the adapter is added to the model's weights, for faster
-        rollouts.
+        """Return a context in which the adapter is added to the weights, for faster rollouts.
 
         The weights are changed in place, so CUDA graphs stay valid. They are restored exactly
         afterwards. The adapter and gradients do not change. The context keeps a copy of the weights

@@ -75,10 +75,10 @@ class MasterAdamW:
         )
 
     def gradients(self) -> list[Tensor]:
-        """Return the accumulated gradients, one per parameter, in float32 or float64. Change them
-        in place.
+        """Return the accumulated gradients, which may be changed in place.
 
-        Parameters without a gradient get zeros.
+        There is one tensor per parameter, in float32 or float64. Parameters without a gradient get
+        zeros.
         """
         for master in self._masters:
             if master.grad is None:
@@ -86,9 +86,7 @@ class MasterAdamW:
         return self._gradients()
 
     def norm(self) -> tuple[Tensor, int]:
-        """Return the global norm of the gradient, and the number of parameters with a nonfinite
-        one.
-        """
+        """Return the global norm of the gradient, and the number of nonfinite gradients."""
         return _norm(self._gradients(), self._masters[0].device)
 
     def nonfinite_weights(self) -> int:

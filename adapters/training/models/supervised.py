@@ -148,9 +148,7 @@ def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[lis
 
 
 def _alike(examples: Sequence[Example]) -> list[list[int]]:
-    """Return indices of the examples, in clusters with a common prefix of more than half of the
-    prompt.
-    """
+    """Return indices of the examples, in clusters that share more than half of the prompt."""
     clusters: list[list[int]] = []
     for index in sorted(range(len(examples)), key=lambda index: examples[index].ids):
         if clusters:

@@ -35,8 +35,9 @@ from adapters.training.models.tokenized_examples import Example
 from toolgym.generation.models import common_length
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
-"""Maximum number of logits in memory by device type: 64 MiB on CPUs and 256 MiB on CUDA, in
-float32.
+"""Maximum number of logits in memory, by device type.
+
+In float32 they take 64 MiB on CPUs and 256 MiB on CUDA.
 """
 _PASS_COST: Final = {"cpu": 128, "cuda": 2048}
 """Fixed cost of a pass, as the number of tokens that take the same time.
@@ -188,9 +189,7 @@ def at_learned_tokens(
 def _hidden_states(
     model: PreTrainedModel, body: Any, texts: Sequence[Example]
 ) -> tuple[Tensor, Any]:
-    """Return the hidden states that predict the learned tokens [M, H], and the type of the body's
-    output.
-    """
+    """Return the hidden states [M, H] at learned tokens, and the type of the body's output."""
     device, hidden, output = model.device, dict[int, Tensor](), None
     shares = can_share(model)
     for cluster in clusters(texts) if shares else [Cluster([*range(len(texts))], 0)]:
@@ -209,8 +208,9 @@ def _hidden_states(
 
 
 def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Return padded token ids from `start` on [B, L], and flat positions that predict learned
-    tokens.
+    """Return padded token ids [B, L] from `start` on, and flat positions of predictions.
+
+    The positions are those that predict learned tokens.
     """
     rows, width = len(texts), max(len(text.ids) for text in texts) - start
     if device.type == "cuda":

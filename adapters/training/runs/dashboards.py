@@ -84,8 +84,9 @@ class WandB:
 
 
 class Trackio:
-    """A Trackio run in the project "toolgym", on this machine or where Trackio is configured to
-    send it.
+    """A Trackio run in the project "toolgym".
+
+    Trackio stores it on this machine, or sends it to the configured place.
     """
 
     def __init__(self, run: Run) -> None:
