@@ -146,7 +146,7 @@ def test_settings_that_cannot_be_meant_are_refused_with_what_to_do(
         ("a: 2024-01-01", "cannot be read"),
         ("[" * 3000, "cannot be read"),
         ("a: &a [*a]", "cannot be read"),
-        ("a: &a [x]\nb: *a", "it holds an alias"),
+        ("a: &a [x]\nb: *a", "YAML aliases are not allowed"),
         ("steps: 3\nsteps: 4", "holds steps twice"),
         ("5: 4", "one setting a line"),
     ],
