@@ -31,6 +31,7 @@ from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
 _KIND = re.compile(r"<(\w+) range>|<list\[(\w+)\]>")  # as Typer names types in help texts
+_REMARKS = re.compile(r"\s*\[(required|(?:default: |x>=|[\d.]+<=x)[^\[\]]*)\]$")
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
 
 
@@ -45,12 +46,32 @@ class Command(TyperCommand):
             title = getattr(parameter, "rich_help_panel", None) or title
             record = parameter.get_help_record(ctx)
             if record is not None:
-                name, text = record
-                record = _KIND.sub(lambda found: f"<{(found[1] or found[2]).lower()}>", name), text
-                sections.setdefault(title, []).append(record)
+                sections.setdefault(title, []).append(_plain(*record))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _plain(option: str, text: str) -> tuple[str, str]:
+    """Return an option and its help text, with the remarks of Typer in the words of this project.
+
+    >>> _plain("--n <int range>", "Number of tasks.  [default: 9; x>=1]")
+    ('--n <int>', 'Number of tasks (default: 9).')
+    >>> _plain("--workers <int range>", "Number of processes (default: none).  [1<=x<=64]")
+    ('--workers <int>', 'Number of processes (default: none; 1 to 64).')
+    """
+    option = _KIND.sub(lambda found: f"<{(found[1] or found[2]).lower()}>", option)
+    remarks = _REMARKS.search(text)
+    if remarks is None:
+        return option, text
+    kept = [each for each in remarks[1].split("; ") if not each.startswith("x>=")]
+    kept = [re.sub(r"^([\d.]+)<=x<=([\d.]+)$", r"\1 to \2", each) for each in kept]
+    text = text[: remarks.start()]
+    if kept:
+        has_own = text.endswith(").")
+        text = text.removesuffix(")." if has_own else ".")
+        text += f"{'; ' if has_own else ' ('}{'; '.join(kept)})."
+    return option, text
 
 
 class Commands(TyperGroup):

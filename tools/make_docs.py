@@ -122,12 +122,12 @@ def cli_page() -> str:
 
 def _json_keys(name: str) -> str:
     """Return a list with the `--json` keys of a command and of its subcommands."""
-    lines = [
-        f"* `toolgym {words} --json`: {', '.join(_key(key) for key in split_keys(keys))}"
-        f"{_NOTES.get(words, '')}"
-        for words, keys in JSON_KEYS.items()
-        if words.split()[0] == name
-    ]
+    named: dict[str, list[str]] = {}
+    for words, keys in JSON_KEYS.items():
+        if words.split()[0] == name:
+            text = ", ".join(_key(key) for key in split_keys(keys)) + _NOTES.get(words, "")
+            named.setdefault(text, []).append(f"`toolgym {words} --json`")
+    lines = [f"* {', '.join(uses)}: {text}" for text, uses in named.items()]
     return "\n".join(["\nJSON keys:\n", *lines, ""]) if lines else ""
 
 

@@ -45,21 +45,29 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help="New or empty folder to write.")]
 FormatName = Annotated[
     Literal["parquet", "jsonl"],
-    typer.Option("--format", help="File format. parquet needs the extra train."),
+    typer.Option("--format", help="File format; parquet needs the extra train."),
 ]
 Splits = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
-        help="Split of the data set; may be repeated (default: all for rows, the environment's for"
-        " demonstrations).",
+        help="Split of the data set; may be repeated (default: all).",
+    ),
+]
+DemonstrationSplits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        help="Split of the data set; may be repeated (default: the environment's).",
     ),
 ]
 Number = Annotated[
     int | None,
-    typer.Option(
-        "--n", "-n", min=1, help="Maximum number of tasks per split, or of rollouts (default: all)."
-    ),
+    typer.Option("--n", "-n", min=1, help="Maximum number of tasks per split (default: all)."),
+]
+RolloutNumber = Annotated[
+    int | None,
+    typer.Option("--n", "-n", min=1, help="Maximum number of rollouts (default: all)."),
 ]
 Seed = Annotated[
     int, typer.Option(min=0, help="Random seed for the order of the tasks and for --n.")
@@ -83,7 +91,7 @@ ArgumentsName = Annotated[
     Literal["text", "object"],
     typer.Option(
         "--arguments",
-        help="Format of call arguments: text (JSON), or object for templates that encode them.",
+        help="Form of call arguments: JSON text, or object for templates that encode it.",
     ),
 ]
 PackageName = Annotated[
@@ -142,7 +150,7 @@ def demonstrations(
     env_id: EnvId,
     out: Out,
     dataset: Dataset = None,
-    split: Splits = None,
+    split: DemonstrationSplits = None,
     n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
@@ -183,7 +191,7 @@ def rollouts(
     run: RunPath,
     out: Out,
     phase: Phase = None,
-    n: Number = None,
+    n: RolloutNumber = None,
     env: RunsEnv = None,
     settings: Settings = None,
     arguments: ArgumentsName = "text",

@@ -159,7 +159,7 @@ def _option_for(name: str) -> Any:
     if is_shown and name in TINY_DEFAULTS:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
     if shown and kind is not bool:
-        text += f" ({'; '.join(shown)})"
+        text = f"{text.removesuffix('.')} ({'; '.join(shown)})."
     optional: Any = kind | None
     return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 

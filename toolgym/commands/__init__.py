@@ -77,8 +77,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Option of the environment, as JSON or text; may be repeated. `toolgym envs ENV_ID`"
-        " lists them.",
+        help="Option of the environment (see `toolgym envs ENV_ID`); may be repeated.",
     ),
 ]
 Ray = Annotated[
@@ -93,8 +92,8 @@ Workers = Annotated[
     int | None,
     typer.Option(min=1, max=1024, help="Number of worker processes (default: none)."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bars.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Hide progress bars.")]
 
 
 @functools.cache

@@ -50,7 +50,7 @@ DataSet = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET",
-        help="Data set: a name, a folder or a file (default: the environment's).",
+        help="Data set: a name, folder or file (default: the environment's).",
     ),
 ]
 OneSplit = Annotated[
@@ -191,7 +191,7 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a name, a folder or a file. With ID only, that of the environment.",
+            help="Data set: a name, folder or file. With ID only, that of the environment.",
         ),
     ],
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
@@ -267,8 +267,8 @@ def synth(
     """Write tasks for SQLite databases, in the Spider layout.
 
     A task is a question and the SQL query that answers it. Three or more databases are split by
-    database, fewer by query, so that no query is in two splits, even with other values. The tasks
-    depend on the seed, but not on --workers or --ray.
+    database, fewer by query. Queries that differ only in their values are in the same split. The
+    tasks depend on the seed, but not on --workers or --ray.
 
     Example:
         toolgym tasks synth my.db --out tasks
@@ -305,7 +305,7 @@ def invent(
     first: Annotated[
         int,
         typer.Option(
-            min=0, help="Number of the first database. The same number gives the same one."
+            min=0, help="Number of the first database. A number always gives the same database."
         ),
     ] = 0,
     env_id: Environment = EXPLORE,
@@ -314,7 +314,8 @@ def invent(
 ) -> None:
     """Write small synthetic databases for `toolgym tasks synth`.
 
-    Many databases force a model to read the schema: with few, it memorizes the tables.
+    A model that is trained on few databases memorizes their tables. With hundreds of databases it
+    has to read the schema.
 
     Example:
         toolgym tasks invent --out invented --n 200
@@ -343,12 +344,12 @@ def rephrase(
 ) -> None:
     """Copy a folder of tasks and rephrase the questions with a chat model.
 
-    A reply is accepted if it contains the names, numbers and dates of the question that the SQL
-    uses, and neither SQL nor the answer, and is not the question of another task. Otherwise the
-    question is not changed. The old question is stored as "original".
+    A reply must keep the names, numbers and dates of the question that the SQL uses. It must not
+    contain SQL or the answer, or be the question of another task. Otherwise the question is not
+    changed. The old question is stored as "original".
 
-    Replies are cached, unless --policy-set cache=false. If the server fails, nothing is written;
-    run the command again to request the missing replies.
+    Replies are cached. If the server fails, nothing is written; run the command again to request
+    the missing replies.
 
     Example:
         toolgym tasks rephrase tasks --out lively --policy openai:gpt-4o-mini

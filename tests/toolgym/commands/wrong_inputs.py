@@ -11,7 +11,7 @@ CASES = {
     "mcp": "missing argument 'ENV_ID'. Environments: aflowgym/Compose-v0",
     "mcp sqlgym/Explore-v0 --task-id nowhere": "there is no task 'nowhere' in bundled",
     "mcp sqlgym/Explore-v0 --task-id a --seed 1": "--task-id and --seed both choose the task",
-    "mcp sqlgym/Explore-v0 --http 0 --seed 1": "with --http a client does: give one",
+    "mcp sqlgym/Explore-v0 --http 0 --seed 1": "with --http a client chooses it; gi",
     "mcp sqlgym/Explore-v0 --http 65536": "invalid value for '--http'",
     "mcp sqlgym/Explore-v0 --http 0 --max-episodes 0": "invalid value for '--max-episodes'",
     "mcp sqlgym/Explore-v0 --set parsing=loose": 'parsing must be "lenient" or "strict", got',
