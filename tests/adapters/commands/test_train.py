@@ -68,14 +68,14 @@ def small_run(request, tmp_path_factory):
 def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     _, done, _ = small_run
     lines, table = done.stderr.splitlines(), done.stdout.splitlines()
-    assert lines[0].startswith("Training the tiny model (built here, half a million parameters)")
-    assert '"tiny"' in lines[0]
-    assert lines[1].startswith(
-        "Measured on unseen tasks (650 in tiny (dev)) and on unseen databases"
+    assert lines[0].startswith(
+        "Training the tiny model (half a million parameters, not pretrained)"
     )
+    assert '"tiny"' in lines[0]
+    assert lines[1].startswith("Evaluations: unseen tasks (650 in tiny (dev)) and unseen databases")
     assert re.match(r"unseen tasks, before +held out, greedy, 8 episodes +\d", table[1])
     assert table[-2].startswith("Report: ")
-    assert table[-1].startswith("Evaluate the model again: toolgym eval sqlgym/Explore-v0 ")
+    assert table[-1].startswith("To evaluate the model again, run: toolgym eval sqlgym/Explore-v0 ")
     assert "Traceback" not in done.stderr
 
 
