@@ -1,11 +1,11 @@
 """The `toolgym` command, which runs the commands of all installed packages.
 
-A command is an entry point in the group `toolgym.commands`. Its name is the command's name; its
-value is a typed function, which Typer turns into options and whose docstring is the help text, or a
-`typer.Typer` with several such functions (`toolgym tasks check`). A command is imported when it
-runs, or when all commands are listed. Errors are reported in one line.
+A command is an entry point in the group `toolgym.commands`. Its value is a typed function, or a
+`typer.Typer` with several functions (`toolgym tasks check`). Typer makes the options from the
+parameters, and the docstring is the help text. A command is imported when it runs, or when all
+commands are listed. Errors are reported in one line.
 
-Exit status: 0 success; 1 failure of the machine or of the program, or a negative verdict; 2 wrong
+Exit status: 0 success; 1 failure of the machine or of the program, or a negative result; 2 wrong
 use; 130 interrupted; 141 stdout was closed. `TOOLGYM_TRACEBACK=1` prints tracebacks.
 """
 
@@ -30,11 +30,13 @@ from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
+_KIND = re.compile(r"<(\w+) range>|<list\[(\w+)\]>")  # as Typer names types in help texts
+_REMARKS = re.compile(r"\s*\[(required|(?:default: |x>=|[\d.]+<=x)[^\[\]]*)\]$")
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
 
 
 class Command(TyperCommand):
-    """A command whose help text shows options in sections, named by their `rich_help_panel`."""
+    """A command whose help text has a section for each `rich_help_panel` of its options."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections."""
@@ -44,10 +46,32 @@ class Command(TyperCommand):
             title = getattr(parameter, "rich_help_panel", None) or title
             record = parameter.get_help_record(ctx)
             if record is not None:
-                sections.setdefault(title, []).append(record)
+                sections.setdefault(title, []).append(_plain(*record))
         for title, records in sections.items():
             with formatter.section(title):
                 formatter.write_dl(records)
+
+
+def _plain(option: str, text: str) -> tuple[str, str]:
+    """Return an option and its help text, with the remarks of Typer in the words of this project.
+
+    >>> _plain("--n <int range>", "Number of tasks.  [default: 9; x>=1]")
+    ('--n <int>', 'Number of tasks (default: 9).')
+    >>> _plain("--workers <int range>", "Number of processes (default: none).  [1<=x<=64]")
+    ('--workers <int>', 'Number of processes (default: none; 1 to 64).')
+    """
+    option = _KIND.sub(lambda found: f"<{(found[1] or found[2]).lower()}>", option)
+    remarks = _REMARKS.search(text)
+    if remarks is None:
+        return option, text
+    kept = [each for each in remarks[1].split("; ") if not each.startswith("x>=")]
+    kept = [re.sub(r"^([\d.]+)<=x<=([\d.]+)$", r"\1 to \2", each) for each in kept]
+    text = text[: remarks.start()]
+    if kept:
+        has_own = text.endswith(").")
+        text = text.removesuffix(")." if has_own else ".")
+        text += f"{'; ' if has_own else ' ('}{'; '.join(kept)})."
+    return option, text
 
 
 class Commands(TyperGroup):
@@ -63,17 +87,20 @@ class Commands(TyperGroup):
         return list(self.plugins)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import a command; None if there is none, or if its import fails (reported on stderr)."""
+        """Import and return a command.
+
+        Returns None if it does not exist, or if its import fails, which is reported on stderr.
+        """
         if cmd_name not in self.commands and cmd_name in self.plugins:
             try:
                 self.commands[cmd_name] = _command(cmd_name, self.plugins[cmd_name].load())
             except PluginError as problem:
                 if not ctx.resilient_parsing:  # True when a shell completes a line
-                    _say(f"{problem} See `toolgym doctor`.")
+                    _say(f"{problem} Run `toolgym doctor`.")
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that a command line names.
+        """Return the command that a command line names.
 
         Raises:
             Exit: The import of the command failed.
@@ -104,13 +131,15 @@ class Commands(TyperGroup):
                 raise  # an exit or a usage error, which Typer handles
             message = f"failed: {type(problem).__name__}: {problem}"
             if not os.environ.get("TOOLGYM_TRACEBACK"):
-                message += "\nSet TOOLGYM_TRACEBACK=1 to see where."
+                message += "\nSet TOOLGYM_TRACEBACK=1 to print the traceback."
             _stop(message, FAILURE)
 
 
 def _command(name: str, loaded: Any) -> Any:
-    """Return the Typer command of a function, or of a `typer.Typer` with several functions."""
+    """Return the Typer command for a function, or for a `typer.Typer` with several functions."""
     if isinstance(loaded, typer.Typer):
+        for function in loaded.registered_commands:
+            function.cls = Command
         command: Any = typer.main.get_group(loaded)
         command.no_args_is_help = True
     else:
@@ -153,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             sys.exit(OUTPUT_CLOSED)
         raise
     except Exception as mistake:
-        # Releases of Typer have the class of usage errors in different packages.
+        # The class of usage errors depends on the release of Typer.
         if not hasattr(mistake, "format_message"):
             raise
         sys.exit(_report_misuse(mistake))
@@ -219,8 +248,8 @@ def _about(
 ) -> None:
     """Train and evaluate language models that use tools.
 
-    Commands take the id of an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists them),
-    or MODULE:ID for an environment in a module of yours.
+    ENV_ID is the id of an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists them), or
+    MODULE:ID for an environment in your own module.
 
     \b
     Example:

@@ -28,6 +28,7 @@ from tools.make_architecture import architecture_page
 from tools.make_formats import formats_page
 from tools.make_reference import reference_page
 
+_HELP_ROW = re.compile(r"(\n\nOptions:)?\n  -h, --help +Show this message and exit\.$", re.M)
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 96
 INTRO = Path(__file__).with_name("cli_intro.md").read_text(encoding="utf-8")
@@ -50,7 +51,7 @@ JSON_KEYS = {
     "export verifiers": "out name env_id env_kwargs",
     "merge": f"env_id merged k {_EVALUATION} (policy) (dataset) (split) (pass_at_k)"
     " (pass_at_k_intervals) (transcripts)",
-    "models list": "name requirement sha256 file origin parameters context licence differs"
+    "models list": "name requirement sha256 file origin parameters context license differs"
     " single_digits folder",
     "preflight": "verdict findings figures env_id model env_kwargs (chat_template)",
     "stats": "run env_id rollouts (validity) (errors) (patterns) (operators) (structures)"
@@ -107,7 +108,8 @@ def _printed(app: Typer, *arguments: str) -> str:
     shown = CliRunner().invoke(app, [*arguments, "--help"], **options)
     if shown.exit_code != 0:
         raise RuntimeError(f"toolgym {' '.join(arguments)} --help failed: {shown.output}")
-    return "\n".join(line.rstrip() for line in shown.stdout.strip().splitlines())
+    text = "\n".join(line.rstrip() for line in shown.stdout.strip().splitlines())
+    return _HELP_ROW.sub("", text) if arguments else text
 
 
 def cli_page() -> str:
@@ -120,12 +122,12 @@ def cli_page() -> str:
 
 def _json_keys(name: str) -> str:
     """Return a list with the `--json` keys of a command and of its subcommands."""
-    lines = [
-        f"* `toolgym {words} --json`: {', '.join(_key(key) for key in split_keys(keys))}"
-        f"{_NOTES.get(words, '')}"
-        for words, keys in JSON_KEYS.items()
-        if words.split()[0] == name
-    ]
+    named: dict[str, list[str]] = {}
+    for words, keys in JSON_KEYS.items():
+        if words.split()[0] == name:
+            text = ", ".join(_key(key) for key in split_keys(keys)) + _NOTES.get(words, "")
+            named.setdefault(text, []).append(f"`toolgym {words} --json`")
+    lines = [f"* {', '.join(uses)}: {text}" for text, uses in named.items()]
     return "\n".join(["\nJSON keys:\n", *lines, ""]) if lines else ""
 
 

@@ -1,7 +1,7 @@
-"""`toolgym audit`: judge a sample of a run's rollouts again, by a second rule.
+"""`toolgym audit`: check recorded verdicts with a second, independent rule.
 
-Prints the figures, as a few lines or as one JSON object, and each rollout on which the two rules
-differ, with the task and its solution, so that a person can tell which rule is right.
+Prints the agreement, and each rollout on which the two rules disagree, with the task and its
+solution, so that a person can decide which rule is correct.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ RunFolder = Annotated[
     Path,
     typer.Argument(
         metavar="RUN",
-        help="Run folder, or a folder of `toolgym eval --out`.",
+        help="Run folder, or folder of `toolgym eval --out`.",
     ),
 ]
 Sample = Annotated[
-    int | None, typer.Option("--n", "-n", min=1, help="Maximum number of rollouts to judge.")
+    int | None, typer.Option("--n", "-n", min=1, help="Number of rollouts to check.")
 ]
-Everything = Annotated[bool, typer.Option("--all", help="Judge every rollout.")]
+Everything = Annotated[bool, typer.Option("--all", help="Check all rollouts.")]
 Seed = Annotated[int, typer.Option(min=0, help="Random seed that selects the sample.")]
 Show = Annotated[int, typer.Option(min=0, help="Maximum number of disagreements to print.")]
 
@@ -40,10 +40,10 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge rollouts again by a second, independent rule.
+    """Check the verdicts of rollouts with a second, independent rule.
 
-    The share on which the two agree is printed with its 95 % Wilson interval, then each rollout on
-    which they differ. The exit status is 1 if there is one.
+    Prints the agreement with its 95 % Wilson interval, and the disagreements. The exit status is 1
+    if there are any.
 
     Example:
         toolgym audit runs/explore-001
@@ -54,7 +54,7 @@ def command(
 
     if env is not None:
         parameters_of(env)  # imports its module
-    with progress_bar("rollouts judged", quiet=quiet) as progress:
+    with progress_bar("rollouts checked", quiet=quiet) as progress:
         found = audit(
             Run.open(run),
             n=None if everything else n,
@@ -65,25 +65,25 @@ def command(
     if as_json:
         print_json(found.to_json())
     else:
-        say(f"judged again   {found.sampled} of {found.rollouts} rollouts, {found.right} right")
+        say(f"checked        {found.sampled} of {found.rollouts} rollouts, {found.right} correct")
         say(f"undecided      {found.undecided}")
         low, high = found.interval
-        figure = "-  (the second rule could judge none of them)"
+        figure = "-  (the second rule decided none of them)"
         if found.agreement is not None:
             figure = f"{found.agreement:.1%}  [{low:.1%}, {high:.1%}]"
         say(f"agreement      {figure}")
         if found.data_changed:
-            say("The data have changed since the run began: verdicts may differ.")
-        words = {True: "right", False: "wrong"}
+            say("The data set has changed since the run started, so verdicts may differ.")
+        words = {True: "correct", False: "incorrect"}
         for each in found.disagreements[:show]:
             where = f"{each['task_id']} ({each['phase']}"
             where += ")" if each["step"] is None else f", step {each['step']})"
             recorded, rechecked = words[each["recorded"]], words[each["rechecked"]]
-            say(f"\n--- {where}: recorded as {recorded}, judged {rechecked}")
+            say(f"\n--- {where}: recorded as {recorded}, checked as {rechecked}")
             for name, text in each["task"].items():
                 say(f"{name}: {text}")
             say(f"> {each['said']}")
         if (left := len(found.disagreements) - show) > 0:
-            say(f"... and {left} more")
+            say(f"... and {left} more; --show N prints N of them")
     if found.disagreements:
         raise typer.Exit(1)

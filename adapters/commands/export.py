@@ -1,7 +1,8 @@
-"""`toolgym export`: data sets and environments for other frameworks, as folders.
+"""`toolgym export`: write data sets and environments for other frameworks.
 
-`rows`, `demonstrations` and `rollouts` write data sets, `openenv` and `verifiers` environments.
-Options and the folder are checked before any work. Progress goes to stderr, the summary to stdout.
+`rows`, `demonstrations` and `rollouts` write data sets; `openenv` and `verifiers` write
+environments. Options and the folder are checked first. Progress goes to stderr, the summary to
+stdout.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from adapters.export.tables import Export, LeftOut
     from adapters.export.tasks import Part
 
-Out = Annotated[Path, typer.Option(help="Folder to write; it must be absent or empty.")]
+Out = Annotated[Path, typer.Option(help="New or empty folder to write.")]
 FormatName = Annotated[
     Literal["parquet", "jsonl"],
     typer.Option("--format", help="File format; parquet needs the extra train."),
@@ -50,54 +51,59 @@ Splits = Annotated[
     list[str] | None,
     typer.Option(
         "--split",
-        help="Split of the data set; may be repeated (default: all; for demonstrations, the"
-        " environment's).",
+        help="Split of the data set; may be repeated (default: all).",
+    ),
+]
+DemonstrationSplits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--split",
+        help="Split of the data set; may be repeated (default: the environment's).",
     ),
 ]
 Number = Annotated[
     int | None,
-    typer.Option(
-        "--n", "-n", min=1, help="Maximum number of rollouts, or of tasks per split (default: all)."
-    ),
+    typer.Option("--n", "-n", min=1, help="Maximum number of tasks per split (default: all)."),
+]
+RolloutNumber = Annotated[
+    int | None,
+    typer.Option("--n", "-n", min=1, help="Maximum number of rollouts (default: all)."),
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, help="Random seed that orders the tasks and selects those of --n.")
+    int, typer.Option(min=0, help="Random seed for the order of the tasks and for --n.")
 ]
 Trainer = Annotated[
     Literal["trl", "verl", "skyrl"], typer.Option("--for", help="Trainer that reads the rows.")
 ]
 Final = Annotated[
     str,
-    typer.Option(help="Text of a last turn without a call, for TRL's own tool loop; may be empty."),
+    typer.Option(help="Text of the last turn, for the tool loop of TRL; may be empty."),
 ]
 Recoveries = Annotated[
     float,
     typer.Option(
         min=0.0,
         max=1.0,
-        help="Share of calls that fail first, with weight 0, and are then mended (default: 0).",
+        help="Share of calls that follow a failed call and its error. Failed calls have weight 0.",
     ),
 ]
 ArgumentsName = Annotated[
     Literal["text", "object"],
     typer.Option(
         "--arguments",
-        help="Format of call arguments: text (exact JSON), or object for chat templates that would "
-        "encode a text a second time.",
+        help="Form of call arguments: JSON text, or object for templates that encode it.",
     ),
 ]
 PackageName = Annotated[
-    str | None, typer.Option(help="Name of the package (default: from the environment's id).")
+    str | None, typer.Option(help="Name of the package (default: made from the environment id).")
 ]
 RunPath = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="Run folder, or a folder or file of `toolgym eval --out`."),
+    typer.Argument(metavar="RUN", help="Run folder, or folder or file of `toolgym eval --out`."),
 ]
 
 
-Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="Folder to write; it must be absent or empty.")
-]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="New or empty folder to write.")]
 Served = Annotated[
     str,
     typer.Option("--env", help="Environment to serve.", autocompletion=environments),
@@ -117,10 +123,10 @@ def rows(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write tasks as rows for a trainer: TRL, verl or SkyRL.
+    """Write tasks as rows for TRL, verl or SkyRL.
 
-    Each row holds the id of a task, which the trainer's environment plays. Tasks that cannot be
-    played fairly are left out and listed with the reason.
+    A row contains a task id, which the environment in the trainer plays. Tasks that cannot be
+    scored reliably are left out and listed with the reason.
 
     Example:
         toolgym export rows sqlgym/Explore-v0 --out rows
@@ -144,7 +150,7 @@ def demonstrations(
     env_id: EnvId,
     out: Out,
     dataset: Dataset = None,
-    split: Splits = None,
+    split: DemonstrationSplits = None,
     n: Number = None,
     seed: Seed = 0,
     settings: Settings = None,
@@ -157,14 +163,12 @@ def demonstrations(
 ) -> None:
     """Write demonstrations for supervised training.
 
-    A row is an episode of the expert as chat messages with tool calls. Only episodes with a right
-    answer are kept. Arguments are not padded: `datasets` returns a call with exactly the keys that
-    the expert wrote.
+    A row is an episode of the expert with a correct answer, as chat messages with tool calls.
+    `datasets` does not add null arguments to the calls.
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --recoveries 0.3 --out recoveries
-        toolgym export demonstrations aflowgym/Operate-v0 --n 20 --arguments object --out objects
     """
     from adapters.export.demonstrations import demonstration_export
 
@@ -186,7 +190,7 @@ def rollouts(
     run: RunPath,
     out: Out,
     phase: Phase = None,
-    n: Number = None,
+    n: RolloutNumber = None,
     env: RunsEnv = None,
     settings: Settings = None,
     arguments: ArgumentsName = "text",
@@ -194,10 +198,10 @@ def rollouts(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the rollouts of a run or evaluation with rewards.
+    """Write the rollouts and rewards of a run or an evaluation.
 
-    The prompt is the environment's, made with the arguments that the run recorded. A file of
-    `toolgym eval --out FILE.jsonl` records none: pass those that were not the default with --set.
+    The prompt is made with the environment options that the run recorded. A .jsonl file records
+    none; pass options that were not the default with --set.
 
     Example:
         toolgym export rollouts runs/explore-001 --phase grpo --out rollouts
@@ -229,8 +233,8 @@ def openenv(
 ) -> None:
     """Write an environment as a folder for OpenEnv.
 
-    It holds a client for trainers and a server with its Dockerfile; the environment and its
-    arguments are fixed in server/app.py. The extra openenv is not needed to write it.
+    The folder contains a client for trainers, and a server with its Dockerfile. server/app.py sets
+    the environment and its options.
 
     Example:
         toolgym export openenv toolgym_env
@@ -246,7 +250,7 @@ def openenv(
     if as_json:
         print_json({"out": out, "env_id": env_id, "env_kwargs": env_kwargs, "files": files})
     else:
-        say(f"{out}: {env_id} for OpenEnv: {', '.join(files)}")
+        say(f"{out}: {env_id} for OpenEnv ({', '.join(files)})")
 
 
 def verifiers(
@@ -262,8 +266,8 @@ def verifiers(
 ) -> None:
     """Write a package for verifiers, in the layout of its hub.
 
-    The package holds the id and the arguments of the environment, and no tasks; it needs toolgym
-    where it runs. Install it with pip, and run it with vf-eval NAME.
+    The package contains the id and the options of the environment, but no tasks, and depends on
+    toolgym. Install it with pip and run it with vf-eval NAME.
 
     Example:
         toolgym export verifiers sqlgym/Explore-v0 --split train --out explore
@@ -277,7 +281,7 @@ def verifiers(
     if as_json:
         print_json({"out": out, "name": name, "env_id": env_id, "env_kwargs": env_kwargs})
     else:
-        say(f"{out}: {name}, {env_id} for verifiers; pip install -e {out}, vf-eval {name}")
+        say(f"{out}: {env_id} for verifiers. Next: pip install -e {out} && vf-eval {name}")
 
 
 def _check(out: Path, format: Literal["parquet", "jsonl"] = "jsonl") -> None:
@@ -296,7 +300,7 @@ def _parts(
     settings: list[str] | None,
     quiet: bool,
 ) -> tuple[list[Part], list[LeftOut], dict[str, str]]:
-    """Return the tasks of each split, those that are refused, and the facts for the card."""
+    """Return the tasks of each split, the refused tasks, and the facts for the card."""
     from adapters.export.tasks import facts_of, open_parts
 
     given = arguments_for(env_id, settings, dataset=dataset)
@@ -310,7 +314,7 @@ def _parts(
 
 
 def _write(export: Export, out: Path, format: Literal["parquet", "jsonl"], as_json: bool) -> None:
-    """Write the folder, and print what was written and what was left out."""
+    """Write the folder, and print the number of rows and the tasks that were left out."""
     from adapters.export.folder import write_export
 
     counts = write_export(export, out, format=format)
@@ -335,17 +339,7 @@ def _write(export: Export, out: Path, format: Literal["parquet", "jsonl"], as_js
         say(f"  {each.split}: {each.task_id} [{each.code}] {each.reason}")
 
 
-command = typer.Typer(
-    help="""Export data or an environment to another framework.
-
-Example:
-    toolgym export rows sqlgym/Explore-v0 --for verl --out rows
-    toolgym export demonstrations sqlgym/Explore-v0 --n 100 --out demonstrations
-    toolgym export rollouts runs/explore-001 --out rollouts
-    toolgym export openenv toolgym_env
-    toolgym export verifiers sqlgym/Explore-v0 --out explore
-"""
-)
+command = typer.Typer(help="Export data or an environment to another framework.")
 
 for function in (rows, demonstrations, rollouts, openenv, verifiers):
     command.command(function.__name__)(function)

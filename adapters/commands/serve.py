@@ -1,4 +1,4 @@
-"""`toolgym serve`: serve episodes over OpenEnv to any trainer that has its client."""
+"""`toolgym serve`: serve episodes over OpenEnv, to trainers that use an OpenEnv client."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from toolgym.commands import Dataset, EnvId, OneSplit, Settings, StepLimit, argu
 from toolgym.errors import ConfigurationError
 
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[
-    int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free port.")
-]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")]
 AllowHost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Host name by which clients reach the server, besides its address; may be repeated.",
+        help="Additional host name of the server that clients use; may be repeated.",
     ),
 ]
 
@@ -36,10 +34,10 @@ def command(
     idle: Idle = 900.0,
     out: Out = None,
 ) -> None:
-    """Serve episodes over OpenEnv, for trainers with its client.
+    """Serve episodes over OpenEnv.
 
-    A session is a WebSocket at /ws. A client chooses the task of each episode by its id, by split
-    and index, or by a seed. Without --split all splits of the data set are served.
+    A session is a WebSocket at /ws. The client chooses the task of an episode by its id, by split
+    and index, or by a seed. Without --split, all splits are served.
 
     Example:
         toolgym serve sqlgym/Explore-v0
@@ -51,8 +49,8 @@ def command(
     )
     if host in ("0.0.0.0", "::") and not allow_host:
         raise ConfigurationError(
-            f"--host {host} listens on every address: name with --allow-host the host by which"
-            " clients reach it, since requests for any other are refused."
+            f"--host {host} listens on all addresses and needs --allow-host NAME, the host name"
+            " that clients use. Requests for other hosts are refused."
         )
     server = adapter_module("openenv", "server")
     from adapters.openenv.catalogue import Catalogue
@@ -64,5 +62,5 @@ def command(
     hosts = [host, *(allow_host or ())]
     app = server.application(catalogue, hosts, max_sessions=max_sessions, idle=idle, on_close=keep)
     url = f"http://{host}:{listening.getsockname()[1]}"
-    say(f"{env_id} ({', '.join(catalogue.splits)}) is served by OpenEnv at {url}")
+    say(f"Serving {env_id} ({', '.join(catalogue.splits)}) over OpenEnv at {url}")
     serve(app, listening)

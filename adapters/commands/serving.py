@@ -1,4 +1,4 @@
-"""Options and functions that the commands share that serve episodes."""
+"""Options and functions that `toolgym serve`, `mcp` and `export openenv` share."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 Out = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.jsonl", help="Append each episode to this file when it is closed."),
+    typer.Option(metavar="FILE.jsonl", help="File to append each closed episode to."),
 ]
 MaxSessions = Annotated[int, typer.Option(min=1, help="Maximum number of open sessions.")]
-Idle = Annotated[float, typer.Option(min=1, help="Seconds until a silent session is closed.")]
+Idle = Annotated[float, typer.Option(min=1, help="Seconds after which an idle session is closed.")]
 
 
 def adapter_module(extra: str, name: str) -> Any:
-    """Import a module of the adapter that is named like its extra.
+    """Import a module of the adapter with the name of an extra.
 
     Raises:
-        ConfigurationError: The extra is not installed, or another version.
+        ConfigurationError: The extra is not installed, or has an unsupported version.
     """
     try:
         return importlib.import_module(f"adapters.{extra}.{name}")
     except ImportError as problem:
         raise ConfigurationError(
-            f"a package is missing or has another version ({problem}); run:"
+            f"a package is missing or has an unsupported version ({problem}); run:"
             f" pip install 'toolgym[{extra}]'"
         ) from problem
 

@@ -1,12 +1,11 @@
-"""`toolgym train`: train a model to use an environment's tools, and measure what it learned.
+"""`toolgym train`: train a model to use the tools of an environment, and evaluate it.
 
-Without `--model` it needs two CPU cores and a few minutes: the tiny model is built, imitates a
-careless demonstrator, and is improved by GRPO on the data set "tiny". With `--model` the same is
-done with a pretrained chat model on the data set "bundled". Every run leaves a folder with its
-numbers, transcripts and checkpoints, and can be resumed after an interruption. `train` does the
-same from Python.
+Without `--model` it builds the tiny model and trains it on the data set "tiny", in a few minutes on
+two CPU cores: first on demonstrations of a sloppy policy, then by GRPO. With `--model` it trains a
+pretrained chat model on the data set "bundled". Each run has a folder with metrics, transcripts and
+checkpoints, and can be resumed after an interruption. `train` does the same from Python.
 
-The options are made from the fields of `adapters.training.settings.TrainSettings`; their docstrings
+The options are made from the fields of `adapters.training.settings.TrainSettings`, whose docstrings
 are the help texts.
 """
 
@@ -54,16 +53,16 @@ if TYPE_CHECKING:
 
 NEEDED: Final = ("torch", "transformers", "tokenizers", "datasets", "accelerate")
 ENV_OPTIONS: Final = ("dataset", "step_limit")
-"""Options that are arguments of the environment, as `env_kwargs` has others."""
+"""Options that are arguments of the environment, in addition to `env_kwargs`."""
 MAPPINGS: Final = {"env_kwargs": "--set", "eval_env_kwargs": "--eval-set", "trl": "--trl"}
-"""Settings that are mappings, each with the option that takes one NAME=VALUE."""
+"""Settings that are mappings, with the option that takes one NAME=VALUE."""
 SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Environment": ("split", "eval_split"),
     "Model": (
         *("model", "chat_template", "lora", "lora_rank", "lora_alpha", "lora_targets", "dtype"),
         *("gradient_checkpointing", "tokens_per_pass"),
     ),
-    "Imitation": (
+    "Supervised training": (
         *("sft_steps", "demonstrations", "demonstrator", "recoveries", "sft_batch"),
         *("sft_learning_rate", "sft_matrix_rate", "sft_lora", "sft_alike", "copying"),
     ),
@@ -80,28 +79,28 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "Run": ("seed", "save_every", "keep", "report_to"),
 }
-"""The sections of the help text, with the settings that are options in each."""
+"""The settings in each section of the help text."""
 
 
 EnvId = Annotated[
     str | None,
     typer.Argument(
         metavar="ENV_ID",
-        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours.",
+        help="Environment id, such as sqlgym/Explore-v0, or MODULE:ID.",
         autocompletion=environments,
     ),
 ]
 DataSet = Annotated[
     str | None,
     typer.Option(
-        help='Data set: a name, a folder, or a JSONL or SQLite file (default: "tiny"; with --model'
-        ' that of the checkpoint, or "bundled").'
+        help="Data set: a name, a folder, or a JSONL or SQLite file (default: tiny; with --model"
+        " that of the checkpoint, or bundled)."
     ),
 ]
 
 
 def pairs_option(option: str, help_text: str) -> Any:
-    """An option that takes NAME=VALUE and may be repeated."""
+    """Return an option that takes NAME=VALUE and may be repeated."""
     made = typer.Option(option, metavar="NAME=VALUE", help=f"{help_text}; may be repeated.")
     return Annotated[list[str] | None, made]
 
@@ -110,36 +109,40 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Environment": {
         "dataset": DataSet,
         "step_limit": StepLimit,
-        "env_kwargs": pairs_option("--set", "Argument of the environment, such as match=spider"),
-        "eval_env_kwargs": pairs_option("--eval-set", "Argument of evaluations' environment only"),
+        "env_kwargs": pairs_option("--set", "Option of the environment, such as match=spider"),
+        "eval_env_kwargs": pairs_option(
+            "--eval-set", "Option of the environment in evaluations only"
+        ),
     },
     "Reinforcement learning": {"trl": pairs_option("--trl", "Argument of TRL's GRPOConfig")},
     "Run": {
         "out": Annotated[
-            Path | None, typer.Option(help="Run folder (default: runs/NAME-001, and so on).")
+            Path | None,
+            typer.Option(help="Run folder (default: runs/NAME-001, runs/NAME-002, ...)."),
         ],
         "resume": Annotated[
             Path | None,
-            typer.Option(help="Run folder to resume; all settings come from it."),
+            typer.Option(help="Run folder to resume. All settings come from it."),
         ],
         "config": Annotated[
             Path | None,
-            typer.Option(help="YAML file with settings by their names, such as `steps: 60`."),
+            typer.Option(help="YAML file of settings, such as `steps: 60`."),
         ],
         "show_settings": Annotated[
-            bool, typer.Option("--show-settings", help="Print every setting with its source.")
+            bool, typer.Option("--show-settings", help="Print all settings and exit.")
         ],
         "as_json": AsJson,
         "quiet": Quiet,
     },
 }
-"""Options that are not fields of the settings, or are written in another form, by section."""
+"""Options by section that are not fields of the settings, or have another form."""
 
 
 def _option_for(name: str) -> Any:
-    """The type of the option of a setting, with its help text."""
+    """Return the type of the option of a setting, with its help text."""
     field = TrainSettings.model_fields[name]
-    kinds = [field.annotation, *get_args(field.annotation)]
+    is_list = get_origin(field.annotation) is tuple  # the option takes JSON
+    kinds = [field.annotation, *(() if is_list else get_args(field.annotation))]
     choice = next((each for each in kinds if get_origin(each) is Literal), None)
     kind: Any = next((each for each in (bool, int, float) if each in kinds), str)
     metavar = None
@@ -156,7 +159,7 @@ def _option_for(name: str) -> Any:
     if is_shown and name in TINY_DEFAULTS:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
     if shown and kind is not bool:
-        text += f" ({'; '.join(shown)})"
+        text = f"{text.removesuffix('.')} ({'; '.join(shown)})."
     optional: Any = kind | None
     return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 
@@ -164,11 +167,11 @@ def _option_for(name: str) -> Any:
 def with_options(
     sections: Mapping[str, tuple[str, ...]], own: Mapping[str, Mapping[str, Any]]
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a function of `context`, an environment id and options the options of settings.
+    """Return a decorator that adds options to a function of `context`, `env_id` and `options`.
 
     Args:
         sections: Names of settings, by section of the help text.
-        own: Other options by name, by section; they precede the settings.
+        own: Other options, by section and name. They precede the settings.
     """
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
@@ -193,28 +196,21 @@ def with_options(
 
 @with_options(SECTIONS, OWN_OPTIONS)
 def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> None:
-    """Train a model to use tools, and measure what it learned.
+    """Train a model to use tools, and evaluate it before and after.
 
-    A run has five parts: supervised training on demonstrations, a preflight check, an evaluation on
-    tasks and databases that are not trained on, GRPO, and the same evaluation again. Without
-    --model it trains a model of half a million parameters, in minutes on a CPU. The run folder
-    holds metrics, transcripts, checkpoints and a report as one HTML page.
+    A run has five phases: supervised training on demonstrations, a preflight check, an evaluation
+    on held-out tasks, GRPO, and the same evaluation again. Without --model it trains a model of
+    half a million parameters, in minutes on a CPU. The run folder contains metrics, transcripts,
+    checkpoints and an HTML report.
 
-    Settings come from the command line, then from the file of --config, then from defaults, some of
-    which depend on model and environment; --show-settings prints all of them. In Python, call
-    adapters.commands.train.train.
+    Command-line options override the file of --config, which overrides the defaults. Some defaults
+    depend on the model and the environment.
 
     Example:
         toolgym train sqlgym/Explore-v0
-        toolgym train sqlgym/Explore-v0 --dataset my.db
+        toolgym train sqlgym/Explore-v0 --dataset my.db --out runs/first
         toolgym train sqlgym/Explore-v0 --model HuggingFaceTB/SmolLM2-135M --chat-template hermes
-        toolgym train aflowgym/Compose-v0 --trainer reference
-        toolgym train sqlgym/Explore-v0 --control shuffled-rewards
-        toolgym train sqlgym/Explore-v0 --max-draws 2 --beta 0.02 --trl loss_type=bnpo
-        toolgym train sqlgym/Explore-v0 --sft-learning-rate 0.004 --show-settings
-        toolgym train sqlgym/TextToSQL-v0 --eval-every 10 --patience 3 --eval-set match=spider
-        toolgym train sqlgym/Explore-v0 --out runs/first --json --report-to tensorboard
-        toolgym train --config examples/recipes/smollm2.yaml --steps 20
+        toolgym train --config examples/recipes/smollm2.yaml --steps 20 --show-settings
         toolgym train --resume runs/explore-001
     """
     check_installed()
@@ -236,7 +232,7 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
 
 
 def _train_run() -> Any:
-    """The module that runs a training, which imports PyTorch."""
+    """Import PyTorch and return the module that runs a training."""
     from adapters.training.models.loading import loading_pytorch
 
     with loading_pytorch():
@@ -245,14 +241,14 @@ def _train_run() -> Any:
 
 
 def _new_run(settings: TrainSettings, out: Path | None) -> tuple[Run, TrainSettings]:
-    """Create a run, after all checks that need no PyTorch."""
+    """Create a run after all checks that do not need PyTorch."""
     settings, planned = check_early(settings, out)
     made: tuple[Run, TrainSettings] = _train_run().new_run(settings, out, planned)
     return made
 
 
 def check_installed() -> None:
-    """Check that the extra `train` is installed, before anything is imported that needs it.
+    """Check that the extra `train` is installed.
 
     Raises:
         ConfigurationError: A package of the extra `train` is not installed.
@@ -260,7 +256,7 @@ def check_installed() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"toolgym train needs {', '.join(missing)}, not installed here; run:"
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed; run:"
             " pip install 'toolgym[train]'"
         )
     os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")
@@ -268,11 +264,11 @@ def check_installed() -> None:
 
 
 def _resume(context: typer.Context, folder: Path) -> None:
-    """Resume an interrupted run; most mistakes are found before PyTorch is loaded.
+    """Resume an interrupted run, after all checks that do not need PyTorch.
 
     Raises:
-        ConfigurationError: It is no run of `toolgym train`, a process is writing it, its
-            environment is in a module that is not imported, or a setting is given.
+        ConfigurationError: The folder is not a run of `toolgym train`, another process is writing
+            it, the module of its environment is not imported, or a setting is given.
     """
     from toolgym.registration import recorded
     from toolgym.runs.episodes import is_evaluation
@@ -283,7 +279,7 @@ def _resume(context: typer.Context, folder: Path) -> None:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.opts[0] not in allowed and source is not None and source.name == "COMMANDLINE":
             raise ConfigurationError(
-                f"--resume takes all settings from the run: leave out {parameter.opts[0]}."
+                f"--resume takes all settings from the run; leave out {parameter.opts[0]}."
             )
     options = context.params
     quiet, as_json = options["quiet"], options["as_json"]
@@ -291,12 +287,16 @@ def _resume(context: typer.Context, folder: Path) -> None:
         parameters_of(options["env_id"])  # imports its module
     run = Run.open(folder)
     if is_evaluation(run.config):
-        raise ConfigurationError(f"{folder} is an evaluation: there is nothing in it to train.")
+        raise ConfigurationError(
+            f"{folder} is an evaluation and cannot be resumed. Choose a folder of `toolgym train`."
+        )
     recorded(read_settings(run.config.get("settings")).env_id)
     if run.is_held:
-        raise ConfigurationError(f"{folder} is being written by another process: wait for its end.")
+        raise ConfigurationError(
+            f"another process is writing {folder}; wait until it ends, or stop it."
+        )
     if run.is_complete:
-        say(f"{run.path} is complete; there is nothing left to do.", err=as_json)
+        say(f"{run.path} is complete; nothing was changed.", err=as_json)
         return print_json({"run": run.path, **run.summary}) if as_json else None
     train_run = _train_run()
     look_first = options["preflight"] is not False
@@ -310,22 +310,22 @@ def train(
     """Train a model as `toolgym train` does, from Python.
 
     Args:
-        env_id: The environment, such as `sqlgym/Explore-v0`.
-        out: The run folder; None takes the next number in `runs`.
-        quiet: Show no progress. Messages and progress go to stderr.
-        settings: Fields of `adapters.training.settings.TrainSettings`, such as `model`, `steps`,
-            `learning_rate` or `env_kwargs`; and `dataset` and `step_limit`, which are arguments of
-            the environment.
+        env_id: Environment id, such as `sqlgym/Explore-v0`.
+        out: Run folder. Default: the next number in `runs`.
+        quiet: Show no progress bars. Messages and progress bars go to stderr.
+        settings: Fields of `adapters.training.settings.TrainSettings`, such as `model`, `steps` or
+            `learning_rate`; and `dataset` and `step_limit`, which are arguments of the environment.
 
     Returns:
-        The run: `run.summary` holds its figures, `run.metrics("grpo")` the numbers of each step,
-        and `run.checkpoints / "final"` the model.
+        The run. `run.summary` has the results, `run.metrics("grpo")` the metrics of each step, and
+        `run.checkpoints / "final"` is the folder of the model.
 
     Raises:
-        ConfigurationError: A setting is unknown or out of range, or names something that is not
-            there; nothing is left behind. Or the preflight refused the model (`NoGo`).
+        ConfigurationError: A setting is unknown or out of range, or a file, model or data set does
+            not exist. No folder is left behind.
+        NoGo: The preflight check refused the model.
         TrainingStopped: The guards stopped the run.
-        EnvironmentFault: The environment keeps failing.
+        EnvironmentFault: The environment fails repeatedly.
     """
     check_installed()
     given = {k: os.fspath(v) if isinstance(v, os.PathLike) else v for k, v in settings.items()}
@@ -338,11 +338,11 @@ def train(
 def settings_from(
     layers: Iterable[tuple[str, Mapping[str, Any]]],
 ) -> tuple[TrainSettings, dict[str, str]]:
-    """Make the settings of a run.
+    """Return the settings of a run.
 
     Args:
-        layers: Settings by name, and `ENV_OPTIONS`, each layer with the name of its source, such as
-            `--config`; of the command line, the source is empty. Later layers override earlier
+        layers: Sources of settings, each with its name, such as `--config` ("" for the command
+            line), and settings by name, including `ENV_OPTIONS`. Later layers override earlier
             ones, and mappings such as `env_kwargs` are merged.
 
     Returns:
@@ -357,11 +357,15 @@ def settings_from(
         for name, value in layer.items():
             if name in ENV_OPTIONS:
                 if name in layer.get("env_kwargs", ()):
-                    raise ConfigurationError(f"{name} is given twice, by --set too: leave one out.")
+                    raise ConfigurationError(
+                        f"{name} is given twice, also by --set; leave out one."
+                    )
                 values["env_kwargs"] = {**values["env_kwargs"], name: value}
             elif name in MAPPINGS:
                 if not isinstance(value, Mapping):
-                    raise ConfigurationError(f"{name} must be a mapping, as in {name}: {{a: 1}}")
+                    raise ConfigurationError(
+                        f"{name} must be a mapping, such as {{a: 1}}; got {value!r}."
+                    )
                 values[name] = {**values[name], **value}
             else:
                 values[name] = value
@@ -369,7 +373,7 @@ def settings_from(
             sources[field] = source or MAPPINGS.get(field) or option_of(field)
     env_id = values.pop("env_id", None)
     if not isinstance(env_id, str):
-        raise ConfigurationError("say which environment, as in: toolgym train sqlgym/Explore-v0")
+        raise ConfigurationError("name an environment, as in: toolgym train sqlgym/Explore-v0")
     sources.pop("env_id")
     _add_places(env_id, values)
     settings = resolve(env_id, **values)
@@ -391,29 +395,29 @@ def _add_places(env_id: str, values: dict[str, Any]) -> None:
     if takes_splits:
         values.setdefault("split", "train")
     elif values.get("split") is not None:
-        raise ConfigurationError(f"{env_id} has no splits: leave out --split.")
+        raise ConfigurationError(f"{env_id} has no splits; leave out --split.")
 
 
 def read_config(file: Path) -> dict[str, Any]:
     """Read the settings of a YAML file.
 
     Raises:
-        ConfigurationError: It cannot be read, is no mapping, or holds a key twice.
+        ConfigurationError: The file cannot be read, is not a mapping, or has a duplicate key.
     """
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """Loader that refuses duplicate keys, and aliases, which can expand without bound."""
+        """A loader that refuses duplicate keys, and aliases, whose expansion has no limit."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
-                raise ValueError("it holds an alias")
+                raise ValueError("YAML aliases are not allowed")
             return super().compose_node(parent, index)
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Any:
             keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
             if twice := Counter(keys) - Counter({*keys}):
-                raise ValueError(f"it holds {min(twice)} twice")
+                raise ValueError(f"{min(twice)} is set twice")
             return super().construct_mapping(node, deep)
 
     try:
@@ -422,17 +426,21 @@ def read_config(file: Path) -> dict[str, Any]:
     except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as problem:
         raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
-        raise ConfigurationError(f"--config {file} must hold one setting a line, as in steps: 60")
+        raise ConfigurationError(
+            f"--config {file} must contain one setting per line, such as steps: 60"
+        )
     return values
 
 
 def show_settings(
     settings: TrainSettings, given: Mapping[str, str], *, as_json: bool = False
 ) -> None:
-    """Print what a run would use, and where each value comes from.
+    """Print all settings with the source of each value.
 
     Args:
-        given: By name of a setting, the option that set it.
+        settings: The settings.
+        given: The option that set a value, by name of the setting.
+        as_json: Print one JSON object.
     """
     from rich.table import Table
 
@@ -455,14 +463,14 @@ def show_settings(
 def check_early(
     settings: TrainSettings, folder: Path | None
 ) -> tuple[TrainSettings, tuple[Evaluation, ...]]:
-    """Check everything that can be checked before PyTorch is loaded.
+    """Check everything that does not need PyTorch.
 
     Returns:
-        The settings with training and evaluation kept apart, and the evaluations.
+        The settings, with separate tasks for training and evaluation; and the evaluations.
 
     Raises:
         ConfigurationError: Environment, model, chat template, dashboard or run folder cannot be
-            had, or no task of the training or of an evaluation is playable.
+            used, or the training or an evaluation has no playable task.
     """
     from adapters.training.models.chat_templates import ChatTemplate
     from adapters.training.models.published import check_model
@@ -489,18 +497,18 @@ def check_early(
         found = len(sets[0].first_playable(settings.prompts))
         if found < settings.prompts:
             raise ConfigurationError(
-                f"a step plays {settings.prompts} different tasks, and the training has {found}"
-                f" ({sets[0].name}): add tasks, or set --prompts {found}, or take --trainer"
-                " reference."
+                f"a step needs {settings.prompts} different tasks, but {sets[0].name} has {found}."
+                f" Add tasks, set --prompts {found}, or use --trainer reference."
             )
     return settings, planned
 
 
 def default_data_set(env_id: str, model: str | None) -> str:
-    """The default data set: that of a checkpoint's training, "bundled", or "tiny".
+    """Return the default data set: that of the training of a checkpoint, "bundled", or "tiny".
 
     Raises:
-        ConfigurationError: The checkpoint's `toolgym.json` is damaged, or names a server.
+        ConfigurationError: `toolgym.json` of the checkpoint is damaged, or contains the URL of a
+            server.
     """
     if not isinstance(model, str) or model == TINY:
         return TINY if TINY in data_sets_of(env_id) else "bundled"
@@ -510,7 +518,7 @@ def default_data_set(env_id: str, model: str | None) -> str:
 
 
 def _takes_splits(env_id: str, env_kwargs: dict[str, Any]) -> bool:
-    """Whether an environment with open-ended arguments takes a split."""
+    """Return whether an environment with a `**kwargs` parameter takes a split."""
     from toolgym import registration
 
     try:

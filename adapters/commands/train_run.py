@@ -1,4 +1,4 @@
-"""The run of `toolgym train` behind its options: its phases, its folder and its messages.
+"""The phases, the folder and the messages of a run of `toolgym train`.
 
     demonstrations and imitation    -> checkpoints/sft
     preflight                       -> preflight.json
@@ -7,11 +7,11 @@
     evaluations                     -> `after` in summary.json
 
 Each phase writes its result before the next begins. A resumed run skips the phases with results,
-and the trainer resumes from its own last checkpoint, so a run that was killed ends with the same
-numbers. Until a run is complete, the status in its summary is `interrupted`, since a killed process
-cannot write it; an exception changes it to `refused`, `stopped` or `failed`.
+and the trainer resumes from its last checkpoint, so an interrupted run ends with the same numbers.
+Until a run is complete, the status in its summary is `interrupted`, since a killed process cannot
+write it. An exception changes it to `refused`, `stopped` or `failed`.
 
-If a launcher started several processes, the first does all of this, and the others only train.
+If a launcher starts several processes, the first one does all of this, and the others only train.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ from toolgym.runs.run import METRICS, ROLLOUTS, SUMMARY, Run
 RUNS: Final = Path("runs")
 FINAL: Final = "final"
 ABOUT: Final = {"env_id", "model", "trainer", "control"}
-"""Settings that are in the summary and at the top of the config of a run."""
+"""Settings in the summary of a run, and at the top level of its config."""
 
 
 # The phases.
 
 
 def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
-    """Make the phases of a run that are left.
+    """Run the remaining phases of a run.
 
     Args:
         run: A new run, or one that was interrupted at any point.
@@ -84,10 +84,10 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
         watch: Listener for the progress.
 
     Raises:
-        NoGo: The preflight refused the model.
+        NoGo: The preflight check refused the model.
         TrainingStopped: The guards stopped the run.
         ConfigurationError: Model, data set or environment cannot be used.
-        EnvironmentFault: The environment keeps failing.
+        EnvironmentFault: The environment fails repeatedly.
     """
     began, planned = time.monotonic(), evaluations(settings)
     tasks, selection = choose_tasks(settings, planned)
@@ -105,12 +105,12 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
     began -= summary["seconds"]
     if [each["name"] for each in summary["evaluations"]] != [each.name for each in planned]:
         raise ConfigurationError(
-            f"{run.path / SUMMARY} has other evaluations, since the data set has changed: put the"
-            " data back, or remove the file, and all evaluations are made again."
+            f"the data set has changed since {run.path / SUMMARY} was written. Restore the data, or"
+            " remove the file to repeat all evaluations."
         )
 
     def note(**figures: Any) -> None:
-        """Write figures into the summary."""
+        """Add results to the summary and write it."""
         summary.update(figures, seconds=round(time.monotonic() - began, 1))
         run.write_summary(summary)
 
@@ -120,7 +120,7 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
     evaluator = Evaluator(model, tokenizer, settings, watch)
 
     def measure(when: str) -> None:
-        """Make the evaluations `before` or `after` that the summary does not have yet."""
+        """Run the evaluations `before` or `after` that are not in the summary."""
         for each, result in zip(planned, summary["evaluations"], strict=True):
             if result[when] is None:
                 phase = f"{when}{each.suffix}"
@@ -136,7 +136,10 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
         if settings.preflight:
             report = before_training(run, settings, model, tokenizer, watch)
             for finding in report.findings if report is not None else ():
-                say(f"Preflight, {finding.check}: {finding.reason} {finding.advice}", err=True)
+                say(
+                    f"Preflight warning, {finding.check}: {finding.reason} {finding.advice}",
+                    err=True,
+                )
         measure("before")
         source, job = selection_source(planned), Grpo(model, tokenizer, settings, run)
         if selection:
@@ -148,7 +151,7 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
             kept = (
                 f"The {settings.checkpoint} weights were kept. The best of {chosen['evaluations']}"
                 f" evaluations on {count} selection tasks ({source.name}) was after step"
-                f" {chosen['best_step']} ({chosen['best_accuracy']:.1%}), the last after step"
+                f" {chosen['best_step']} ({chosen['best_accuracy']:.1%}). The last was after step"
                 f" {chosen['last_step']} of {settings.steps}."
             )
             note(selection={"name": source.name, "tasks": count, **chosen}, kept=kept)
@@ -158,10 +161,10 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
 
 
 def follow(run: Run, settings: TrainSettings) -> None:
-    """Train along with the first process, and write nothing.
+    """Train together with the first process, without writing files.
 
-    Waits for the evaluations of the first process by reading the run folder, since a barrier would
-    time out after some minutes.
+    It waits for the evaluations of the first process by reading the run folder, since a barrier
+    times out after some minutes.
     """
     if not settings.steps:
         return
@@ -172,7 +175,7 @@ def follow(run: Run, settings: TrainSettings) -> None:
 
 
 def trainer_named(name: str) -> Callable[[Grpo], None]:
-    """The function of a trainer; that of TRL is imported only if it is used."""
+    """Return the function of a trainer. TRL is imported only if it is used."""
     if name == "reference":
         return train_with_reference
     from adapters.commands.train_with_trl import train_with_trl
@@ -184,8 +187,8 @@ def train_with_reference(job: Grpo) -> None:
     """Train with the reference trainer, from its last checkpoint if there is one.
 
     Raises:
-        ConfigurationError: The trainer cannot train with these settings.
-        EnvironmentFault: The environment keeps failing.
+        ConfigurationError: The trainer does not support the settings.
+        EnvironmentFault: The environment fails repeatedly.
         TrainingStopped: The guards stopped the run.
     """
     settings, run = job.settings, job.run
@@ -216,15 +219,16 @@ def train_with_reference(job: Grpo) -> None:
 def new_run(
     settings: TrainSettings, folder: Path | None, planned: Sequence[Evaluation]
 ) -> tuple[Run, TrainSettings]:
-    """Create the folder of a run, and print what will be trained and measured.
+    """Create the folder of a run, and print the model, the data and the evaluations.
 
     Args:
         settings: Settings of the run, as `check_early` returns them.
-        folder: The folder; None: the next number in `runs`.
+        folder: The folder. None: the next number in `runs`.
         planned: The evaluations, as `check_early` returns them.
 
     Raises:
-        ConfigurationError: The trainer does not support the settings, or the folder cannot be made.
+        ConfigurationError: The trainer does not support the settings, or the folder cannot be
+            created.
     """
     settings = for_this_machine(settings)
     check_trainer(settings)
@@ -247,10 +251,11 @@ def new_run(
 
 
 def old_run(folder: Path, *, look_first: bool = True) -> tuple[Run, TrainSettings]:
-    """Open a run that is not complete, and describe it.
+    """Open an incomplete run, and print what is resumed.
 
     Args:
-        look_first: False leaves out a preflight that the run has not passed yet.
+        folder: The run folder.
+        look_first: False skips a preflight check that the run has not passed yet.
 
     Raises:
         ConfigurationError: The folder is not a run of `toolgym train`.
@@ -263,15 +268,15 @@ def old_run(folder: Path, *, look_first: bool = True) -> tuple[Run, TrainSetting
     now = reproducibility(settings, use_threads(settings))
     if Processes().is_main:
         say("\n".join(announcement(settings, planned)), err=True)
-        reached = f", which made {run.progress}" if run.progress else ""
-        say(f"Resuming {run.path}{reached}, from its last checkpoint.", err=True)
+        reached = f" ({run.progress})" if run.progress else ""
+        say(f"Resuming {run.path}{reached} from its last checkpoint.", err=True)
         for line in differences(run.config.get("reproducibility") or {}, now):
-            say(f"Changed since the run began: {line}", err=True)
+            say(f"Changed since the run started: {line}", err=True)
     return run, settings
 
 
 def next_folder(env_id: str, runs: Path = RUNS) -> Path:
-    """The first free numbered folder: `sqlgym/Explore-v0` gives `runs/explore-001`, and so on."""
+    """Return the next numbered folder, such as `runs/explore-001` for `sqlgym/Explore-v0`."""
     name = re.sub(r"-v\d+$", "", env_id.rpartition("/")[2]).lower()
     folders = (runs / f"{name}-{number:03d}" for number in itertools.count(1))
     return next(folder for folder in folders if not folder.exists())
@@ -281,15 +286,14 @@ def check_trainer(settings: TrainSettings) -> None:
     """Check that the trainer supports the settings.
 
     Raises:
-        ConfigurationError: It does not, or a library is not installed.
+        ConfigurationError: It does not support them, or a library is not installed.
     """
     if settings.trainer == "reference":
         adapter_config(settings)
         return
     if importlib.util.find_spec("trl") is None:
         raise ConfigurationError(
-            "--trainer trl needs trl, not installed here; run: pip install 'toolgym[train]', or"
-            " take --trainer reference."
+            "trl is not installed; run: pip install 'toolgym[train]', or use --trainer reference."
         )
     from adapters.commands.train_with_trl import check_settings
 
@@ -300,20 +304,20 @@ def check_trainer(settings: TrainSettings) -> None:
 
 
 def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
-    """Train a run to its end, and write its report, also if the training fails.
+    """Train a run and write its report, even if the training fails.
 
     Raises:
-        NoGo: The preflight refused the model; the status is `refused`.
-        TrainingStopped: The guards stopped the run; the status is `stopped`.
-        ConfigurationError: Model, data set or environment cannot be used; the status is `failed`,
+        NoGo: The preflight check refused the model. The status is `refused`.
+        TrainingStopped: The guards stopped the run. The status is `stopped`.
+        ConfigurationError: Model, data set or environment cannot be used. The status is `failed`,
             as for all other errors.
-        EnvironmentFault: The environment keeps failing.
+        EnvironmentFault: The environment fails repeatedly.
     """
     if not Processes().is_main:
         return follow(run, settings)
     is_new = not run.summary
     with ExitStack() as at_the_end, run.held():
-        # After the lock is released, since the report of a locked run says that it is running.
+        # After the lock is released: the report of a locked run says that it is running.
         at_the_end.callback(write_report, run)
         try:
             with reported(run, settings.report_to) as reporting:
@@ -329,17 +333,20 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
                 if run.path.parent == RUNS:
                     with suppress(OSError):  # it has other runs
                         RUNS.rmdir()
-                say("Nothing was trained, and the run folder was removed.", err=True)
+                say(f"Nothing was trained. The run folder {run.path} was removed.", err=True)
             raise
 
 
 def see_through_on_terminal(
     run: Run, settings: TrainSettings, *, quiet: bool, as_json: bool
 ) -> None:
-    """Do the same and print the result; a run that was refused or stopped exits with 1.
+    """Call `see_through` and print the result. A run that was refused or stopped exits with 1.
 
     Args:
-        as_json: Whether to print the result as one JSON object.
+        run: The run.
+        settings: The settings of the run.
+        quiet: Show no progress bars.
+        as_json: Print the result as one JSON object.
     """
     is_main, is_stopped = Processes().is_main, False
     try:
@@ -360,44 +367,44 @@ def see_through_on_terminal(
         say(f"Report: {run.path / FILE}")
         final, env_id = quote(str(run.checkpoints / FINAL)), quote(settings.env_id)
         command = f"toolgym eval {env_id} --policy {final} --n {settings.eval_tasks}"
-        say(f"Evaluate the model again: {command}")
+        say(f"To evaluate the model again, run: {command}")
     if is_stopped:
         raise typer.Exit(1)
 
 
 def model_title(settings: TrainSettings) -> str:
-    """The name of the model in sentences."""
-    tiny = "the tiny model (built here, half a million parameters)"
+    """Return the name of the model for messages."""
+    tiny = "the tiny model (half a million parameters, not pretrained)"
     return tiny if settings.is_tiny else settings.model
 
 
 def announcement(settings: TrainSettings, planned: Sequence[Evaluation]) -> Iterator[str]:
-    """The first lines: the model, the data, and the tasks of the evaluations."""
+    """Yield the first lines of the output: the model, the data, and the evaluations."""
     data = settings.env_kwargs.get("dataset")
     on = f' with the data set "{data}"' if data else ""
     control = "; control: shuffled rewards" if settings.control else ""
     yield f"Training {model_title(settings)} on {settings.env_id}{on}{control}."
     if not planned[0].is_held_out:
         yield (
-            "Nothing is held out: the tasks for training and evaluation are the same, and cannot be"
-            " divided. The evaluations play what is trained on."
+            "Warning: no tasks are held out, since training and evaluation use the same tasks, which"
+            " cannot be divided."
         )
         return
     sets = [f"{e.name} ({e.tasks:,} in {e.source})" for e in planned if not e.temperature]
     tries = sum(each.tries for each in planned if each.temperature)
-    end = f", greedily; the {planned[0].name} also sampled, {tries} tries each" if tries else ""
-    yield f"Measured on {' and on '.join(sets)}{end}."
+    end = f", greedily; {planned[0].name} also sampled, {tries} attempts each" if tries else ""
+    yield f"Evaluations: {' and '.join(sets)}{end}."
     if selection := choose_tasks(settings, planned)[1]:
         name = selection_source(planned).name
-        yield f"During GRPO it plays {len(selection)} other tasks ({name}), greedily."
+        yield f"Evaluations during GRPO: {len(selection)} other tasks ({name}), greedily."
     elif settings.eval_every:
-        yield f"{planned[0].source} has too few tasks for evaluations during GRPO."
+        yield f"No evaluations during GRPO, since {planned[0].source} has too few tasks."
     if settings.separation is not None:
-        yield f"Training and evaluation had tasks in common; separation: {settings.separation}."
+        yield f"Training and evaluation had common tasks. Separation: {settings.separation}."
 
 
 def results(run: Run) -> Table:
-    """The table of the evaluations, with the figures of the report."""
+    """Return the table of the evaluations, with the numbers of the report."""
     heads = ("accuracy (95 % interval)", "answered", "valid turns", "mean score")
     table = Table("", "", *heads, box=None, pad_edge=False)
     for row in report_rows(views([run], 0)):

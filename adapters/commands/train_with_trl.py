@@ -1,8 +1,8 @@
-"""The reinforcement learning of a run with TRL's `GRPOTrainer`.
+"""The GRPO phase of a run with TRL's `GRPOTrainer`.
 
-It translates the settings of a run into TRL's, writes TRL's metrics into the run folder, and
-resumes from the last complete checkpoint. Metrics and transcripts of later steps are cut off first,
-since those steps are done again.
+It converts the settings of a run to those of TRL, writes the metrics of TRL into the run folder,
+and resumes from the last complete checkpoint. Metrics and transcripts of later steps are removed
+first, since those steps are repeated.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from toolgym.runs.run import Run
 
 
 def train_with_trl(job: Grpo) -> None:
-    """Train the job's model in place, up to the last step of its settings.
+    """Train the model of a job in place, up to the last step of its settings.
 
     Raises:
-        ConfigurationError: TRL cannot train with these settings.
-        EnvironmentFault: The environment keeps failing.
-        TrainingStopped: The guards ended the run.
+        ConfigurationError: TRL does not support the settings.
+        EnvironmentFault: The environment fails repeatedly.
+        TrainingStopped: The guards stopped the run.
     """
     settings, run = job.settings, job.run
     checkpoint, done = last_checkpoint(run)
@@ -69,7 +69,7 @@ def train_with_trl(job: Grpo) -> None:
 
 
 class OriginNotes(TrainerCallback):
-    """A callback that writes into each checkpoint what it was trained for."""
+    """A callback that writes `toolgym.json` into each checkpoint."""
 
     def __init__(self, settings: TrainSettings) -> None:
         self._settings = settings
@@ -84,9 +84,9 @@ class OriginNotes(TrainerCallback):
 
 
 class HeldOutStop(TrainerCallback):
-    """A callback that evaluates on held-out tasks after a step, and ends the run if need be.
+    """A callback that evaluates on held-out tasks after a step, and may stop the run.
 
-    The first process evaluates, and the others wait for what it says. The guards see the result at
+    The first process evaluates, and the others wait for its decision. The guards get the result at
     the next step.
     """
 
@@ -102,7 +102,7 @@ class HeldOutStop(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Evaluate if it is time for it; at an early end a checkpoint is saved, as at the last."""
+        """Evaluate if it is due, and save a checkpoint if the run stops early."""
         if self._is_enough(state.global_step) and not control.should_training_stop:
             control.should_training_stop = control.should_save = True
 
@@ -115,7 +115,7 @@ class HeldOutStop(TrainerCallback):
 
 
 def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
-    """The trainer of a job, which writes into its run, and its guards."""
+    """Return the trainer of a job, which writes into its run, and its guards."""
     settings, run = job.settings, job.run
     rollouts = Rollouts(
         settings.env_id,
@@ -127,7 +127,7 @@ def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
     callback = GuardCallback(rollouts, settings.guards, on_step=job.on_step)
     imitated = run.checkpoints / SFT
     name = job.model.config.name_or_path
-    # TRL loads the reference of the KL penalty by the model's name.
+    # TRL loads the reference model of the KL penalty by the name of the model.
     job.model.config.name_or_path = str(imitated) if imitated.is_dir() else settings.model
     trainer = GRPOTrainer(
         model=job.model,
@@ -145,10 +145,10 @@ def _trainer(job: Grpo) -> tuple[GRPOTrainer, GuardCallback]:
 
 
 def check_settings(settings: TrainSettings) -> None:
-    """Check that TRL takes the settings, before anything is made.
+    """Check that TRL supports the settings.
 
     Raises:
-        ConfigurationError: They are refused, or known to fail, or a library is missing.
+        ConfigurationError: It does not support them, or a library is missing.
     """
     adapter_config(settings)
     grpo_config(**trl_options(settings, Path("checkpoints")))
@@ -183,23 +183,23 @@ _OTHERS: Final[Mapping[str, str]] = {
     "vllm_mode": "vllm",
     "mask_truncated_completions": "learn_from_unfinished",
 }
-"""The setting for each other argument of `GRPOConfig` that the settings decide."""
+"""The setting for each other argument of `GRPOConfig` that settings determine."""
 
 
 def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
-    """The settings as arguments of `grpo_config`.
+    """Return the settings as arguments of `grpo_config`.
 
-    The tiny model's rollouts of a step go through one forward pass; a pretrained model takes one
-    group at a time and adds the gradients up. Several processes share the tasks of a step.
+    With the tiny model, all rollouts of a step are in one forward pass. With a pretrained model, a
+    pass has one group, and gradients are accumulated. Several processes share the tasks of a step.
 
     Raises:
-        ConfigurationError: An argument of `trl` is one that another setting decides.
+        ConfigurationError: An argument in `trl` is determined by another setting.
     """
     for name in settings.trl:
         decided_by = {**_TRL_NAMES, **_OTHERS}.get(name)
         is_other_loss = name == "loss_type" and settings.trl[name] not in LOSSES
         if decided_by is not None and not is_other_loss:
-            raise ConfigurationError(f"{name} is set by {option_of(decided_by)}: use that option.")
+            raise ConfigurationError(f"--trl {name} is not allowed; use {option_of(decided_by)}.")
     rollouts = settings.group_size * share_of(settings.prompts)
     at_once = rollouts if settings.is_tiny else settings.group_size
     own = settings.trl.get("per_device_train_batch_size")
@@ -237,28 +237,29 @@ def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
 
 
 def share_of(prompts: int) -> int:
-    """The number of a step's tasks that each process of a launcher plays.
+    """Return the number of tasks per step that each process of a launcher plays.
 
     Raises:
-        ConfigurationError: They cannot be dealt evenly.
+        ConfigurationError: The tasks cannot be divided evenly.
     """
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     if prompts % processes:
         raise ConfigurationError(
-            f"--prompts {prompts} cannot be dealt to {processes} processes: take a multiple."
+            f"--prompts {prompts} cannot be divided among {processes} processes; use a multiple of"
+            f" {processes}."
         )
     return prompts // processes
 
 
 def last_checkpoint(run: Run) -> tuple[Path | None, int]:
-    """The newest checkpoint that the trainer wrote to its end, and its step; else None and 0."""
+    """Return the latest complete checkpoint and its step; None and 0 if there is none."""
     whole = [path for path in run.checkpoints.glob("checkpoint-*") if _step(path)]
     newest = max(whole, key=_step, default=None)
     return newest, _step(newest) if newest else 0
 
 
 def _step(checkpoint: Path) -> int:
-    """The step of a checkpoint; 0 where it was cut off: the state is what is written last."""
+    """Return the step of a checkpoint; 0 if it is incomplete. TRL writes the state last."""
     try:
         state = json.loads((checkpoint / "trainer_state.json").read_bytes())
         return int(state["global_step"])
@@ -278,10 +279,10 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence the notices of transformers and TRL, and the warnings that `check_settings` gave.
+    """Silence messages of transformers and TRL, and warnings that `check_settings` has given.
 
-    Verbosity, log levels and warning filters are restored on exit: a process may train several
-    times and use these libraries for other work.
+    Verbosity, log levels and warning filters are restored on exit, since a process may use these
+    libraries for other work.
     """
     verbosity = transformers.logging.get_verbosity()
     loggers = [logging.getLogger(name) for name in ("trl", "adapters.trl.config")]

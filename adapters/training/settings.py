@@ -1,13 +1,13 @@
-"""The settings of a training: one model for the command line, YAML files, Python and run folders.
+"""The settings of a training, for the command line, YAML files, Python and run folders.
 
-`GrpoSettings` are those of reinforcement learning, which both trainers take. `TrainSettings` adds
-the model, the environment, imitation and evaluations; `toolgym train` makes its options from the
-fields, and `config.json` of a run folder holds all of them. The docstring of a field is the help
-text of its option.
+`GrpoSettings` has the settings of reinforcement learning, which both trainers use. `TrainSettings`
+adds the model, the environment, supervised training and evaluations. `toolgym train` makes its
+options from the fields: the docstring of a field is the help text of its option. `config.json` of a
+run folder holds all settings.
 
-The defaults of the fields are conservative ones for pretrained chat models. `resolve` fills in
-others for the tiny model, for adapters and for the number of steps. Those for the tiny model were
-found by trial, for runs of minutes on two CPU cores.
+The field defaults are for pretrained chat models. `resolve` fills in other defaults for the tiny
+model, for adapters and for the number of steps. The defaults of the tiny model were found by
+experiment, for runs of minutes on two CPU cores.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class GrpoSettings(BaseModel):
     recorded log-probabilities are those of the policy.
 
     Raises:
-        ValidationError: A value is unknown or out of range, or two do not go together.
+        ValidationError: A setting is unknown or out of range, or two settings contradict each
+            other.
     """
 
     model_config = ConfigDict(
@@ -57,28 +58,26 @@ class GrpoSettings(BaseModel):
     )
 
     steps: int = Field(60, ge=0, le=10**6)
-    """Optimizer steps of GRPO, including those whose update is skipped. 0 trains on demonstrations
-    only."""
+    """Optimizer steps of GRPO, including skipped updates. 0 trains on demonstrations only."""
     group_size: int = Field(8, ge=1)
-    """Rollouts per task, which are compared with each other. In small groups all rollouts often
-    have the same outcome, which gives no learning signal."""
+    """Rollouts per task. A group whose rollouts all have the same outcome gives no learning signal,
+    which is frequent in small groups."""
     prompts: int = Field(4, ge=1)
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
-    """Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a step plays
-    at most this many times `prompts` groups. null: no dynamic sampling."""
+    """Dynamic sampling: replace groups whose rollouts all have the same outcome, and play at most
+    this many times `prompts` groups per step. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(2048, ge=2)
-    """Maximum tokens of a rollout after its prompt, tool results included."""
+    """Maximum tokens of a rollout after the prompt, including tool results."""
     learn_from_unfinished: bool = False
-    """Whether rollouts that ran out of tokens are in the loss. Their reward is that of a missing
-    answer, although no tokens were left for one."""
+    """Include rollouts that ran out of tokens in the loss, with the reward for no answer."""
     workers: int = Field(8, ge=1)
-    """Threads that run the tools of different rollouts in parallel."""
+    """Threads that run the tools of rollouts in parallel."""
     at_once: int | None = Field(None, ge=1)
-    """Maximum rollouts in the KV cache at the same time, for the reference trainer. null: 64; on
-    CUDA up to 256, as many as fit into two fifths of the free memory."""
+    """Maximum rollouts that the reference trainer generates at once. null: 64; on CUDA as many as
+    fit into 40 % of the free memory, up to 256."""
 
     advantages: Literal[
         "group_normalized",
@@ -89,61 +88,53 @@ class GrpoSettings(BaseModel):
         "batch_normalized_baseline",
         "turn_normalized",
     ] = "batch_normalized_baseline"
-    """Advantage estimator. TRL has group_centered (its default here), group_normalized and
-    batch_scaled."""
+    """Advantage estimator. With TRL: group_centered (default), group_normalized or batch_scaled."""
     advantage_limit: float | None = Field(5.0, gt=0)
-    """Advantages are clipped at plus and minus this by the reference trainer; null: no clipping.
-    Without clipping, one right answer among many wrong ones dominates the update."""
+    """Limit of the absolute advantage in the reference trainer. null: no clipping."""
     loss: Literal["grpo", "dapo", "dr_grpo", "gspo", "cispo"] = "dapo"
-    """The policy loss."""
+    """Policy loss."""
     beta: float = Field(0.01, ge=0)
-    """KL coefficient. 0 needs no reference model. A run of the tiny model without a penalty wrote
-    no valid calls after 30 steps."""
+    """KL coefficient. 0: no KL penalty and no reference model."""
     epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Importance ratios are clipped below 1 - epsilon_low. null: the value of the loss's paper."""
+    """Clip importance ratios below 1 - epsilon_low. null: the value of the paper of the loss."""
     epsilon_high: float | None = Field(None, ge=0)
-    """Importance ratios are clipped above 1 + epsilon_high. null: the value of the loss's paper."""
+    """Clip importance ratios above 1 + epsilon_high. null: the value of the paper of the loss."""
     entropy_bonus: float = Field(0.0, ge=0)
-    """Entropy coefficient, multiplied by the mean token entropy in nats."""
+    """Coefficient of the mean token entropy, in nats."""
     updates_per_batch: int = Field(1, ge=1)
     """Updates per batch of rollouts."""
 
     learning_rate: float = Field(1e-6, gt=0)
     """Peak learning rate of GRPO."""
     lr_warmup_steps: int = Field(0, ge=0)
-    """Steps over which the learning rate rises linearly from 0 to its peak."""
+    """Warm-up: steps in which the learning rate rises linearly from 0 to its peak."""
     lr_decay: Literal["constant", "linear", "cosine"] = "constant"
-    """Decay of the learning rate from its peak; `linear` and `cosine` reach 0 when the last step is
-    made."""
+    """Decay of the learning rate after the warm-up. `linear` and `cosine` end at 0."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """Betas of AdamW. The second is lower than usual, since runs are short."""
+    """Betas of AdamW, as in "[0.9, 0.98]" (default)."""
     weight_decay: float = Field(0.0, ge=0)
-    """Weight decay of AdamW, applied to all weights."""
+    """Weight decay of AdamW, for all weights."""
     max_grad_norm: float = Field(1.0, gt=0)
-    """Gradients are clipped to this global norm."""
+    """Maximum global norm of the gradient."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Data type of the computation; the optimizer keeps float32 weights in either case, since
-    bfloat16 rounds small updates away. `auto`, the default for pretrained models, is bfloat16 if
-    the machine has instructions for it, and float32 with TRL without an adapter."""
+    """Data type of the computation; the optimizer keeps float32 weights. `auto`, the default for
+    pretrained models, is bfloat16 if the machine supports it; with TRL it needs LoRA."""
     tokens_per_pass: int = Field(8192, ge=1)
-    """Maximum tokens of a forward and backward pass of imitation and of the reference trainer,
-    padding included. The gradients of the passes add up to that of the batch."""
+    """Maximum tokens of a forward and backward pass, including padding, in supervised steps and in
+    the reference trainer. Gradients are accumulated."""
     gradient_checkpointing: bool | None = None
-    """Recompute activations instead of keeping them: less memory, a third more time. null: as TRL
-    does by default (on a GPU, yes), and not with the reference trainer."""
+    """Recompute activations in the backward pass, which takes less memory and about a third more
+    time. Default: on with TRL on a GPU, otherwise off."""
 
     guards: GuardConfig = GuardConfig()
-    """Settings of the guards, such as {"only_warn": true}. Guards warn, skip an update, lower the
-    learning rate, roll back, or stop."""
+    """Settings of the guards, such as {"only_warn": true}."""
     save_every: int = Field(20, ge=1)
     """Steps between checkpoints."""
     keep: int = Field(2, ge=1)
-    """Latest checkpoints to keep. The latest one whose weights the guards found healthy is kept in
-    any case."""
+    """Number of latest checkpoints to keep. The latest healthy one is always kept."""
     control: Literal["shuffled-rewards"] | None = None
-    """Control run: `shuffled-rewards` shuffles rewards among rollouts. Nothing can be learned from
-    them, so an improvement has another cause."""
+    """Control run: shuffle the rewards among rollouts, so that they carry no learning signal."""
     seed: int = Field(0, ge=0, lt=2**32)
     """Random seed of the run."""
 
@@ -157,8 +148,8 @@ class GrpoSettings(BaseModel):
     def _check_groups(self) -> Self:
         if self.advantages == "turn_normalized" and self.control is not None:
             raise ValueError(
-                f"control={self.control!r} shuffles the rewards of rollouts, which"
-                " turn_normalized does not read: choose other advantages"
+                f"control={self.control!r} shuffles the rewards of rollouts, but turn_normalized"
+                " uses rewards of turns; set other advantages"
             )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ValueError(f"betas must be at least 0 and below 1, got {self.betas}")
@@ -166,9 +157,8 @@ class GrpoSettings(BaseModel):
             self.advantages != "batch_normalized" or self.max_draws is not None or self.prompts < 2
         ):
             raise ValueError(
-                "group_size=1 leaves no other rollout of the task to compare with: set"
-                " advantages=batch_normalized, which compares the tasks of a batch, max_draws=null"
-                " and prompts of at least 2; or group_size=8"
+                "group_size=1 needs advantages=batch_normalized, max_draws=null and prompts of at"
+                " least 2, since a group of one has no variance; otherwise set group_size=8"
             )
         return self
 
@@ -177,50 +167,48 @@ class TrainSettings(GrpoSettings):
     """The settings of `toolgym train`, with defaults filled in."""
 
     env_id: str
-    """Id of the environment."""
+    """Environment id."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the environment except the split: data set, step limit, parsing, rewards."""
+    """Arguments of the environment except the split, such as data set, step limit and rewards."""
     split: str | None = "train"
-    """Split of demonstrations and training tasks."""
+    """Split to train on."""
     eval_split: str | None = "dev"
-    """Split of the evaluations' tasks. Tasks that are trained on are left out."""
+    """Split of the evaluations. Tasks that are also trained on are left out."""
     eval_env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the environment in evaluations, which override those of `env_kwargs`, such as
-    {"match": "spider"}. The rewards of the training do not change."""
+    """Arguments of the environment in evaluations only, such as {"match": "spider"}. They override
+    those of `env_kwargs`."""
     separation: Separation | None = None
-    """How training and evaluation were separated if they shared tasks; null if they share none, or
+    """How training and evaluation tasks were separated. null: they have no tasks in common, or
     cannot be separated. See `adapters.training.runs.evaluations.separated`."""
 
     model: str = TINY
-    """Chat model to train: a folder, a hub id, or the name of a published model (`toolgym models
-    list`). `tiny` is built here, with half a million parameters."""
+    """Chat model to train: a folder, a hub id, a name in `toolgym models list`, or `tiny`, a new
+    model with half a million parameters."""
     chat_template: str | None = None
-    """Chat template for a model whose own does not show tools: `hermes`, or a Jinja file, whose
-    text is kept in the run folder."""
+    """Chat template that replaces one without tools: `hermes`, which works with any model, or a
+    Jinja file."""
     trainer: Literal["trl", "reference"] = "trl"
-    """The trainer of GRPO."""
+    """Trainer of GRPO."""
     lora: bool = False
-    """Train a LoRA adapter, and merge it at the end."""
+    """Train a LoRA adapter and merge it into the model at the end."""
     lora_rank: int = Field(16, ge=1)
-    """Rank of the adapter."""
+    """Rank of the LoRA adapter."""
     lora_alpha: int = Field(32, ge=1)
-    """Scale of the adapter: its output is multiplied by lora_alpha / lora_rank."""
+    """Scale of the LoRA adapter, whose output is multiplied by lora_alpha / lora_rank."""
     lora_targets: str | tuple[str, ...] = "all-linear"
-    """Layers that get an adapter: all-linear, or names such as ["q_proj", "v_proj"]."""
+    """Layers with a LoRA adapter: all-linear, or names such as ["q_proj", "v_proj"]."""
     vllm: Literal["colocate", "server"] | None = None
-    """Generate rollouts of TRL with vLLM, on the training GPU (colocate) or on a separate server
-    (server)."""
+    """Generate rollouts of TRL with vLLM, on the training GPU (colocate) or on a server."""
     trl: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of TRL's `GRPOConfig`, such as {"loss_type": "bnpo"}."""
+    """Other arguments of TRL's `GRPOConfig`, such as {"loss_type": "bnpo"}."""
 
     demonstrations: int = Field(256, ge=1)
     """Number of demonstrations."""
     demonstrator: Literal["sloppy", "expert"] = "expert"
-    """Policy that plays the demonstrations. `sloppy` shows good and bad habits, from which the tiny
-    model learns to choose; `expert` is for pretrained models, which have habits already."""
+    """Policy that plays the demonstrations: `expert`, or `sloppy` with good and bad episodes."""
     recoveries: float = Field(0.0, ge=0, le=1)
-    """Share of the demonstrations' calls before which a call fails, and is mended by what the error
-    and the schema say. The failing call is not learned."""
+    """Share of demonstrated calls that follow a failed call and its error. The loss leaves out the
+    failed call."""
     sft_steps: int = Field(32, ge=0)
     """Supervised steps on demonstrations before GRPO; 0 skips them."""
     sft_batch: int = Field(4, ge=1)
@@ -228,39 +216,38 @@ class TrainSettings(GrpoSettings):
     sft_learning_rate: float = Field(1e-5, gt=0)
     """Peak learning rate of the supervised steps."""
     sft_matrix_rate: float | None = Field(None, gt=0)
-    """Peak learning rate of Muon for the weight matrices in supervised steps; null: AdamW updates
-    all weights."""
+    """Peak learning rate of Muon for weight matrices in supervised steps. null: AdamW updates all
+    weights."""
     sft_lora: bool = True
-    """With `lora`, train an adapter in the supervised steps, too. Without it they train all
-    weights, which learns more from the same demonstrations and takes more memory."""
+    """With `lora`, train an adapter in the supervised steps too (default). Otherwise they train all
+    weights, which takes more memory."""
     sft_alike: int = Field(1, ge=1)
-    """Number of demonstrations in a row whose prompts share a prefix, such as those about one
-    database: on a CPU the prefix is computed once, but a batch has fewer databases."""
+    """Number of consecutive demonstrations with a common prompt prefix, such as one database.
+    Larger values save time on a CPU, but reduce the variety of a batch."""
     copying: float = Field(0.0, ge=0)
-    """Initial strength of copying from the context in the attention heads of the tiny model."""
+    """Initial strength of the attention heads of the tiny model that copy from the context."""
 
     preflight: bool = True
-    """Check after the supervised steps that the model can learn, and stop if it cannot."""
+    """Check after the supervised steps whether GRPO can learn, and stop if not (default)."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks of the evaluations before and after GRPO; an evaluation on unseen databases has a
-    quarter of them."""
+    """Tasks of the evaluations before and after GRPO. An evaluation on unseen databases has a
+    quarter of this number."""
     eval_tries: int = Field(1, ge=0)
-    """Tries per task in the evaluation that samples as training does; 0: greedy only."""
+    """Attempts per task in the evaluation at the sampling temperature. 0: greedy only."""
     max_new_tokens: int = Field(512, ge=1)
-    """Maximum tokens of a turn in evaluations."""
+    """Maximum tokens per turn in evaluations."""
     eval_every: int = Field(0, ge=0)
-    """Steps of GRPO between evaluations on selection tasks, which are neither trained on nor part
-    of the evaluations before and after; 0: none. Default: a quarter of the steps, but at least 5;
-    none in runs of fewer than 10 steps or with too few tasks."""
+    """GRPO steps between evaluations on selection tasks, which are not in the training or the other
+    evaluations. 0: none. Default: a quarter of the steps, at least 5; 0 for fewer than 10 steps."""
     selection_tasks: int = Field(64, ge=1)
-    """Selection tasks, played greedily; at most a third of those available are used."""
+    """Selection tasks, at most a third of the available tasks. They are played greedily."""
     patience: int | None = Field(None, ge=1)
-    """Early stopping: evaluations on selection tasks in a row without a new best accuracy after
-    which GRPO ends."""
+    """Early stopping after this number of evaluations on selection tasks without a new best
+    accuracy. null: no early stopping."""
     checkpoint: Literal["last", "best"] = "last"
-    """The final weights: the last, or the best by evaluations on selection tasks."""
+    """Final weights: the last ones, or the best in evaluations on selection tasks."""
     report_to: tuple[str, ...] = ()
-    """Dashboards: tensorboard, wandb, trackio."""
+    """Dashboard to log to: tensorboard, wandb or trackio; may be repeated."""
 
     @field_validator("report_to", mode="before")
     @classmethod
@@ -275,64 +262,74 @@ class TrainSettings(GrpoSettings):
         return self
 
     def _refusals(self) -> Iterator[tuple[bool, str]]:
-        """Combinations of settings that are refused, each with what to do."""
+        """Yield whether each refused combination of settings is present, and what to do."""
         for name in ("at_once", "advantage_limit") if self.trainer == "trl" else ("vllm", "trl"):
             other = "reference" if self.trainer == "trl" else "trl"
             default = type(self).model_fields[name].get_default(call_default_factory=True)
             is_set = getattr(self, name) != default
-            yield is_set, f"{name} is for --trainer {other}: leave it out"
+            yield is_set, f"{option_of(name)} needs --trainer {other}"
         names = tuple(SCALE_REWARDS)
         yield (
             self.trainer == "trl" and self.advantages not in names,
-            f"advantages of TRL are {', '.join(names)}; others need --trainer reference",
+            f"--trainer trl supports the advantages {', '.join(names)}; others need --trainer"
+            " reference",
         )
         yield (
             self.is_tiny and self.chat_template is not None,
-            "the tiny model has a chat template of its own; chat_template is for --model",
+            "the tiny model has its own chat template; leave out --chat-template, or set --model",
         )
         yield self.dtype == "bfloat16" and bool(self.needs_float32), self.needs_float32
         yield (
             not self.steps and not self.sft_steps,
-            "nothing is learned in 0 supervised steps and 0 of GRPO: set steps",
+            "there is nothing to train with --sft-steps 0 and --steps 0; set one of them",
         )
-        yield bool(self.eval_every) and not self.steps, "eval_every needs steps of GRPO: set steps"
+        yield (
+            bool(self.eval_every) and not self.steps,
+            "--eval-every needs GRPO steps; set --steps",
+        )
         for name, is_set in (
-            ("patience", self.patience is not None),
-            ("checkpoint=best", self.checkpoint == "best"),
+            ("--patience", self.patience is not None),
+            ("--checkpoint best", self.checkpoint == "best"),
         ):
-            yield is_set and not self.eval_every, f"{name} needs evaluations: set eval_every"
+            yield (
+                is_set and not self.eval_every,
+                f"{name} needs evaluations during GRPO; set --eval-every",
+            )
         for name in ("split", "task_part", "env_id"):
             is_set = name in self.env_kwargs or name in self.eval_env_kwargs
-            yield is_set, f"{name} is no argument of environments here: set split and eval_split"
+            yield (
+                is_set,
+                f"{name} cannot be set by --set or --eval-set; use --split and --eval-split",
+            )
 
     @property
     def needs_float32(self) -> str:
-        """The reason why this training cannot compute in bfloat16, with advice; empty if it can."""
+        """Why this training cannot use bfloat16, and what to do; empty if it can."""
         if self.trainer == "trl" and not self.lora:
             return (
-                "with --trainer trl bfloat16 rounds small updates away: add --lora, keep float32,"
-                " or use --trainer reference"
+                "with --trainer trl and without --lora, weights in bfloat16 lose small updates; add"
+                " --lora, or set --dtype float32 or --trainer reference"
             )
         if self.sft_matrix_rate is not None and not self.is_tiny:
-            return "Muon updates matrices in float32: leave out sft_matrix_rate"
+            return "Muon needs float32; leave out --sft-matrix-rate, or set --dtype float32"
         return ""
 
     @property
     def has_adapter_from_start(self) -> bool:
         """Whether the supervised steps train an adapter too, which is merged at their end.
 
-        They train all weights of the tiny model, which is not pretrained.
+        With the tiny model they train all weights, since it is not pretrained.
         """
         return self.lora and self.sft_lora and not self.is_tiny
 
     @property
     def is_tiny(self) -> bool:
-        """Whether the model is the tiny one, which is built by toolgym."""
+        """Whether the model is the tiny model, which toolgym builds."""
         return self.model == TINY
 
     @property
     def training_kwargs(self) -> dict[str, Any]:
-        """Arguments of the training environment."""
+        """Arguments of the environment in training."""
         own = _split(self.split)
         if self.separation == "divided":
             own["task_part"] = PARTS[0]
@@ -342,7 +339,7 @@ class TrainSettings(GrpoSettings):
 
     @property
     def evaluation_kwargs(self) -> dict[str, Any]:
-        """Arguments of the evaluation environment."""
+        """Arguments of the environment in evaluations."""
         own = _split(self.eval_split)
         if self.separation == "divided":
             own["task_part"] = PARTS[1]
@@ -356,7 +353,7 @@ SCALE_REWARDS: Final = {
     "group_normalized": "group",
     "batch_scaled": "batch",
 }
-"""The advantage estimators that TRL has, with the value of its `scale_rewards`."""
+"""The advantage estimators of TRL, with the value of its `scale_rewards`."""
 
 
 def _read(value: Any) -> Any:
@@ -373,43 +370,42 @@ def _split(name: str | None) -> dict[str, Any]:
 
 
 TINY_DEFAULTS: Final[Mapping[str, Any]] = {
-    # At the end of the supervised steps the model must be able to copy a name from the question
-    # into a condition: sixty steps of reinforcement learning remove the sloppy habits, but no
-    # errors of copying. With AdamW and a random initialization of the heads, success depended on
-    # the seed.
+    # After the supervised steps the model must be able to copy a name from the question into a
+    # condition. Sixty steps of GRPO remove bad habits, but not copying errors. With AdamW and
+    # randomly initialized heads, success depended on the seed.
     "copying": 0.5,
     "demonstrations": 4800,
     "demonstrator": "sloppy",
-    # Without failing calls a model does not read errors: after a forced failure it went on in 12 %
-    # to 40 % of the episodes, with a tenth of them in all.
+    # Without failed calls in the demonstrations, the model continued after a forced failure in
+    # 12 % to 40 % of the episodes; with 10 % of failed calls, in all of them.
     "recoveries": 0.1,
     "sft_steps": 1200,
     "sft_batch": 8,
     "sft_learning_rate": 8e-3,
     "sft_matrix_rate": 2e-2,
-    # At twice this rate, the calls of the tiny model become invalid within forty steps.
+    # At twice this rate, calls of the tiny model become invalid within forty steps.
     "learning_rate": 1.5e-4,
     "max_completion_length": 256,
     "max_new_tokens": 96,
     "eval_tries": 2,
 }
 _TINY_ELSEWHERE: Final[dict[str, Any]] = {
-    # AdamW and a random initialization of the heads, with which these trainings were tuned.
+    # These trainings were tuned with AdamW and randomly initialized heads.
     "copying": 0.0,
     "sft_steps": 600,
     "sft_batch": 16,
     "sft_matrix_rate": None,
-    # Transcripts on a real database are three times as long as on "tiny", where the longest rollout
-    # of an expert has 178 tokens; here one in a hundred has more than 400.
+    # Rollouts on a real database are three times as long as on "tiny": 1 % have more than 400
+    # tokens. On "tiny" the longest rollout of the expert has 178 tokens.
     "max_completion_length": 512,
     "max_new_tokens": 192,
 }
 _TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
     **_TINY_ELSEWHERE,
     "max_new_tokens": 96,
-    # A novice tries twenty ways, not three, so good episodes are rare and take more rollouts to
-    # find. Its calls copy nothing, so fewer supervised steps are enough, and calls stay valid at
-    # twice the learning rate (not at four times). With one operator per turn rollouts are long: the
+    # A novice has twenty variants, not three: good episodes are rare, so more rollouts are needed.
+    # Calls copy nothing, so fewer supervised steps are enough, and calls stay valid at twice the
+    # learning rate, but not at four times. With one operator per turn rollouts are long: the
     # longest of 1,500 had 856 tokens.
     "demonstrations": 4000,
     "sft_steps": 250,
@@ -419,21 +415,21 @@ _TINY_WITH_A_NOVICE: Final[dict[str, Any]] = {
     "max_completion_length": 1024,
 }
 _RATES: Final = ("learning_rate", "sft_learning_rate")
-_EVALUATIONS: Final = 4  # during reinforcement learning, besides the one before it
+_EVALUATIONS: Final = 4  # during GRPO, without the one before it
 _MIN_EVAL_EVERY: Final = 5  # minimum steps between two of these evaluations
-_ADAPTER_RATE: Final = 10.0  # factor on the learning rate for adapters, whose output begins at 0
+_ADAPTER_RATE: Final = 10.0  # factor of the learning rate for adapters
 
 
 def resolve(env_id: str, **given: Any) -> TrainSettings:
-    """Make the settings of a training, with defaults for those that are not given.
+    """Return the settings of a training, with defaults for those that are not given.
 
     Args:
-        env_id: Id of the environment.
-        given: Fields of `TrainSettings`. Values may be texts, as on the command line: "null" is
+        env_id: Environment id.
+        given: Fields of `TrainSettings`. Values may be strings, as on the command line: "null" is
             None, and structured values are JSON.
 
     Raises:
-        ConfigurationError: A value is unknown or out of range; the message names its option.
+        ConfigurationError: A setting is unknown or out of range. The message names its option.
     """
     for name, kind in {"steps": int, "lora": bool}.items():
         with suppress(KeyError, ValidationError):  # refused below
@@ -445,10 +441,14 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
 
 
 def defaults_for(env_id: str, given: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The sets of defaults besides those of the fields, with their names; the first one counts.
+    """Return the sets of defaults that override those of the fields, by decreasing priority.
 
     Args:
-        given: The settings that are given, which decide on the sets.
+        env_id: Environment id.
+        given: The settings that are given; the sets depend on them.
+
+    Returns:
+        The name and the defaults of each set.
     """
     sets: list[tuple[str, dict[str, Any]]] = []
     is_tiny, env_kwargs = given.get("model", TINY) == TINY, given.get("env_kwargs")
@@ -480,27 +480,27 @@ def read_settings(saved: Any) -> TrainSettings:
     """Read the settings of a run from the `settings` of its `config.json`.
 
     Raises:
-        ConfigurationError: They are missing, or are those of another version.
+        ConfigurationError: The settings are missing, or belong to another version.
     """
     if not isinstance(saved, dict):
         raise ConfigurationError(
-            "config.json has no `settings`: only a run that `toolgym train` began can be resumed."
+            "config.json has no `settings`; only runs of `toolgym train` can be resumed."
         )
     return checked(TrainSettings, saved)
 
 
 def checked(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
-    """Make settings from plain values.
+    """Return settings made from plain values.
 
     Raises:
-        ConfigurationError: A value is unknown or out of range, or two do not go together; the
-            message names the option of each, and fields with a similar name.
+        ConfigurationError: A setting is unknown or out of range, or two settings contradict each
+            other. The message names their options, and settings with a similar name.
     """
     try:
         return kind.model_validate(dict(values))
     except ValidationError as problem:
         problems = "; ".join(_problem(kind, error) for error in problem.errors())
-        raise ConfigurationError(f"these settings are refused: {problems}.") from None
+        raise ConfigurationError(f"invalid settings: {problems}.") from None
 
 
 def _problem(kind: type[BaseModel], error: Any) -> str:
@@ -510,11 +510,11 @@ def _problem(kind: type[BaseModel], error: Any) -> str:
     if error["type"] == "extra_forbidden" and not inside:
         near = nearest(name, kind.model_fields)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        return f"there is no setting {name!r}{hint}"
+        return f"unknown setting {name!r}{hint}"
     place = ".".join([option_of(name), *inside])
     return f"{place}: {error['msg'].removeprefix('Value error, ')}"
 
 
 def option_of(name: str) -> str:
-    """The option of `toolgym train` that sets a field."""
+    """Return the option of `toolgym train` that sets a field."""
     return "--no-preflight" if name == "preflight" else f"--{name.replace('_', '-')}"

@@ -84,7 +84,7 @@ def make_toy(folder: Path, *texts: str) -> Toy:
         origin="nobody/toy",
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         context=4096,
-        licence="Apache-2.0",
+        license="Apache-2.0",
         differs="nothing",
         single_digits=True,
     )

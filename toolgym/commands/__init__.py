@@ -1,9 +1,9 @@
-"""The commands of the core, and functions and options that commands share.
+"""The commands of the core, and options and functions that commands share.
 
-Each module of this folder has one command: a typed function `command`, or a `typer.Typer` of that
-name with several functions. It calls the library and prints the result. Its docstring is its help
-text: an imperative sentence, optional paragraphs, and an `Example:` that the tests run. Commands
-import slow modules inside the function, since `toolgym --help` imports all commands.
+Each module of this folder defines one command: a typed function `command`, or a `typer.Typer` of
+that name with several functions. A command calls the library and prints the result. Its docstring
+is its help text: an imperative sentence, optional paragraphs, and an `Example:`, which the tests
+run. Slow modules are imported inside the function, since `toolgym --help` imports all commands.
 """
 
 from __future__ import annotations
@@ -44,16 +44,13 @@ EnvId = Annotated[
     str,
     typer.Argument(
         metavar="ENV_ID",
-        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in your own module.",
+        help="Environment id, such as sqlgym/Explore-v0, or MODULE:ID.",
         autocompletion=environments,
     ),
 ]
 Dataset = Annotated[
     str | None,
-    typer.Option(
-        help="Data set: a folder, a file, or the name of a bundled data set (default: the"
-        " environment's)."
-    ),
+    typer.Option(help="Data set: a name, a folder or a file (default: the environment's)."),
 ]
 OneSplit = Annotated[
     str | None,
@@ -62,8 +59,8 @@ OneSplit = Annotated[
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="Count only this phase of a training: before, grpo, after, or one of these with"
-        " -items or -sampled (default: all); may be repeated."
+        help="Phase of the training: before, grpo, after, or one of these with -items or -sampled"
+        " (default: all); may be repeated."
     ),
 ]
 StepLimit = Annotated[
@@ -71,15 +68,16 @@ StepLimit = Annotated[
 ]
 RunsEnv = Annotated[
     str | None,
-    typer.Option("--env", metavar="MODULE:ID", help="Environment of the run, if in your module."),
+    typer.Option(
+        "--env", metavar="MODULE:ID", help="Environment of the run, if it is in your own module."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Option of the environment, as JSON or plain text (`toolgym envs ENV_ID` lists them);"
-        " may be repeated.",
+        help="Option of the environment (see `toolgym envs ENV_ID`); may be repeated.",
     ),
 ]
 Ray = Annotated[
@@ -87,33 +85,31 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|local",
-        help="Use the workers of a Ray cluster; `local` starts one on this machine.",
+        help="Address of a Ray cluster whose workers are used; `local` starts one.",
     ),
 ]
 Workers = Annotated[
     int | None,
-    typer.Option(
-        min=1, max=1024, help="Number of worker processes (default: none, work in this process)."
-    ),
+    typer.Option(min=1, max=1024, help="Number of worker processes (default: none)."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress bars.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Hide progress bars.")]
 
 
 @functools.cache
 def load_environments() -> None:
-    """Import the environments of all packages; print one line on stderr for each that fails."""
+    """Import the environments of all packages, and print a line on stderr for each failure."""
     from toolgym import registration
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the loop below prints shorter lines
         broken = registration.load_environments()
     for name, reason in broken.items():
-        say(f"toolgym: environments of {name!r} are skipped: {reason}", err=True)
+        say(f"toolgym: the environments of {name!r} are skipped: {reason}", err=True)
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """Call `registration.family_of` after loading all environments."""
+    """Load all environments and call `registration.family_of`."""
     from toolgym import registration
 
     load_environments()
@@ -121,10 +117,10 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def parameters_of(env_id: str) -> tuple[dict[str, Any], bool]:
-    """The arguments that an environment takes, as `registration.parameters_of` returns them.
+    """Load all environments and return the parameters of one (`registration.parameters_of`).
 
     Raises:
-        ConfigurationError: There is no such environment.
+        ConfigurationError: The environment does not exist.
     """
     from toolgym import registration
 
@@ -133,7 +129,7 @@ def parameters_of(env_id: str) -> tuple[dict[str, Any], bool]:
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """At most two of the known names that a misspelled word may stand for.
+    """Return at most two known names that are similar to a misspelled word.
 
     >>> nearest("--rate", ["--help", "--learning-rate"])
     ['--learning-rate']
@@ -170,7 +166,7 @@ def settings_of(pairs: list[str] | None) -> dict[str, Any]:
                 f"--set takes NAME=VALUE, as in --set step_limit=20; got {pair!r}."
             )
         if name in settings:
-            raise ConfigurationError(f"--set {name}=... is given twice; leave one out.")
+            raise ConfigurationError(f"--set {name}=... is given twice; leave out one.")
         try:
             settings[name] = (
                 _PYTHON_CONSTANTS[text] if text in _PYTHON_CONSTANTS else json.loads(text)
@@ -190,8 +186,8 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
             that were not given.
 
     Raises:
-        ConfigurationError: There is no such environment, or an argument is given twice.
-            (`registration.make` checks whether the environment has the argument.)
+        ConfigurationError: The environment does not exist, or an argument is given twice. Unknown
+            arguments are refused later, by `registration.make`.
     """
     parameters_of(env_id)
     return given_once(wanted, settings, "--set")
@@ -208,25 +204,26 @@ def given_once(
         option: The option of the pairs.
 
     Raises:
-        ConfigurationError: A value is given in both ways.
+        ConfigurationError: An argument is given twice.
     """
     arguments = {name: value for name, value in wanted.items() if value is not None}
     for name, value in settings_of(settings).items():
         if name in arguments:
-            raise ConfigurationError(f"{name} is given twice, by {option} too; leave one out.")
+            raise ConfigurationError(f"{name} is given twice, also by {option}; leave out one.")
         arguments[name] = value
     return arguments
 
 
 def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
-    """Return the `map` of the workers of `--ray` or `--workers`; without them, Python's own.
+    """Return a `map` over the workers of `--ray` or `--workers`; without them, the built-in one.
 
     Raises:
-        ConfigurationError: Both are given, there is no such cluster, or Ray is not installed.
+        ConfigurationError: Both are given, the cluster cannot be reached, or Ray is not installed.
     """
     if ray is not None and workers is not None:
         raise ConfigurationError(
-            "--workers is for this machine and --ray for a cluster: leave one out."
+            "--workers and --ray exclude each other: --workers starts processes on this machine,"
+            " --ray uses a cluster."
         )
     if ray is not None:
         return open_workers("ray", ray)
@@ -236,24 +233,26 @@ def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
 
 
 def check_folder(folder: Path) -> None:
-    """Check that the folder of `--out` can be created or written to.
+    """Check that the folder of `--out` can be created or written.
 
     Raises:
-        ConfigurationError: A file has that name, or the permission to write is missing.
+        ConfigurationError: The path or a parent is a file, or cannot be written.
     """
     place = folder.absolute()
     above = next(each for each in (place, *place.parents) if each.exists())
     if not above.is_dir():
-        raise ConfigurationError(f"--out {folder} cannot be created: {above} is a file.")
+        raise ConfigurationError(
+            f"--out {folder} cannot be created: {above} is a file. Choose another folder."
+        )
     if not os.access(above, os.W_OK | os.X_OK):
         raise ConfigurationError(
-            f"--out {folder} cannot be created: no permission to write to {above}. Name another"
-            " place."
+            f"--out {folder} cannot be created: no permission to write to {above}. Choose another"
+            " folder."
         )
 
 
 def facts_text(facts: Mapping[str, str]) -> str:
-    """Return named texts, one per line; a text with several lines is indented below its name."""
+    """Return named texts, one per line. A text of several lines is indented below its name."""
     shown = []
     for name, text in facts.items():
         lines = "".join(f"\n  {line}" for line in text.splitlines())
@@ -280,14 +279,14 @@ def harmless(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text from any source on stdout, or on stderr if `err`."""
+    """Print a text on stdout, or on stderr if `err`, with control characters escaped."""
     typer.echo(harmless(text), err=err, nl=nl)
 
 
 def print_table(table: Table) -> None:
     """Print a table on stdout.
 
-    In a narrow terminal, cells are wrapped and never cut; in a pipe, lines are not wrapped.
+    In a narrow terminal cells are wrapped, never cut. In a pipe a table has up to 200 columns.
     """
     from rich.console import Console
 
@@ -303,8 +302,8 @@ def print_table(table: Table) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
-    nan and the infinities become null; paths become texts. Characters outside of ASCII are written
-    as JSON escapes, so that the output does not depend on the encoding of stdout.
+    nan and infinity become null, and paths become strings. Non-ASCII characters are escaped, so the
+    output does not depend on the encoding of stdout.
 
     Raises:
         ConfigurationError: A value cannot be converted to JSON.

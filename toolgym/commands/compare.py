@@ -1,4 +1,4 @@
-"""`toolgym compare`: compare two evaluations on the tasks that both played."""
+"""`toolgym compare`: compare two evaluations on their common tasks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ First = Annotated[
     Path,
     typer.Argument(
         metavar="FIRST",
-        help="First evaluation: a folder or file of `toolgym eval --out`, or the run folder of a "
-        "training.",
+        help="First evaluation: a folder or file of `toolgym eval --out`, or a run folder of"
+        " `toolgym train`.",
     ),
 ]
 Second = Annotated[
     Path,
     typer.Argument(
         metavar="SECOND",
-        help="Second evaluation. The run folder of the first again compares the evaluations before "
-        "and after its training.",
+        help="Second evaluation. If it is the same run folder, the evaluations before and after the"
+        " training are compared.",
     ),
 ]
 
 
 def command(first: First, second: Second, as_json: AsJson = False) -> None:
-    """Compare two evaluations on the tasks that both played.
+    """Compare two evaluations on their common tasks.
 
-    Prints the difference of the accuracies with a paired 95 % confidence interval, and the p-value
-    of an exact sign test. Tasks that only one of the two played are left out.
+    Prints the difference in accuracy with a paired 95 % confidence interval, and the p-value of an
+    exact sign test.
 
     Example:
         toolgym compare runs/expert runs/random
-        toolgym compare sft.jsonl best.jsonl --json
+        toolgym compare runs/explore-001 runs/explore-001 --json
     """
     from toolgym.runs.paired import compare_folders
 
@@ -60,8 +60,8 @@ def _table(compared: Compared) -> Table:
 
     result, table = compared.result, Table(box=None, show_header=False, pad_edge=False)
     low, high = result.difference.low, result.difference.high
-    tries = f", up to {result.tries} tries each" if result.tries > 1 else ""
-    unpaired = f" ({result.unpaired} more are not in both)" if result.unpaired else ""
+    tries = f", up to {result.tries} attempts each" if result.tries > 1 else ""
+    unpaired = f" ({result.unpaired} more are in one evaluation only)" if result.unpaired else ""
     table.add_row("environment", result.env_id)
     for which, about in zip(("first", "second"), compared.about, strict=True):
         table.add_row(f"{which} evaluation", about)

@@ -1,13 +1,13 @@
 """`toolgym doctor`: check the installation.
 
 A problem is a condition that prevents toolgym from working: a missing dependency, a package of
-another distribution that is imported in place of ours, a plug-in that cannot be loaded, or a cache
-folder that cannot be written. A missing extra is not a problem. Libraries such as torch are not
-imported; commands and environments of installed packages are.
+another distribution that hides one of ours, a plug-in that cannot be loaded, or a cache folder that
+cannot be written. A missing extra is not a problem. Commands and environments of installed packages
+are imported; libraries such as torch are not.
 
-Two of our package names are used by other distributions. AdapterHub's `adapters` is a regular
-package and hides our namespace folder. An older SQL environment named `sqlgym` may be installed
-into our folder, or earlier on the path; `__toolgym__` in the source marks ours.
+Other distributions use two of our package names. AdapterHub's `adapters` is a regular package and
+hides our namespace folder. Another SQL environment named `sqlgym` may be installed into our folder,
+or earlier on the path. `__toolgym__` in the source marks our package.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ FOR_DEVELOPERS = ("bench", "dev", "docs")  # extras that are useful in a checkou
 _REQUIREMENT = re.compile(r"""([\w.-]+).*?(?:extra\s*==\s*['"]([^'"]+)['"].*)?$""")
 
 Problem = dict[str, str]
-"""A problem in one sentence (`what`), and its solution, a command if possible (`cure`)."""
+"""A problem in one sentence (`what`) and its solution, a command if possible (`cure`)."""
 
 
 def command(as_json: AsJson = False) -> None:
-    """Check the installation and show how to fix problems.
+    """Check the installation and print how to fix problems.
 
-    Lists versions, extras, plug-ins and the cache folder. The exit status is 1 if something is
-    broken; an extra that is not installed is no error.
+    Prints versions, extras, plug-ins and the cache folder. The exit status is 1 if there is a
+    problem. A missing extra is not a problem.
 
     Example:
         toolgym doctor
@@ -59,7 +59,7 @@ def command(as_json: AsJson = False) -> None:
 
 
 def examine() -> dict[str, Any]:
-    """Check the interpreter, the installed packages, the plug-ins and the cache folder.
+    """Check the interpreter, installed packages, plug-ins and the cache folder.
 
     Returns:
         `ok`, `python` and `sqlite` (versions), `base` and `extras` (the version of each
@@ -81,7 +81,7 @@ def examine() -> dict[str, Any]:
     plugins, problems = load_plugins()
     problems += hidden_packages()
     problems += [
-        {"what": f"{name} is not installed; toolgym needs it.", "cure": f"pip install {name}"}
+        {"what": f"The required package {name} is missing.", "cure": f"pip install {name}"}
         for name, installed in base.items()
         if installed is None
     ]
@@ -92,7 +92,7 @@ def examine() -> dict[str, Any]:
         problems.append(
             {
                 "what": f"The cache folder {cache} cannot be written: {above}: {why}.",
-                "cure": "set TOOLGYM_CACHE to a folder that can be written",
+                "cure": "set TOOLGYM_CACHE to a writable folder",
             }
         )
     return {
@@ -136,10 +136,10 @@ def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
 
 
 def hidden_packages(root: Path = ROOT) -> Iterator[Problem]:
-    """Yield a problem for each of our packages that an import would not find.
+    """Yield a problem for each package of toolgym that cannot be imported.
 
     Args:
-        root: The folder of our packages.
+        root: The folder of the packages of toolgym.
     """
     for name in SHARED_NAMES:
         ours = root / name
@@ -149,17 +149,15 @@ def hidden_packages(root: Path = ROOT) -> Iterator[Problem]:
             spec = None
         found = [] if spec is None else list(spec.submodule_search_locations or [spec.origin or ""])
         if not found:
-            yield {"what": f"{name} cannot be found; it belongs to toolgym.", "cure": REINSTALL}
+            yield {"what": f"The package {name} of toolgym is missing.", "cure": REINSTALL}
         elif ours.resolve() not in [Path(place).resolve() for place in found]:
             yield {
-                "what": f"{name} is found at {found[0]}, which hides ours at {ours}.",
-                "cure": f"pip uninstall {name}, or take {Path(found[0]).parent} off the path"
-                " (PYTHONPATH)",
+                "what": f"The package {name} at {found[0]} hides that of toolgym at {ours}.",
+                "cure": f"pip uninstall {name}, or remove {Path(found[0]).parent} from PYTHONPATH",
             }
         elif name == "sqlgym" and not _is_marked(ours / "__init__.py"):
             yield {
-                "what": f"sqlgym at {ours} is another package of that name, which has overwritten"
-                " ours.",
+                "what": f"Another package named sqlgym has overwritten that of toolgym at {ours}.",
                 "cure": f"pip uninstall sqlgym && {REINSTALL}",
             }
 
@@ -177,19 +175,19 @@ def _print(report: dict[str, Any]) -> None:
     table.add_row("python", "{version} ({executable})".format(**report["python"]))
     table.add_row("sqlite", report["sqlite"])
     needed = [f"{name} {base[name] or '(missing)'}" for name in base if name != "toolgym"]
-    table.add_row("needs", ", ".join(needed))
+    table.add_row("required", ", ".join(needed))
     incomplete = []
     for extra, versions in report["extras"].items():
         missing = [name for name, installed in versions.items() if installed is None]
         incomplete += [extra] if missing else []
-        cure = f"pip install 'toolgym[{extra}]'  (missing: {', '.join(missing)})"
+        cure = f"missing {', '.join(missing)}: pip install 'toolgym[{extra}]'"
         table.add_row(f"extra {extra}", cure if missing else "installed")
     for group, names in report["plugins"].items():
         table.add_row(group.partition(".")[2], ", ".join(names) or "none")
     table.add_row("cache", report["cache"])
     print_table(table)
     for problem in problems:  # not in the table, so that a path stays on one line
-        say(f"problem: {problem['what']}\n   cure: {problem['cure']}")
+        say(f"problem: {problem['what']}\n    fix: {problem['cure']}")
     if problems:
         return say(f"{len(problems)} problem{'s' * (len(problems) != 1)} found.")
     optional = f" Optional extras not installed: {', '.join(incomplete)}." if incomplete else ""

@@ -1,6 +1,6 @@
-"""`toolgym envs`: list the environments, or show one with its tools, options and rewards.
+"""`toolgym envs`: list the environments, or describe one with its tools, options and rewards.
 
-The information comes from the classes; no data set is loaded.
+The information comes from the classes. No data set is loaded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ correct:     score = 1 - cost
 answered:    score = {partial:g} * progress - cost
 unanswered:  score = {partial:g} * progress - cost - {unanswered:g}
 cost = {cost_cap:g} * (1 - exp(-sum of costs / {cost_cap:g})); costs: {costs}
-Every correct episode beats every incorrect one by at least {margin:g}."""
+Every correct episode scores at least {margin:g} more than every incorrect one."""
 
 
 def command(
@@ -38,17 +38,16 @@ def command(
         str | None,
         typer.Argument(
             metavar="ENV_ID",
-            help="Environment to show: an id such as sqlgym/Explore-v0, or MODULE:ID for one in"
-            " your own module (default: list all).",
+            help="Environment id, such as sqlgym/Explore-v0, or MODULE:ID (default: all).",
             autocompletion=environments,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the environments, or show one in detail.
+    """List the environments, or describe one.
 
-    With an id it prints the tools with their arguments, the options with their defaults (for --set)
-    and the reward.
+    With ENV_ID it prints the tools and their arguments, the options and their defaults, and the
+    reward.
 
     Example:
         toolgym envs
@@ -72,7 +71,7 @@ def describe(env_id: str) -> dict[str, Any]:
         that end an episode), `defaults`, `rewards` (the weights), `law` (the score as text).
 
     Raises:
-        ConfigurationError: There is no such environment, or it is not a `ToolEnv`.
+        ConfigurationError: The environment does not exist, or is not a `ToolEnv`.
     """
     from toolgym import registration
     from toolgym.rewards import COSTS, RewardConfig
@@ -103,7 +102,9 @@ def _class_of(env_id: str) -> type[ToolEnv[Any]]:
     if not isinstance(creator, type):
         return type(registration.make(env_id))
     if not issubclass(creator, ToolEnv):
-        raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
+        raise ConfigurationError(
+            f"{env_id!r} has no tools: it is not a toolgym.ToolEnv. `toolgym envs` lists them."
+        )
     return creator
 
 
@@ -133,7 +134,7 @@ def _list(as_json: bool) -> None:
         table.add_row(entry["id"], names, entry["description"])
     print_table(table)
     if not shown:
-        say("No environment is registered; run `toolgym doctor`.", err=True)
+        say("No environment is registered. Run `toolgym doctor`.", err=True)
 
 
 def _print(shown: dict[str, Any]) -> None:

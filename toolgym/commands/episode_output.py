@@ -1,7 +1,7 @@
 """Writes the episodes of `toolgym eval` and `toolgym merge` to the folder or file of `--out`.
 
 A folder has the layout of a run folder, and episodes are appended after each batch. A file has one
-episode per line and is written at the end.
+episode per line, and is written at the end.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Output:
 
     Args:
         out: The value of `--out`.
-        report_to: Names of dashboards for the figures, which need a folder.
+        report_to: Names of dashboards to log the results to. They need a folder.
 
     Raises:
-        ConfigurationError: The output cannot be written or is not an output of an evaluation, or a
-            dashboard is missing.
+        ConfigurationError: The output cannot be written, is not an output of an evaluation, or a
+            dashboard is not installed.
     """
 
     def __init__(self, out: Path | None, report_to: Sequence[str] = ()) -> None:
@@ -45,29 +45,31 @@ class Output:
         )
         if report_to and not self._is_folder:
             raise ConfigurationError(
-                "--report-to needs an output folder: name one, as in --out runs/evaluation."
+                "--report-to needs an output folder; add --out, as in --out runs/evaluation."
             )
         if out is None:
             return
         if self._is_folder:
             if out.is_dir() and any(out.iterdir()) and not (out / "config.json").is_file():
                 raise ConfigurationError(
-                    f"--out {out} is a folder with other files; name a new folder, or a file in it"
-                    f" such as {out / 'one.jsonl'}."
+                    f"--out {out} is not an empty folder; choose a new folder, or a file in it such"
+                    f" as {out / 'one.jsonl'}."
                 )
             return check_folder(out)
         parent = out.absolute().parent
         if out.is_dir():
-            raise ConfigurationError(f"--out {out} is a folder; name a file in it.")
+            raise ConfigurationError(f"--out {out} is a folder; choose a file in it.")
         if out.is_file() and out.suffix not in FILES:
             raise ConfigurationError(
-                f"--out {out} is a file; name a folder, or a file like one.jsonl."
+                f"--out {out} is an existing file; choose a folder, or a file such as one.jsonl."
             )
         if not parent.is_dir():
-            raise ConfigurationError(f"--out {out}: there is no folder {out.parent}; create it.")
+            raise ConfigurationError(
+                f"--out {out}: the folder {out.parent} does not exist; create it."
+            )
         if not os.access(out if out.exists() else parent, os.W_OK):
             raise ConfigurationError(
-                f"--out {out} cannot be written: no permission to write there."
+                f"--out {out} cannot be written: permission denied. Choose another place."
             )
 
     @contextmanager
@@ -80,7 +82,7 @@ class Output:
 
         Args:
             setting: The settings of the evaluation, such as environment, policy and seed.
-            env_kwargs: Arguments of the environment, so that its episodes can be judged again.
+            env_kwargs: Arguments of the environment, with which `toolgym audit` checks episodes.
         """
         if self._out is None or not self._is_folder:
             yield None
@@ -96,7 +98,7 @@ class Output:
             yield lambda record: run.log_rollouts([{"phase": EVALUATION, **record.to_json()}])
 
     def finish(self, evaluation: Evaluation) -> None:
-        """Write the figures to the folder, or the episodes to the file.
+        """Write the results to the folder, or the episodes to the file.
 
         Raises:
             EnvironmentFault: The file cannot be written.

@@ -1,7 +1,7 @@
-"""`toolgym eval`: play the tasks of an environment with a policy and report the figures.
+"""`toolgym eval`: evaluate a policy on the tasks of an environment.
 
-Progress is shown on stderr. Results are printed on stdout, as a table or as one JSON object.
-Refused tasks are listed with their reasons.
+Progress goes to stderr. Results go to stdout, as a table or as one JSON object. Refused tasks are
+listed with the reason.
 """
 
 from __future__ import annotations
@@ -49,31 +49,33 @@ EnvId = Annotated[
     str | None,
     typer.Argument(
         metavar="ENV_ID",
-        help="Environment id, such as sqlgym/Explore-v0; MODULE:ID for one in a module of yours"
-        " (default: the environment of the checkpoint that --policy names).",
+        help="Environment id, such as sqlgym/Explore-v0, or MODULE:ID (default: that of the"
+        " checkpoint in --policy).",
         autocompletion=environments,
     ),
 ]
 Shard = Annotated[
     str | None,
-    typer.Option(metavar="I/N", help="Play only part I of N parts of the tasks (`toolgym merge`)."),
+    typer.Option(
+        metavar="I/N", help="Play only part I of N parts of the tasks, for `toolgym merge`."
+    ),
 ]
 PolicyName = Annotated[
     str,
     typer.Option(
-        help="Policy: expert (the environment's own solver), random, a model (a folder or a hub"
-        " id), or openai:MODEL for a model on a server.",
+        help="Policy: expert (the built-in solver), random, a model (folder or hub id), or"
+        " openai:MODEL for a model on a server.",
     ),
 ]
 BaseUrl = Annotated[
     str | None,
-    typer.Option(help="URL of the server of openai:MODEL, such as http://127.0.0.1:8000/v1."),
+    typer.Option(help="URL of the server for openai:MODEL, such as http://127.0.0.1:8000/v1."),
 ]
 Template = Annotated[
     str | None,
     typer.Option(
-        help="Chat template in place of the model's own: hermes, which works with any"
-        " model, or a Jinja file.",
+        help="Chat template that replaces that of the model: hermes, which works with any model, or"
+        " a Jinja file.",
     ),
 ]
 PolicySettings = Annotated[
@@ -85,7 +87,7 @@ PolicySettings = Annotated[
     ),
 ]
 Tries = Annotated[
-    int, typer.Option(min=1, help="Number of tries per task; more than one adds pass@k.")
+    int, typer.Option(min=1, help="Number of attempts per task; 2 or more add pass@k.")
 ]
 Tasks = Annotated[
     int | None, typer.Option("--n", "-n", min=1, help="Number of tasks (default: all).")
@@ -93,43 +95,40 @@ Tasks = Annotated[
 Split = Annotated[
     str | None,
     typer.Option(
-        help="Split of the data set (default: dev, if the environment has splits).",
+        help="Split of the data set (default: dev).",
     ),
 ]
 Seed = Annotated[
-    int, typer.Option(min=0, help="Seed for the choice of tasks and for the episodes.")
+    int, typer.Option(min=0, help="Random seed for the choice of tasks and for the episodes.")
 ]
 Parsing = Annotated[
     str | None,
     typer.Option(
-        help="Parsing of calls: lenient (repairs malformed calls) or strict (default: the"
+        help="Parsing of calls: lenient, which repairs malformed calls, or strict (default: the"
         " environment's).",
     ),
 ]
 Temperature = Annotated[
     float | None,
-    typer.Option(
-        min=0, help="Sampling temperature of a model (default: 0, or 1 for several tries)."
-    ),
+    typer.Option(min=0, help="Sampling temperature of a model (default: 0; 1 if --k is above 1)."),
 ]
 Batch = Annotated[
-    int, typer.Option(min=1, help="Number of episodes that a process plays at the same time.")
+    int, typer.Option(min=1, help="Number of episodes that each process plays at once.")
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="Folder (for report, stats, audit, compare, merge) or .jsonl file to write the"
-        " episodes to."
+        help="Folder or .jsonl file for the episodes. `toolgym report` and `audit` need a folder."
     ),
 ]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
-        help="Dashboard for the figures: tensorboard, wandb or trackio; --out must be a folder;"
-        " may be repeated.",
+        help="Dashboard to log to: tensorboard, wandb or trackio; may be repeated. Needs a folder"
+        " in --out.",
     ),
 ]
-Transcripts = Annotated[int, typer.Option(min=0, help="Number of episodes to show.")]
+Transcripts = Annotated[int, typer.Option(min=0, help="Number of episodes to print.")]
 
 
 def command(
@@ -157,17 +156,13 @@ def command(
     report_to: ReportTo = None,
     quiet: Quiet = False,
 ) -> None:
-    """Play tasks with a policy and report the accuracy.
+    """Evaluate a policy on the tasks of an environment.
 
-    Prints accuracy and pass@k with 95 % confidence intervals. Tasks that cannot be played fairly
-    are listed with the reason and are not counted.
+    Prints the accuracy and pass@k with 95 % confidence intervals. Tasks that cannot be scored
+    reliably are listed with the reason and not counted. A checkpoint of `toolgym train` is
+    evaluated with the data set, split and other settings of its run; options override them.
 
-    A checkpoint of `toolgym train` is played with the data set, split and other settings by which
-    its run was evaluated; the first line lists them, and options replace them.
-
-    With --out the episodes are kept for `toolgym compare` and `toolgym report`. --workers plays in
-    several processes, --ray on a cluster, and --shard one part of the tasks on each machine
-    (`toolgym merge` joins the parts); the results are the same.
+    The results do not depend on --workers, --ray or --shard.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy expert --n 20
@@ -175,7 +170,6 @@ def command(
         toolgym eval sqlgym/Explore-v0 --policy random --n 20 --out runs/random
         toolgym eval sqlgym/Explore-v0 --policy random --k 8 --workers 2
         toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
-        toolgym eval sqlgym/Explore-v0 --n 20 --out runs/shown --report-to tensorboard
     """
     from toolgym import registration, rollout
     from toolgym.commands.episode_output import Output
@@ -188,7 +182,7 @@ def command(
     env_options = {"dataset": dataset, "split": split, "step_limit": step_limit, "parsing": parsing}
     env_kwargs = arguments_for(env_id, settings, **env_options)
     if temperature is None and k > 1 and policy not in BUILT_IN:
-        temperature = 1.0  # greedy tries would all be equal
+        temperature = 1.0  # greedy attempts would be identical
     policy_options = {
         "base_url": base_url,
         "chat_template": chat_template,
@@ -229,23 +223,27 @@ def command(
         setting["usage"] = dict(evaluation.usage)
     (print_object if as_json else print_results)(evaluation, setting, transcripts)
     if math.isnan(evaluation.accuracy):
-        raise EnvironmentFault("no episode could be scored: the environment failed in every one.")
+        raise EnvironmentFault(
+            "no episode could be scored, because the environment failed in all of them."
+        )
 
 
 def shard_of(text: str) -> tuple[int, int]:
-    """Parse I/N to its two numbers.
+    """Parse I/N and return the two numbers.
 
     Raises:
         ConfigurationError: The text has another form.
     """
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if found is None:
-        raise ConfigurationError(f"a shard is I/N, such as 1/2 for the first half, not {text}.")
+        raise ConfigurationError(
+            f"--shard must be I/N, such as 1/2 for the first half, not {text}."
+        )
     return int(found[1]), int(found[2])
 
 
 def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """Print one JSON object with the setting, the figures, and the first `transcripts` episodes."""
+    """Print one JSON object with the settings, results, and the first `transcripts` episodes."""
     given = {name: value for name, value in setting.items() if value is not None}
     shown: dict[str, Any] = {**given, **evaluation.summary()}
     if "merged" in setting:
@@ -256,12 +254,12 @@ def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: i
 
 
 def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """Print the first `transcripts` episodes, a table of the figures, faults and refused tasks."""
+    """Print the first `transcripts` episodes, a table of the results, faults and refused tasks."""
     for record in evaluation.records[:transcripts]:
         say(transcript(record.to_json()) + "\n")
     print_table(_figures(evaluation, setting))
     for fault, count in evaluation.summary()["faults"].items():
-        say(f"\nunscored: {count} because of this fault: {fault}")
+        say(f"\nunscored: {count}, because of this fault: {fault}")
     if evaluation.refused:
         counted = Counter(refusal["code"] for refusal in evaluation.refused)
         reasons = ", ".join(f"{count} {code}" for code, count in counted.most_common())
@@ -286,7 +284,7 @@ def _figures(evaluation: Evaluation, setting: Mapping[str, Any]) -> Table:
         if isinstance(value, list):
             text = ", ".join(map(str, value))
         if value == "expert":
-            text += " (the environment's own solver; --policy names another)"
+            text += " (the built-in solver; choose another with --policy)"
         table.add_row("data set" if name == "dataset" else name, text)
     table.add_row("episodes", f"{figures['episodes']} ({figures['unscored']} unscored)")
     table.add_row("accuracy", f"{_number(figures['accuracy'])}  [{low:.3f}, {high:.3f}]")

@@ -1,4 +1,4 @@
-"""`toolgym merge`: merge the parts of an evaluation that several machines played."""
+"""`toolgym merge`: merge the parts of an evaluation that ran on several machines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Parts = Annotated[
     list[Path],
     typer.Argument(
         metavar="PART",
-        help="Folders or files of `toolgym eval --shard I/N --out`, in the order of the tasks.",
+        help="Folders or files of `toolgym eval --shard I/N --out`, in the order of I.",
     ),
 ]
 
@@ -29,10 +29,9 @@ def command(
     as_json: AsJson = False,
     transcripts: Transcripts = 0,
 ) -> None:
-    """Merge the parts of an evaluation and report the accuracy.
+    """Merge the parts of an evaluation and print the results.
 
-    All parts must have the same environment, policy, settings, seed and number of tries (--k). A
-    task that is in two parts is refused.
+    All parts must have the same settings, and no task in common.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl
@@ -59,7 +58,7 @@ def command(
 
 
 def _read(path: Path) -> tuple[EpisodeRecord, ...]:
-    """The episodes of one part.
+    """Return the episodes of one part.
 
     Raises:
         ConfigurationError: The part does not exist or is incomplete.
@@ -73,6 +72,6 @@ def _read(path: Path) -> tuple[EpisodeRecord, ...]:
     records = tuple(map(EpisodeRecord.from_json, rollouts_of(path, notes=cut)))
     if cut or not is_whole:
         raise ConfigurationError(
-            f"{path} is incomplete, because its evaluation did not finish; play it again."
+            f"{path} is incomplete, because its evaluation was interrupted. Run it again."
         )
     return records

@@ -1,7 +1,7 @@
-"""`toolgym play`: play an episode yourself in the terminal.
+"""`toolgym play`: play an episode in the terminal.
 
-A line is a call, such as `describe singer` or `query SELECT ...`, or a message in the format of a
-model. Calls have the same costs and rewards as those of a model. A line without a call costs
+A line is a call, such as `describe singer` or `query SELECT ...`, or a message in the call format
+of a model. Calls have the same costs and rewards as those of a model. A line without a call costs
 nothing.
 """
 
@@ -39,7 +39,7 @@ PROMPT = "> "
 MAX_QUOTED = 60  # characters of an unknown word that are shown
 HELP = """\
 Type a call: TOOL ARGUMENT, or as JSON: {"name": TOOL, "arguments": {"argument": value}}.
-`help` shows this again, `hint` shows the next call of an expert, `quit` leaves."""
+`help` prints this text, `hint` prints the next call of the expert, `quit` ends the episode."""
 
 
 def command(
@@ -48,19 +48,19 @@ def command(
     split: OneSplit = None,
     task: Annotated[
         str | None,
-        typer.Option("--task-id", help="Id of the task to play (default: random)."),
+        typer.Option("--task-id", help="Id of the task (default: random)."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(min=0, help="Seed that chooses the task (default: random).")
+        int | None, typer.Option(min=0, help="Random seed that selects the task (default: random).")
     ] = None,
     step_limit: StepLimit = None,
     settings: Settings = None,
     quiet: Quiet = False,
 ) -> None:
-    """Play an episode yourself, by typing calls.
+    """Play an episode yourself by typing calls.
 
-    Type `help` for the tools, `hint` for the next call of an expert, `quit` to leave. A lost
-    episode ends with the solution. Lines can also be piped in.
+    Type `help` for the tools, `hint` for the next call of the expert, and `quit` to end. Calls can
+    also be piped in.
 
     Example:
         toolgym play sqlgym/Explore-v0 --seed 3
@@ -70,7 +70,7 @@ def command(
     from toolgym.family import TaskFamily
 
     if task is not None and seed is not None:
-        raise ConfigurationError("--task-id and --seed both choose the task; give one of them.")
+        raise ConfigurationError("--task-id and --seed both choose the task; leave out one.")
     options = {"dataset": dataset, "split": split, "step_limit": step_limit}
     env_kwargs = arguments_for(env_id, settings, **options)
     env = registration.make(env_id, **env_kwargs)
@@ -87,7 +87,7 @@ def command(
     while not episode.over:
         line = _ask()
         if line is None or line.lower() in ("quit", "exit"):
-            say("You left before the end.")
+            say("The episode was not finished.")
             break
         if line.lower() in ("help", "?"):
             say(how_to_play(env))
@@ -103,7 +103,9 @@ def command(
             if action is None:
                 word = line.split()[0][:MAX_QUOTED]
                 near = nearest(word, [*env.tools, "help", "hint", "quit"])
-                cure = f"Did you mean {' or '.join(near)}?" if near else "Type help to see them."
+                cure = (
+                    f"Did you mean {' or '.join(near)}?" if near else "Type help to list the tools."
+                )
                 say(f"{word!r} is not a tool. {cure}")
                 continue
             observation, reward, *_ = env.step(action)
@@ -125,7 +127,7 @@ def command(
 
 
 def how_to_play(env: ToolEnv[Any]) -> str:
-    """Return the help text: the forms of a call, and the tools with their arguments."""
+    """Return the help text: the syntax of calls, and the tools with their arguments."""
     lines = [HELP]
     for spec in env.tools.values():
         arguments = "".join(f" {name.upper()}" for name in spec.arguments.model_fields)

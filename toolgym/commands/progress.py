@@ -1,7 +1,6 @@
-"""Progress bars on stderr, with the work done, the elapsed and the remaining time.
+"""Progress bars on stderr, with the finished work, the elapsed and the remaining time.
 
-Bars appear in a terminal only: not in a pipe or a log, not with TERM=dumb, and not with `--quiet`.
-They do not write to stdout. `NO_COLOR` removes the colors.
+Bars appear only in a terminal, and not with TERM=dumb or `--quiet`. `NO_COLOR` removes the colors.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Show(Protocol):
 
 @cache
 def _screen() -> Console:
-    """Return the console that all bars share, so that several bars can be open."""
+    """Return the console that all open bars share."""
     from rich.console import Console
 
     return Console(stderr=True)
@@ -38,7 +37,7 @@ def _screen() -> Console:
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> Iterator[Show]:
-    """Show a progress bar inside this context.
+    """Show a progress bar until the context ends.
 
     Args:
         what: Short description of the work.
@@ -84,7 +83,7 @@ class Bars:
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Show a bar for a phase; yields a function of the finished steps and a remark."""
+        """Show a bar for a phase, and yield a function of the finished steps and a remark."""
         with progress_bar(f"{title:<24}") as show:
             show(0, total)
             yield lambda done, note: show(done, total, note)
@@ -92,7 +91,7 @@ class Bars:
 
 @contextmanager
 def long_work_shown(*, quiet: bool = False) -> Iterator[None]:
-    """Show a bar for each long work that a library reports (`toolgym.long_work`)."""
+    """Show a bar for each long operation that a library reports (`toolgym.long_work`)."""
     shown: dict[str, tuple[Show, ExitStack]] = {}
 
     def show_progress(what: str, done: int, total: int) -> None:

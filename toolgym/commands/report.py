@@ -1,7 +1,7 @@
-"""`toolgym report`: write the HTML report of one run, or of several runs on one page.
+"""`toolgym report`: write the HTML report of one or several runs.
 
-A training writes the report of its run at its end. This command also writes it for interrupted
-runs, and compares runs: trainings, or evaluations of `toolgym eval --out FOLDER`.
+A training writes the report of its run when it ends. This command also writes it for interrupted
+runs, and for several trainings or evaluations of `toolgym eval --out FOLDER` on one page.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ def command(
         list[Path],
         typer.Argument(
             metavar="RUN",
-            help="Run folders of `toolgym train` or `toolgym eval --out`, shown in this order.",
+            help="Run folders of `toolgym train` or `toolgym eval --out`.",
         ),
     ],
     out: Annotated[
         Path | None,
         typer.Option(
-            help="HTML file to write (default: report.html in the run folder, or for several runs"
-            " next to the first)."
+            help="HTML file to write (default: report.html in the run folder; for several runs, in"
+            " the parent folder of the first)."
         ),
     ] = None,
     episodes: Annotated[
@@ -33,9 +33,8 @@ def command(
 ) -> None:
     """Write the HTML report of one or several runs.
 
-    The page shows results, learning curves, transcripts and settings, and works offline. Plots
-    require the extra `report`; without it the page has tables. Several runs are drawn in the same
-    plots.
+    The page shows results, learning curves, transcripts and settings, and works offline. Plots need
+    the extra report.
 
     Example:
         toolgym report runs/explore

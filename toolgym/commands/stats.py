@@ -1,8 +1,8 @@
 """`toolgym stats`: print statistics of the actions in a run, an evaluation or a log.
 
 The family of the environment computes them (`TaskFamily.statistics`). A file of `toolgym eval
---out` is read like a run folder; its lines are the same records without phase and step. Any other
-file is a log, which is read by the first family that finds outputs in it (`TaskFamily.read_log`).
+--out` is read like a run folder. Any other file is a log, which is read by the first family that
+finds outputs in it (`TaskFamily.read_log`).
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ def command(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="A run folder, a file of `toolgym eval --out`, or a log of another trainer.",
+            help="Run folder, file of `toolgym eval --out`, or log of another trainer.",
         ),
     ],
     phase: Phase = None,
     env: RunsEnv = None,
     top: Annotated[
-        int, typer.Option(min=1, help="Maximum number of rows of a table of frequent patterns.")
+        int, typer.Option(min=1, help="Maximum number of rows in a table of frequent patterns.")
     ] = 10,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Print statistics of the rollouts of a run, or of the outputs in a log.
 
-    The tables depend on the environment. Workflow environments report validity, errors, frequent
-    workflows, operators, structures, and collapses from one step to the next. Shares have 95 %
-    Wilson intervals.
+    The tables depend on the environment. For workflow environments they show validity, errors,
+    frequent workflows, operators, structures, and collapses between steps. Shares have 95 % Wilson
+    intervals.
 
-    A log is the text that another trainer printed, with lines such as `DSL质量: fallback=False,
-    ops=2, chain=True, DSL=Custom -> Programmer`; or a JSONL file with one output per line: a
-    workflow as a string, or an object with `workflow` or `dsl` and optionally `step`, `phase`,
-    `correct`, `score` or `reward`.
+    A log is the output of another trainer, with lines such as `DSL质量: fallback=False, ops=2,
+    chain=True, DSL=Custom -> Programmer`, or a JSONL file. A line of a JSONL file is a workflow as
+    a string, or an object with `workflow` or `dsl` and optionally `step`, `phase`, `correct`,
+    `score` or `reward`.
 
     Example:
         toolgym stats runs/compose-001
@@ -115,8 +115,8 @@ def _read_log(
             return env_id, itertools.chain([first], found)
     where = f" of phase {' or '.join(phases)}" if phases else ""
     raise ConfigurationError(
-        f"{run} has neither episodes of `toolgym eval --out` nor outputs{where} that an environment"
-        " can read; `toolgym stats --help` describes the logs."
+        f"{run} contains neither episodes of `toolgym eval --out` nor outputs{where} that an"
+        " environment can read. `toolgym stats --help` describes the log formats."
     )
 
 

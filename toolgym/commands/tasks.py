@@ -1,14 +1,14 @@
-"""`toolgym tasks`: check, count and show the tasks of a data set, or write tasks.
+"""`toolgym tasks`: check, count, show or write tasks.
 
 * `check` verifies every task and lists those that are refused, with reasons;
 * `stats` counts tasks by database, hardness and shape of the result;
-* `show` shows a task in full, with its solution;
-* `synth` writes tasks for databases that have none;
+* `show` prints a task with its solution;
+* `synth` writes tasks for databases;
 * `invent` writes databases for `synth`;
-* `rephrase` copies a folder of tasks with questions that a chat model rephrased.
+* `rephrase` copies a folder of tasks and rephrases the questions with a chat model.
 
-Tasks are loaded by the environment that plays them, so the commands contain no file formats. Other
-facts, such as the splits of a data set, come from the environment's family (`toolgym.family`).
+The environment loads the tasks. Other facts, such as the splits of a data set, come from the
+family of the environment (`toolgym.family`).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ DataSet = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET",
-        help="Data set: a folder, a file, or a name (default: the environment's).",
+        help="Data set: a name, folder or file (default: the environment's).",
     ),
 ]
 OneSplit = Annotated[
@@ -61,7 +61,7 @@ Environment = Annotated[
     typer.Option(
         "--env",
         metavar="ENV_ID",
-        help="Environment that plays the tasks; MODULE:ID for one in your own module.",
+        help="Environment of the tasks: an id or MODULE:ID.",
         autocompletion=environments,
     ),
 ]
@@ -74,10 +74,10 @@ def task_sets(
     split: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
-    """Return the tasks of one split, or of all splits of the data set, by the name of the split.
+    """Return the tasks of one split or of all splits, by the name of the split.
 
     Raises:
-        ConfigurationError: There is no such data set or split.
+        ConfigurationError: The data set or the split does not exist.
     """
     from toolgym import registration
 
@@ -104,17 +104,14 @@ def check(
     split: OneSplit = None,
     env_id: Environment = EXPLORE,
     settings: Settings = None,
-    show: Annotated[
-        int, typer.Option(min=0, help="Maximum number of lines in each list of the report.")
-    ] = 20,
+    show: Annotated[int, typer.Option(min=0, help="Maximum number of lines per list.")] = 20,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Verify the tasks and list those that are refused.
 
-    Each refusal has its reason. The report also lists questions that are asked twice. Verdicts are
-    kept in the cache folder, so a second check is quick. The exit status is 2 if no task is
-    playable.
+    Each refusal has a reason. Duplicate questions are listed too. The results are cached. The exit
+    status is 2 if no task is playable.
 
     Example:
         toolgym tasks check bundled --split dev
@@ -134,11 +131,11 @@ def check(
         lines = [f"{r['task_id']} [{r['code']}] {r['reason']}" for r in report.refused]
         _print_list("refused", lines, show, f" ({reasons})" if reasons else "")
         faults = [f"{fault['task_id']} {fault['message']}" for fault in report.faults]
-        _print_list("faults of the machine", faults, show)
+        _print_list("environment faults", faults, show)
         _print_list("duplicate questions", [", ".join(ids) for ids in report.duplicates], show)
     if not report.playable:
         raise ConfigurationError(
-            f"none of the {report.tasks:,} tasks of {report.name} is playable; correct the data."
+            f"none of the {report.tasks:,} tasks of {report.name} is playable; fix the data."
         )
 
 
@@ -147,7 +144,7 @@ def _print_list(what: str, lines: list[str], show: int, more: str = "") -> None:
     for line in lines[:show]:
         say(f"  {line}")
     if len(lines) > show > 0:
-        say(f"  ... ({len(lines) - show:,} more; --show N, or --json for all)")
+        say(f"  ... {len(lines) - show:,} more; --show N prints N, and --json all of them")
 
 
 def stats(
@@ -160,7 +157,7 @@ def stats(
 ) -> None:
     """Count the tasks by database, hardness and result shape.
 
-    Every gold answer is computed; tasks that cannot be played are counted as refused.
+    All gold answers are computed. Tasks that cannot be played are counted as refused.
 
     Example:
         toolgym tasks stats bundled
@@ -194,8 +191,7 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a folder, a file, or a name. `tasks show ID --env ENV_ID` uses the"
-            " environment's.",
+            help="Data set: a name, folder or file. With ID only, that of the environment.",
         ),
     ],
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
@@ -205,9 +201,9 @@ def show(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Show one task with its solution.
+    """Print a task with its solution.
 
-    A task that is refused is shown with the reason.
+    For a refused task, the reason is printed.
 
     Example:
         toolgym tasks show bundled observatory-001
@@ -232,8 +228,8 @@ def show(
     ids = [each for tasks in sets.values() for each in tasks.ids]
     near = get_close_matches(wanted, ids) or ids[:3]
     raise ConfigurationError(
-        f"there is no task {wanted!r} in {place or env_id} ({', '.join(sets)}); there is, for"
-        f" example, {', '.join(near)}."
+        f"there is no task {wanted!r} in {place or env_id} ({', '.join(sets)}); some task ids are"
+        f" {', '.join(near)}."
     )
 
 
@@ -243,17 +239,12 @@ def synth(
     ],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     n: Annotated[
-        int, typer.Option("--n", "-n", min=1, help="Maximum number of tasks for each database.")
+        int, typer.Option("--n", "-n", min=1, help="Maximum number of tasks per database.")
     ] = 500,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed that chooses among the tasks that can be written.")
-    ] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed that selects the tasks.")] = 0,
     splits: Annotated[
         str | None,
-        typer.Option(
-            help="Share of each split, such as train=0.9,dev=0.1 (default:"
-            " train=0.8,dev=0.1,test=0.1)."
-        ),
+        typer.Option(help="Share of each split (default: train=0.8,dev=0.1,test=0.1)."),
     ] = None,
     link: Annotated[
         bool, typer.Option("--link", help="Link to the databases instead of copying them.")
@@ -263,12 +254,11 @@ def synth(
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Option of the synthesis, as JSON or plain text, such as variants=2 or"
-            ' hardness=\'{"easy": 0.5, "medium": 0.5}\'; may be repeated.',
+            help="Option of the synthesis, as JSON or text, such as variants=2; may be repeated.",
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a folder that was written by synth.")
+        bool, typer.Option("--overwrite", help="Replace a folder of `toolgym tasks synth`.")
     ] = False,
     env_id: Environment = EXPLORE,
     workers: Workers = None,
@@ -278,10 +268,9 @@ def synth(
 ) -> None:
     """Write tasks for SQLite databases, in the Spider layout.
 
-    Each task is a question with the SQL query that answers it. Three or more databases are split by
-    database, fewer by query: no question is in two splits, and no query that differs from another
-    in its values only. The same seed gives the same tasks, also with --workers or --ray, which
-    divide the databases among processes.
+    A task is a question and the SQL query that answers it. Three or more databases are split by
+    database, fewer by query. Queries that differ only in their values are in the same split. The
+    tasks depend on the seed, but not on --workers or --ray.
 
     Example:
         toolgym tasks synth my.db --out tasks
@@ -298,7 +287,7 @@ def synth(
             shares[name.strip()] = float(share)
         except ValueError:
             raise ConfigurationError(
-                f"--splits must be of the form NAME=SHARE,NAME=SHARE, got {splits!r}."
+                f"--splits must be NAME=SHARE,NAME=SHARE, as in train=0.9,dev=0.1; got {splits!r}."
             ) from None
     family = family_of(env_id)
     with map_of(ray, workers) as map_parts, progress_bar("tasks written", quiet=quiet) as progress:
@@ -317,16 +306,18 @@ def invent(
     ] = 100,
     first: Annotated[
         int,
-        typer.Option(min=0, help="Number of the first database; each number is one database."),
+        typer.Option(
+            min=0, help="Number of the first database. A number always gives the same database."
+        ),
     ] = 0,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write small invented databases for `toolgym tasks synth`.
+    """Write small synthetic databases for `toolgym tasks synth`.
 
-    A model that is trained on few databases memorizes their tables. With hundreds of databases of
-    many topics it has to read the schema.
+    A model that is trained on few databases memorizes their tables. With hundreds of databases it
+    has to read the schema.
 
     Example:
         toolgym tasks invent --out invented --n 200
@@ -341,28 +332,26 @@ def invent(
 
 
 def rephrase(
-    tasks: Annotated[Path, typer.Argument(metavar="TASKS", help="Folder of tasks, as of synth.")],
-    policy: Annotated[
-        str, typer.Option(metavar="openai:MODEL", help="Chat model on a server that rephrases.")
-    ],
+    tasks: Annotated[Path, typer.Argument(metavar="TASKS", help="Folder of tasks.")],
+    policy: Annotated[str, typer.Option(metavar="openai:MODEL", help="Chat model on a server.")],
     out: Annotated[Path, typer.Option(help="Folder to write.")],
     base_url: BaseUrl = None,
     policy_settings: PolicySettings = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a folder that was written by rephrase.")
+        bool, typer.Option("--overwrite", help="Replace a folder of `toolgym tasks rephrase`.")
     ] = False,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Copy a folder of tasks with questions that a chat model rephrased.
+    """Rephrase the questions of tasks with a chat model.
 
-    The model gets question and SQL. Its reply is kept if it still has every name, number and date
-    of the SQL that the question named, contains neither SQL nor the answer, and is not the question
-    of another task. Otherwise the question stays as it is. The old question is kept as "original".
+    The tasks are copied to a new folder. A reply must keep the names, numbers and dates of the
+    question that the SQL uses. It must not contain SQL or the answer, or be the question of another
+    task. Otherwise the question is not changed. The old question is stored as "original".
 
-    Replies are kept in the cache folder (not with --policy-set cache=false). If the server fails,
-    nothing is written, and the same command asks only for what is missing.
+    Replies are cached. If the server fails, nothing is written; run the command again to request
+    the missing replies.
 
     Example:
         toolgym tasks rephrase tasks --out lively --policy openai:gpt-4o-mini
@@ -376,7 +365,7 @@ def rephrase(
     model = load(policy, **{"cache": True, **options}) if policy.startswith(SERVED) else None
     if not isinstance(model, ChatPolicy):
         raise ConfigurationError(
-            f"--policy must be a chat model on a server, such as openai:gpt-4o-mini; got {policy}."
+            f"--policy must be a chat model on a server, such as openai:gpt-4o-mini, not {policy}."
         )
 
     def ask(requests: Sequence[tuple[str, str]]) -> list[str]:
@@ -403,7 +392,7 @@ def rephrase(
     say(f"{out}: {result['rephrased']:,} of {result['questions']:,} questions rephrased")
     say(f"refused: {sum(refused.values()):,}{f' ({_counted(refused)})' if refused else ''}")
     if unusable:
-        say(f"copied without change: {unusable:,} entries that cannot be tasks")
+        say(f"copied without change: {unusable:,} entries that are not valid tasks")
 
 
 def _print_synthesis(summary: Mapping[str, Any]) -> None:
@@ -418,7 +407,7 @@ def _print_synthesis(summary: Mapping[str, Any]) -> None:
             say(f"  left out: {left_out}: {why}")
     for name, why in summary["refused"].items():
         say(f"{name}: no tasks: {why}")
-    dropped = f" ({summary['dropped']:,} dropped: in two splits)" if summary["dropped"] else ""
+    dropped = f" ({summary['dropped']:,} duplicates dropped)" if summary["dropped"] else ""
     say(f"{summary['out']}: {_counted(summary['splits'])}{dropped}")
 
 
@@ -426,15 +415,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
-command = typer.Typer(
-    help="""Check, count and show the tasks of a data set, or write tasks.
-
-Example:
-    toolgym tasks check bundled --split dev
-    toolgym tasks synth my.db --out tasks
-    toolgym tasks stats tasks
-"""
-)
+command = typer.Typer(help="Check, count, show or write tasks.")
 
 for function in (check, stats, show, synth, invent, rephrase):
     command.command(function.__name__)(function)

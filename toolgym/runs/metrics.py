@@ -1,12 +1,12 @@
 """The metrics of `metrics.jsonl`: the key, unit and meaning of each number.
 
-The trainers write these keys and no others, the guards read them, the report shows most of them
-with these descriptions, and the documentation is checked against them. Shares are between 0 and 1.
-An undefined share (of no items) is nan in memory and left out of the file. For metrics with
-`breaks`, a value that is not finite means that the training broke down.
+The trainers write these keys and no others. The guards read them, the report shows most of them
+with these descriptions, and a test compares the documentation with them. Shares are between 0
+and 1. A share of no items is undefined: nan in memory, and left out of the file. For metrics with
+`breaks`, a value that is not finite means that the training failed.
 
-A record of phase `grpo` describes one optimizer step: the rollouts that it trains on, which were
-sampled with the weights before the step, and the update.
+A record of phase `grpo` describes one optimizer step: its rollouts, which were sampled with the
+weights before the step, and the update.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Metric:
         unit: The unit of the values.
         source: The part of the training that the metric describes.
         meaning: A description, without a period.
-        breaks: Whether nan or infinity means a breakdown, and not that the value is undefined.
+        breaks: Whether nan or infinity means that the training failed, not an undefined value.
         phases: The phases whose records have the key.
     """
 
@@ -43,86 +43,111 @@ class Metric:
 
 _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
     "rollouts": {
-        ("reward", "score"): "mean episode score of the rollouts in the step",
-        ("reward_std", "score"): "sample standard deviation of the rewards of a group, mean over"
-        " groups",
-        ("reward_max", "score"): "highest reward in the step",
-        ("dead_groups", "share"): "groups whose scored rollouts all have the same outcome (correct,"
-        " progress bin), or that have fewer than two scored rollouts; their rewards differ by the"
-        " costs of calls only",
-        ("zero_variance_groups", "share"): "groups whose rewards are all equal, or that have fewer"
+        ("reward", "score"): "mean episode score of the rollouts",
+        (
+            "reward_std",
+            "score",
+        ): "standard deviation of the rewards within a group, mean over groups",
+        ("reward_max", "score"): "highest episode score",
+        ("dead_groups", "share"): "share of groups whose scored rollouts all have the same outcome"
+        " (correctness and progress bin), or with fewer than two scored rollouts",
+        (
+            "zero_variance_groups",
+            "share",
+        ): "share of groups whose rewards are all equal, or with fewer"
         " than two scored rollouts; their gradient is zero",
-        ("accuracy", "share"): "correct rollouts on training tasks, at the sampling temperature",
-        ("answered", "share"): "rollouts that ended with an answer; if it falls, the policy is"
-        " learning to stop",
-        ("refused_answerable", "share"): "rollouts that deny an answer that exists; only in"
-        " environments where a question may have no answer",
-        ("answered_unanswerable", "share"): "rollouts that answer a question without an answer;"
-        " only in environments where a question may have no answer",
-        ("validity", "share"): "turns of the model in which every call was bound; a turn without a"
+        (
+            "accuracy",
+            "share",
+        ): "share of correct rollouts, on training tasks at the sampling temperature",
+        ("answered", "share"): "share of rollouts that ended with an answer",
+        ("refused_answerable", "share"): "share of rollouts that report no answer although there is"
+        " one, in environments with unanswerable questions",
+        (
+            "answered_unanswerable",
+            "share",
+        ): "share of rollouts that answer an unanswerable question, in"
+        " environments with such questions",
+        (
+            "validity",
+            "share",
+        ): "share of turns whose calls were all bound to a tool; a turn without a"
         " call is not valid",
-        ("turns", "count"): "turns of the model, the denominator of `validity`",
-        ("repairs_per_call", "number"): "repairs divided by calls; it falls as calls become clean",
-        ("tool_failures", "share"): "calls that ended in an error observation",
-        ("rollouts", "count"): "rollouts played for the step, including refills",
-        ("faults", "count"): "rollouts left out because the environment failed",
-        ("over_limit", "count"): "calls that exceeded a limit of steps or memory",
-        ("completion_length", "tokens"): "mean number of tokens that the model generated in a"
-        " rollout, without tool results",
-        ("clipped", "share"): "rollouts that were cut off inside a turn",
-        ("unfinished", "share"): "rollouts that ran out of tokens or turns before the end of the"
-        " episode",
+        ("turns", "count"): "number of turns, the denominator of `validity`",
+        ("repairs_per_call", "number"): "number of repairs per call",
+        ("tool_failures", "share"): "share of calls whose observation is an error",
+        ("rollouts", "count"): "number of rollouts, including refills",
+        ("faults", "count"): "number of rollouts that are left out because the environment failed",
+        ("over_limit", "count"): "number of calls that exceeded a limit of computation or memory",
+        ("completion_length", "tokens"): "mean number of generated tokens per rollout, without tool"
+        " results",
+        ("clipped", "share"): "share of rollouts that were cut off inside a turn",
+        (
+            "unfinished",
+            "share",
+        ): "share of rollouts that ran out of tokens or turns before the episode ended",
     },
     "sampling": {
-        ("drawn_groups", "count"): "groups played for the step, including refills",
-        ("dropped_groups", "count"): "groups that are dead or completely excluded from the loss",
-        ("surplus_groups", "count"): "live groups that exceed the batch of the step",
-        ("masked_groups", "count"): "groups of the batch that are masked because too few live"
-        " groups were found within the limit",
-        ("sampling_rounds", "count"): "rounds of sampling for the step, including the first",
+        ("drawn_groups", "count"): "number of groups that were played, including refills",
+        ("dropped_groups", "count"): "number of groups that are dead or have no token in the loss",
+        ("surplus_groups", "count"): "number of live groups that did not fit into the batch",
+        (
+            "masked_groups",
+            "count",
+        ): "number of masked groups in the batch, since too few live groups were found",
+        ("sampling_rounds", "count"): "number of sampling rounds, including the first",
     },
     "update": {
-        ("loss", "number"): "loss that was minimized; in supervised steps, cross-entropy on"
-        " demonstrations in nats per token",
-        ("grad_norm", "number"): "norm of the gradient before clipping; 0 means no learning signal",
+        ("loss", "number"): "training loss; in supervised steps, cross-entropy in nats per token",
+        ("grad_norm", "number"): "gradient norm before clipping; 0 means no learning signal",
         ("learning_rate", "number"): "learning rate of the step",
-        ("entropy", "nats"): "mean entropy over the generated tokens; healthy values depend on"
-        " model and task, so the guards compare with the first steps",
-        ("kl", "nats"): "KL divergence of the policy from the reference model per token, if there"
+        ("entropy", "nats"): "mean entropy of the policy per generated token",
+        (
+            "kl",
+            "nats",
+        ): "mean KL divergence of the policy from the reference model per token, if there"
         " is a reference model",
-        ("policy_loss", "number"): "part of the loss that is the policy-gradient surrogate",
-        ("ratio", "number"): "mean over tokens of the importance ratio to the sampling policy; 1 if"
-        " each batch is trained on once, by the weights that sampled it",
-        ("mismatch", "nats"): "mean over tokens of ratio - 1 - log(ratio) for a fresh batch: the"
-        " divergence of its probabilities in training from those at sampling, about 0 if both"
-        " compute alike",
-        ("clip_low", "share"): "tokens clipped at the lower bound of the ratio",
-        ("clip_high", "share"): "tokens clipped at the upper bound of the ratio",
-        ("learnt_tokens", "tokens"): "tokens in the loss",
-        ("nonfinite_gradients", "count"): "parameters whose gradient has a nan or infinity",
-        ("nonfinite_weights", "count"): "parameters that have a nan or infinity",
+        ("policy_loss", "number"): "policy loss, a part of `loss`",
+        ("ratio", "number"): "mean importance ratio of the tokens; 1 if each batch is used for one"
+        " update",
+        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a fresh batch: the"
+        " difference between probabilities in training and in sampling; about 0 if they agree",
+        ("clip_low", "share"): "share of tokens whose ratio is clipped at the lower bound",
+        ("clip_high", "share"): "share of tokens whose ratio is clipped at the upper bound",
+        ("learnt_tokens", "tokens"): "number of tokens in the loss",
+        (
+            "nonfinite_gradients",
+            "count",
+        ): "number of parameters whose gradient has a nan or infinity",
+        ("nonfinite_weights", "count"): "number of parameters with a nan or infinity",
     },
     "guards": {
-        ("guard_severity", "count"): "0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
-        ("updates", "count"): "updates since the start of the run",
-        ("skipped_updates", "count"): "skipped updates since the start of the run",
-        ("roll_backs", "count"): "rollbacks to a checkpoint since the start of the run",
-        ("learning_rate_scale", "number"): "factor of the guards on the learning rate",
+        (
+            "guard_severity",
+            "count",
+        ): "strongest action of the guards: 0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
+        ("updates", "count"): "number of updates since the start of the run",
+        ("skipped_updates", "count"): "number of skipped updates since the start of the run",
+        ("roll_backs", "count"): "number of rollbacks since the start of the run",
+        ("learning_rate_scale", "number"): "factor by which the guards multiply the learning rate",
     },
     "evaluation": {
-        ("held_out_accuracy", "share"): "selection tasks, none of which is trained on, that the"
-        " model solves greedily with the weights after this step",
+        (
+            "held_out_accuracy",
+            "share",
+        ): "share of selection tasks that the model solves greedily after"
+        " the step; none of them is trained on",
         ("held_out_low", "share"): "lower end of the 95 % Wilson interval of `held_out_accuracy`",
         ("held_out_high", "share"): "upper end of the 95 % Wilson interval of `held_out_accuracy`",
-        ("held_out_answered", "share"): "selection tasks that the model answers",
-        ("held_out_validity", "share"): "turns on selection tasks in which every call was bound",
-        ("held_out_episodes", "count"): "selection tasks that were scored",
+        ("held_out_answered", "share"): "share of selection tasks that the model answers",
+        ("held_out_validity", "share"): "`validity` on selection tasks",
+        ("held_out_episodes", "count"): "number of scored selection tasks",
     },
     "clock": {
-        ("evaluation_seconds", "seconds"): "time of an evaluation on selection tasks",
-        ("rollout_seconds", "seconds"): "time of the rollouts of the step",
-        ("update_seconds", "seconds"): "time of the update of the step",
-        ("peak_memory", "MiB"): "peak memory of the process, or of its GPU",
+        ("evaluation_seconds", "seconds"): "duration of the evaluation on selection tasks",
+        ("rollout_seconds", "seconds"): "duration of the rollouts",
+        ("update_seconds", "seconds"): "duration of the update",
+        ("peak_memory", "MiB"): "peak memory of the GPU, or of the process without one",
     },
 }
 _BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio", "mismatch")

@@ -63,7 +63,7 @@ class Adapter:
             try:
                 self._inside: Any = get_peft_model(model, config)
             except ValueError as problem:
-                raise ConfigurationError(f"invalid --set lora_targets: {problem}") from problem
+                raise ConfigurationError(f"--lora-targets is refused: {problem}") from problem
         self.model = model
 
     @contextmanager

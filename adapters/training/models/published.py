@@ -42,7 +42,7 @@ class PublishedModel:
         origin: The model on the hub that the file was made from.
         parameters: Number of parameters.
         context: Context length of the model, in tokens.
-        licence: The license of the weights, as an SPDX name.
+        license: The license of the weights, as an SPDX name.
         differs: Difference from the weights on the hub.
         single_digits: Whether the tokenizer splits numbers into digits. transformers does not read
             this from a GGUF file.
@@ -55,7 +55,7 @@ class PublishedModel:
     origin: str
     parameters: int
     context: int
-    licence: str
+    license: str
     differs: str
     single_digits: bool = False
 
@@ -81,7 +81,7 @@ MODELS: Final = {
             origin="HuggingFaceTB/SmolLM2-135M-Instruct",
             parameters=134_515_008,
             context=8192,
-            licence="Apache-2.0",
+            license="Apache-2.0",
             differs=(
                 "matrices were quantized to four bits (Q4_1) and the embedding to eight (Q8_0);"
                 " the chat template shows tools"

@@ -68,14 +68,14 @@ def small_run(request, tmp_path_factory):
 def test_it_says_first_what_is_trained_on_what_and_ends_with_a_table(small_run):
     _, done, _ = small_run
     lines, table = done.stderr.splitlines(), done.stdout.splitlines()
-    assert lines[0].startswith("Training the tiny model (built here, half a million parameters)")
-    assert '"tiny"' in lines[0]
-    assert lines[1].startswith(
-        "Measured on unseen tasks (650 in tiny (dev)) and on unseen databases"
+    assert lines[0].startswith(
+        "Training the tiny model (half a million parameters, not pretrained)"
     )
+    assert '"tiny"' in lines[0]
+    assert lines[1].startswith("Evaluations: unseen tasks (650 in tiny (dev)) and unseen databases")
     assert re.match(r"unseen tasks, before +held out, greedy, 8 episodes +\d", table[1])
     assert table[-2].startswith("Report: ")
-    assert table[-1].startswith("Evaluate the model again: toolgym eval sqlgym/Explore-v0 ")
+    assert table[-1].startswith("To evaluate the model again, run: toolgym eval sqlgym/Explore-v0 ")
     assert "Traceback" not in done.stderr
 
 
@@ -181,9 +181,9 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "say which environment"),
+        ([], "name an environment"),
         ([ENV, "--trainer", "other"], "--trainer: Input should be 'trl' or 'reference'"),
-        ([ENV, "--trainer", "reference", "--vllm", "server"], "vllm is for --trainer trl"),
+        ([ENV, "--trainer", "reference", "--vllm", "server"], "--vllm needs --trainer trl"),
         ([ENV, "--gruop-size", "4"], "did you mean --group-size"),
         ([ENV, "--set", "step_limt=4"], "step_limt"),
         ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or trackio or wandb"),
@@ -239,7 +239,7 @@ def test_fewer_tasks_than_a_step_plays_are_refused_before_anything_is_trained(
     with pytest.raises(SystemExit, match=r"^2$"):
         main(["train", ENV, "--dataset", "q.jsonl"])
     told = capsys.readouterr().err
-    assert "a step plays 4 different tasks, and the training has 1 (q.jsonl (train))" in told
+    assert "a step needs 4 different tasks, but q.jsonl (train) has 1." in told
     assert "--trainer reference" in told
     assert sorted(tmp_path.iterdir()) == before
 
@@ -272,7 +272,7 @@ def test_training_from_python_takes_the_options_of_the_command_and_of_set(tmp_pa
     [
         ({"stpes": 3}, "stpes"),
         ({"steps": -1}, "--steps"),
-        ({"resume": "run"}, "there is no setting 'resume'"),
+        ({"resume": "run"}, "unknown setting 'resume'"),
         ({"model": 7}, "--model: Input should be a valid string"),
         ({"dataset": "nowhere"}, "there is no data set 'nowhere'"),
     ],

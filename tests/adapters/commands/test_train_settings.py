@@ -146,7 +146,7 @@ def test_settings_that_cannot_be_meant_are_refused_with_what_to_do(
         ("a: 2024-01-01", "cannot be read"),
         ("[" * 3000, "cannot be read"),
         ("a: &a [*a]", "cannot be read"),
-        ("a: &a [x]\nb: *a", "it holds an alias"),
+        ("a: &a [x]\nb: *a", "YAML aliases are not allowed"),
         ("steps: 3\nsteps: 4", "holds steps twice"),
         ("5: 4", "one setting a line"),
     ],
@@ -277,8 +277,8 @@ def test_the_learning_rate_of_a_step_is_the_same_with_both_trainers(
     ("values", "words"),
     [
         ({"trl": {"bta": 1}}, "no argument 'bta'. Did you mean beta"),
-        ({"trl": {"num_generations": 4}}, "num_generations is set by --group-size"),
-        ({"trl": {"use_vllm": True}}, "use_vllm is set by --vllm"),
+        ({"trl": {"num_generations": 4}}, "num_generations is not allowed; use --group-size"),
+        ({"trl": {"use_vllm": True}}, "use_vllm is not allowed; use --vllm"),
         ({"group_size": 2, "advantages": "group_normalized"}, "37 of its 38"),
         ({"vllm": "server"}, "trl[vllm]"),
     ],
@@ -290,7 +290,7 @@ def test_what_trl_refuses_is_found_before_a_run_begins(values: Any, words: str) 
 
 def test_tasks_that_cannot_be_dealt_evenly_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(ConfigurationError, match="--prompts 3 cannot be dealt to 2 processes"):
+    with pytest.raises(ConfigurationError, match="--prompts 3 cannot be divided among 2 processes"):
         check_settings(resolve(EXPLORE, prompts=3))
 
 

@@ -32,7 +32,7 @@ def evaluated(
 
 
 def test_a_folder_of_another_origin_is_not_resumed() -> None:
-    with pytest.raises(ConfigurationError, match="only a run that `toolgym train` began"):
+    with pytest.raises(ConfigurationError, match="only runs of `toolgym train` can be resumed"):
         read_settings(None)
 
 

@@ -305,7 +305,7 @@ def test_disagreements_are_printed_with_task_and_answer_and_exit_with_1(tmp_path
     shown = on_command_line(folder, "--phase", "grpo", "--show", 1, "--quiet")
 
     assert shown.exit_code == 1
-    assert "(grpo, step 3): recorded as right, judged wrong" in shown.stdout
+    assert "(grpo, step 3): recorded as correct, checked as incorrect" in shown.stdout
     assert "gold SQL: SELECT" in shown.stdout
     assert "> <tool_call>" in shown.stdout or '> {"name"' in shown.stdout
     assert re.search(r"\.\.\. and \d+ more", shown.stdout)

@@ -181,9 +181,9 @@ def test_terminal_summary_and_report_of_an_own_environment_say_what_was_unseen(
     summary = trained(tmp_path / "run", SAFES, items=items)
     told = capsys.readouterr().err
 
-    sampled = f"greedily; the {name} also sampled, 2 tries each."
-    assert f"Measured on {name} (2 in safes), {sampled}" in told
-    assert "separation: divided" in told
+    sampled = f"greedily; {name} also sampled, 2 attempts each."
+    assert f"Evaluations: {name} (2 in safes), {sampled}" in told
+    assert "Separation: divided" in told
     assert f"Accuracy on {name} " in summary["gain"]
     greedy, drawn = summary["evaluations"]
     assert (greedy["name"], greedy["held_out"], greedy["after"]) == (name, True, summary["after"])

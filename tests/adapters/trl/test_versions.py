@@ -67,7 +67,7 @@ def test_the_reference_trainer_needs_no_trl(tmp_path: Path) -> None:
     assert run.is_complete
     assert [line["step"] for line in run.metrics("grpo")] == [1]
     refused = run_with(tmp_path / "site", *command, "--out", tmp_path / "other", code=2)
-    assert "--trainer trl needs trl, not installed here" in refused
+    assert "trl is not installed; run: pip install" in refused
     assert not (tmp_path / "other").exists()
 
 

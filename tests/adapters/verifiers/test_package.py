@@ -29,7 +29,7 @@ def test_the_package_holds_the_environment_and_its_arguments(
     out, name = tmp_path / "hub", "toolgym-explore-v0"
     verifiers(EXPLORE, out, split="train", n=5, seed=3, settings=["step_limit=9"])
 
-    printed = f"{out}: {name}, {EXPLORE} for verifiers; pip install -e {out}, vf-eval {name}"
+    printed = f"{out}: {EXPLORE} for verifiers. Next: pip install -e {out} && vf-eval {name}"
     assert capsys.readouterr().out.strip() == printed
     files = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
     assert files == {"pyproject.toml", "README.md", "toolgym_explore_v0/__init__.py"}

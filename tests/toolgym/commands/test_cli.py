@@ -75,7 +75,7 @@ def test_a_command_of_another_package_is_found(stranger):
             "unforeseen",
             1,
             "toolgym: failed: RuntimeError: nobody foresaw this\n"
-            "Set TOOLGYM_TRACEBACK=1 to see where.",
+            "Set TOOLGYM_TRACEBACK=1 to print the traceback.",
         ),
         ("interrupt", 130, "toolgym: interrupted."),
     ],

@@ -77,7 +77,7 @@ def test_a_missing_extra_is_a_fact_with_the_line_that_installs_it(tmp_path):
     done = run_here("doctor", path=tmp_path)
 
     assert done.returncode == 0, done.stdout
-    assert "pip install 'toolgym[train]'  (missing: no-such-trainer)" in done.stdout
+    assert "missing no-such-trainer: pip install 'toolgym[train]'" in done.stdout
     assert done.stdout.endswith("No problem found. Optional extras not installed: train.\n")
 
 
@@ -87,7 +87,7 @@ def test_a_missing_base_dependency_is_a_problem_with_its_cure(tmp_path):
     report = examined(tmp_path)
 
     assert {
-        "what": "no-such-library is not installed; toolgym needs it.",
+        "what": "The required package no-such-library is missing.",
         "cure": "pip install no-such-library",
     } in report["problems"]
 

@@ -87,7 +87,7 @@ def test_the_expert_is_right_and_the_figures_say_so():
 def test_the_first_lines_say_which_policy_played_which_tasks(stranger):
     shown = evaluated("--n", "1").stdout.splitlines()
     assert shown[0].startswith("policy")
-    assert "expert (the environment's own solver; --policy names another)" in shown[0]
+    assert "expert (the built-in solver; choose another with --policy)" in shown[0]
     assert "1.000  [0.207, 1.000]" in "\n".join(shown)
     rows = {line[:10].strip(): line[10:].split()[0] for line in shown}
     assert (rows["data set"], rows["split"]) == ("bundled", "dev")

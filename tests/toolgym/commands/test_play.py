@@ -77,7 +77,7 @@ def test_a_line_that_is_no_call_costs_nothing():
     page = played("descrbe ports", "what now", "", "answer 12").stdout
 
     assert "'descrbe' is not a tool. Did you mean describe?" in page
-    assert "'what' is not a tool. Type help to see them." in page
+    assert "'what' is not a tool. Type help to list the tools." in page
     assert "Score 1.000." in page
 
 

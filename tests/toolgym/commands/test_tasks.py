@@ -34,7 +34,7 @@ def test_the_report_counts_and_lists_what_is_refused_and_asked_twice(folder):
         f"  dev-00003 [missing_key] {folder}/dev.json, entry 3: 'query' is missing or is not a"
         " text.",
         "  dev-00001 [empty_gold] its gold SQL finds no rows.",
-        "faults of the machine: 0",
+        "environment faults: 0",
         "duplicate questions: 1",
         "  dev-00000, dev-00002",
     ]
