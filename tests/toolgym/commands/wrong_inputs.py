@@ -96,7 +96,7 @@ CASES = {
     "tasks show bundled nowhere": "there is no task 'nowhere' in bundled (train, dev, test)",
     "tasks show nowhere some-id": "there is no data set 'nowhere': it is neither",
     "tasks synth nowhere.db --out made": "nowhere.db does not exist: use an SQLite file, or",
-    "tasks synth text.txt --out made": "text.txt has questions, or no database: give an",
+    "tasks synth text.txt --out made": "text.txt has questions, or no database: use an",
     "tasks synth corrupt.db --out made": "cannot be read: file is not a database. Restore",
     "tasks synth empty.db --out made": "is not an SQLite database.",
     "tasks synth good.db --out text.txt": "already exists: choose another folder, or add",
