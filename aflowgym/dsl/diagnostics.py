@@ -1,8 +1,8 @@
-"""Diagnostics: the errors, warnings and notes about the text of a workflow.
+"""Diagnostics: errors, warnings and notes about the text of a workflow.
 
-With an error (`E-`) nothing runs. With a warning (`W-`) the workflow runs, and its text was read in
-one way that the author should know. A note (`N-`) reports text around the workflow that was not
-read. Nothing in a text is changed without one of the three.
+After an error (`E-`) nothing runs. After a warning (`W-`) the workflow runs, and the warning says
+how its text was read. A note (`N-`) reports text around the workflow that was ignored. No text is
+changed or ignored without a diagnostic.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Diagnostic:
     Args:
         code: A key of `CODES`.
         message: One sentence about this case.
-        span: Start and end in the text as it was given, in characters.
-        found: The text at this place; empty at the end.
-        expected: Texts that the language has at this place.
-        suggestion: A whole workflow that is accepted, in canonical form; None if there is none.
+        span: Start and end in the original text, in characters.
+        found: The text at this place, empty at the end.
+        expected: Texts that the grammar allows at this place.
+        suggestion: A complete valid workflow in canonical form; None if there is none.
     """
 
     code: str
@@ -81,7 +81,7 @@ class Diagnostic:
 
     @property
     def severity(self) -> Severity:
-        """`error`, `warning` or `note`."""
+        """The severity: `error`, `warning` or `note`."""
         return _SEVERITIES[self.code[0]]
 
     def __str__(self) -> str:
@@ -94,5 +94,5 @@ class Diagnostic:
 
 
 def has_error(records: Iterable[Diagnostic]) -> bool:
-    """Whether one of some diagnostics is an error, so that nothing runs."""
+    """Return whether one of some diagnostics is an error, so that nothing runs."""
     return any(record.code[0] == "E" for record in records)
