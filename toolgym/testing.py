@@ -96,8 +96,8 @@ def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: lis
     task_id = first[0][1]["task_id"]
     again = play(one, options={"task_id": task_id})
     for results, where in (
-        (copied, "another copy; draw from self.np_random, or seed a generator by the task"),
-        (again, "a second episode; set everything that an episode changes anew in `begin`"),
+        (copied, "another copy; use self.np_random, or a generator seeded by the task"),
+        (again, "a second episode; reset in `begin` everything that an episode changes"),
     ):
         for turn, both in enumerate(zip(first, results, strict=True)):
             for value, other_value in zip(*both, strict=True):
@@ -113,7 +113,7 @@ def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
     last = [f"{turn['action']} -> {turn['observation']:.200}" for turn in record.turns[-3:]]
     _demand(
         record.correct or (luck and record.answered),
-        f"{where}: the expert fails; does its terminal tool return `self.submit(verdict)`?"
+        f"{where}: the expert fails; check that the terminal tool returns `self.submit(verdict)`."
         f" Its last turns: {'; '.join(last)}",
     )
     gained = math.fsum(turn["reward"] for turn in record.turns)
@@ -132,7 +132,10 @@ def _check_examples(env: ToolEnv[Any]) -> None:
             continue
         calls = parse_calls(example, env.tools)
         clean = len(calls) == 1 and calls[0].error is None and not calls[0].repairs
-        _demand(clean, f"example_call({name!r}) returns {example!r}, which is not a clean call")
+        _demand(
+            clean,
+            f"example_call({name!r}) returns {example!r}, which needs repairs or is invalid",
+        )
         error = env.step(example)[4]["error"]
         _demand(error is None, f"example_call({name!r}) returns {example!r}, which fails: {error}")
 
@@ -154,8 +157,8 @@ def _check_odd_arguments(env: ToolEnv[Any]) -> None:
             _, reward, *_, info = env.step(action)
         except Exception as problem:
             raise ContractBroken(
-                f"step({action!r:.200}) raised {problem!r:.500}; for a mistake of the agent raise"
-                " toolgym.ToolError, which becomes an observation"
+                f"step({action!r:.200}) raised {problem!r:.500}; raise toolgym.ToolError for a"
+                " mistake of the agent, so that it becomes an observation"
             ) from problem
         _demand(
             low <= info["score"] <= high and math.isclose(reward, info["score"]),

@@ -12,9 +12,9 @@ The agreement is the number of columns that both the query and the gold query re
 number of columns that either reads. SQLite's authorizer reports these columns. The closeness is the
 product of the F1 score of the result columns and the F1 score of the result rows. A query thus has
 to read the columns of the gold query and few others, and to return rows of the gold result. A
-constant makes no progress, and a dump of a table makes little. The last query counts, not the best
-one, so trying every value of a condition is no better than the last attempt. `describe` and
-`sample` make no progress by themselves.
+constant makes no progress, and a dump of a table makes little progress. The last query counts, not
+the best one, so trying every value of a condition is no better than the last attempt. `describe`
+and `sample` make no progress by themselves.
 
 A data set may contain questions that its databases cannot answer (`SqlTask.answerable`). The
 environment then has one more tool, `cannot_answer`. It is correct for these questions and incorrect

@@ -252,8 +252,8 @@ class _Invention:
         return f"{draw.choice(words['adjectives'])} {draw.choice(words['nouns'])}"
 
     def _value(self, kind: str) -> Any:
-        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded as people round
-        them.
+        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded to plausible
+        values.
         """
         draw, letter, rest = self._draw, kind[0], kind[1:]
         if letter == "y":

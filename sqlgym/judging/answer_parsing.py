@@ -112,7 +112,7 @@ def _is_label(key: Any) -> bool:
     """Return whether a key can name a value: it is text, not a number, and does not negate the
     value.
 
-    Other names than those of the gold query are accepted, since a model does not see them.
+    Any name is accepted, since a model does not see the names in the gold query.
     """
     words = _WORD.findall(key.lower()) if isinstance(key, str) else []
     if not words or words[0].isdecimal():

@@ -53,7 +53,8 @@ def compare(
             "spider" reproduces Spider's official evaluator; see `sqlgym.judging.spider_match`.
             "suite" applies "sound" on the database and on other instances of it; see
             `sqlgym.judging.suite`.
-        keep_distinct: Whether DISTINCT counts with "spider". It always counts with the others.
+        keep_distinct: Whether DISTINCT counts with "spider". With the other comparisons, it always
+            counts.
         golds: With "suite", the gold queries of this database that its instances are made for; None
             means only this gold.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as

@@ -97,9 +97,9 @@ class _Orders:
     """Searches for an order of columns that makes the rows equal, column by column.
 
     The search skips a column that does not contain the same values equally often. It drops a
-    partial order whose columns do not contain the same rows. Of identical columns, it tries one.
-    These rules make nearly every search short. But the problem is as hard as graph isomorphism, so
-    the search ends after `LOOKED_AT` cells with the verdict that no order fits.
+    partial order whose columns do not contain the same rows. It tries only one of several identical
+    columns. These rules make nearly every search short. But the problem is as hard as graph
+    isomorphism, so the search ends after `LOOKED_AT` cells with the verdict that no order fits.
     """
 
     def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:

@@ -126,7 +126,7 @@ def number_word(number: int) -> str:
 
 
 def written_date(day: date) -> str:
-    """Return a date as in a sentence.
+    """Return a date in the form for a sentence.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'

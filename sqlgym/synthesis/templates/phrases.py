@@ -68,7 +68,8 @@ def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tupl
     """Draw the highest or the lowest value of a column.
 
     Returns:
-        ORDER BY; the row as a noun, "singer with the highest rating"; as a verb, "is the oldest".
+        The ORDER BY clause, the row as a noun ("singer with the highest rating"), and the row as a
+        verb ("is the oldest").
     """
     side = int(draft.chance(0.4))
     order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one

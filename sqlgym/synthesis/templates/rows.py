@@ -278,7 +278,9 @@ def outputs(entity: Entity) -> list[Field]:
 
 
 def listing(draft: Draft, entity: Entity, where: Sequence[str] = ()) -> tuple[Field, ...]:
-    """Return the label, sometimes with a column that the conditions `where` leave free."""
+    """Return the label, sometimes with a column that the conditions do not restrict to one
+    value.
+    """
     label, fixed = label_of(draft, entity), " ".join(where)
     others = [f for f in outputs(entity) if f not in label and f"{f.sql()} = " not in fixed]
     extra = draft.pick((0, 0, 1))

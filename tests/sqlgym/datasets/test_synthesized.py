@@ -192,7 +192,7 @@ def test_a_database_of_which_nothing_can_be_asked_is_refused_and_the_others_play
     }
     assert "hollow: It is empty" in tasks.refused["void"].reason
     assert {task.item for task in tasks} == {"shop"}
-    with pytest.raises(ConfigurationError, match=r"has no tasks for split 'train': nothing can be"):
+    with pytest.raises(ConfigurationError, match=r"has no tasks for split 'train': no question is"):
         sqlgym.load_tasks(tmp_path / "void.db", "train")
 
 
