@@ -127,8 +127,8 @@ def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
         spec = _tool_of(operator)
         if spec.name in ("answer", *ENDS):
             raise ConfigurationError(
-                f"operators: {operator.name} would be the tool {spec.name}, which ends the episode;"
-                " choose another name."
+                f"operators: the tool of {operator.name} would be {spec.name}, which ends the episode."
+                " Choose another name."
             )
         tools[spec.name] = spec
     return tools

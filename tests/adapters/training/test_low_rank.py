@@ -91,5 +91,5 @@ def test_a_removed_adapter_leaves_the_model_as_it_was() -> None:
 
 
 def test_layers_that_a_model_does_not_have_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="lora_targets is refused"):
+    with pytest.raises(ConfigurationError, match="invalid --set lora_targets"):
         Adapter(random_model(), lora_config(4, 8, ["nowhere"]))

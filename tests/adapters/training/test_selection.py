@@ -124,7 +124,9 @@ def test_with_too_few_tasks_there_is_no_selection_and_early_stopping_is_refused(
     assert choose_tasks(settings, planned)[1] == []
     for name, value in (("patience", 2), ("checkpoint", "best")):
         strict = settings.model_copy(update={name: value})
-        with pytest.raises(ConfigurationError, match=r"notes has 1 tasks: too few .* Leave out"):
+        with pytest.raises(
+            ConfigurationError, match=r"notes has only 1 tasks, .* too few .* Remove"
+        ):
             choose_tasks(strict, planned)
 
 

@@ -113,7 +113,7 @@ def test_a_list_of_operators_that_is_refused_has_a_next_step(operators, message)
         ({"name": "two words"}, "letters and digits"),
         ({"name": "Done"}, "word of the language"),
         ({"aliases": "Again"}, "must be a tuple"),
-        ({"inputs": "solution"}, "write a tuple"),
+        ({"inputs": "solution"}, "pass a tuple"),
         ({"outputs": ("answer",)}, "outputs must name"),
         ({"outputs": ()}, "outputs must name"),
         ({"calls": (3, 1)}, "least, most"),
