@@ -109,7 +109,9 @@ class Operator:
             )
         pair = self.calls if isinstance(self.calls, tuple) and len(self.calls) == 2 else (1, 0)
         if not 0 <= pair[0] <= pair[1]:
-            raise ConfigurationError(f"{self.name}: calls must be (minimum, maximum), got {self.calls}.")
+            raise ConfigurationError(
+                f"{self.name}: calls must be (minimum, maximum), got {self.calls}."
+            )
         if not self.prompt and self.run is None:
             raise ConfigurationError(f"{self.name}: pass a prompt, a function as run, or both.")
         try:

@@ -302,5 +302,5 @@ def _has(dataset: Any, split: str) -> bool:
 def _of_kind(tasks: TaskSet[WorkflowTask], kind: Kind | None) -> TaskSet[WorkflowTask]:
     chosen = tasks if kind is None else tasks.filter(lambda task: task.kind == kind)
     if not len(chosen):
-        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task. Choose another kind.")
+        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task. Use another one.")
     return chosen

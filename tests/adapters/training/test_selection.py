@@ -239,7 +239,7 @@ def test_imitation_alone_is_evaluated_once(tmp_path: Path) -> None:
 
     summary = run.summary
     assert (summary["status"], summary["before"]) == ("complete", None)
-    assert "is 0.0% (greedy, 4 episodes) after imitation alone" in summary["gain"]
+    assert "is 0.0% (greedy, 4 episodes) after supervised training alone" in summary["gain"]
     assert summary["after"]["episodes"] == 4
     assert run.metrics("grpo") == []
     assert weights(run, "final") == weights(run, "sft")

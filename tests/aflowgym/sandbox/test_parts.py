@@ -119,10 +119,10 @@ def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_sa
     """
     refused, *told = printed(textwrap.dedent(script)).splitlines()
     assert refused.startswith(
-        "there is no safe place to run programs: the walls do not stand here: the kernel has no"
-        " Landlock, or it is switched off."
+        "there is no safe sandbox for programs: a restriction does not work on this machine: the"
+        " kernel has no Landlock, or it is disabled."
     )
-    assert refused.endswith("say unsafe=True.")
+    assert refused.endswith("pass unsafe=True.")
     if importlib.util.find_spec("pydantic_monty") is not None:
         assert told[0] == "sandbox: subset"
         assert told[1].startswith("  walls: pydantic-monty: an interpreter of a SUBSET")
@@ -298,4 +298,4 @@ def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
     script = "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')"
     done = run_without(str(number), script)
     assert done.returncode == 1
-    assert "the walls do not stand here: [Errno 38] prctl" in done.stderr
+    assert "a restriction does not work on this machine: [Errno 38] prctl" in done.stderr

@@ -235,7 +235,7 @@ def test_walls_that_cannot_be_put_up_are_the_machines_failure(tmp_path):
     assert reason == b"there is no wall"
     assert list(tmp_path.iterdir()) == [], "the program ran without walls"
     with pytest.raises(
-        EnvironmentFault, match="walls of a sandbox did not stand: there is no wall"
+        EnvironmentFault, match="restrictions of a sandbox could not be applied: there is no wall"
     ):
         outcome_of(worker.REPORT.pack(worker.NO_WALLS, 0) + reason, b"")
 
