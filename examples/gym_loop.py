@@ -1,11 +1,10 @@
-"""A loop over `gym.make`: what anyone who knows Gymnasium needs to know about a tool environment.
+"""Play episodes with Gymnasium's interface.
 
-Actions and observations are texts. An action is what a language model would write; here a very
-simple one stands in, which describes the first table it reads of, counts its rows, and answers
-with the count.
+Actions and observations are texts. An action is a message of a language model. This script uses a
+fixed policy instead: it describes the first table, counts its rows, and answers with the count.
 
-    python examples/gym_loop.py
-    python examples/gym_loop.py 10
+    python examples/gym_loop.py       # three episodes
+    python examples/gym_loop.py 10    # ten episodes
 """
 
 import json
@@ -18,15 +17,15 @@ import sqlgym  # noqa: F401  (its import registers the environments)
 
 
 def call(name: str, **arguments: object) -> str:
-    """A tool call as a model writes it."""
+    """Return a tool call as a model writes it."""
     return f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
 
 
 def main(episodes: int = 3) -> None:
-    """Play some episodes and print them."""
+    """Play episodes and print them."""
     env = gym.make("sqlgym/Explore-v0", step_limit=5)
     for seed in range(episodes):
-        # A seed is a task, the same on every machine; a task can also be asked for by its id.
+        # A seed selects the same task on every machine. An id selects a task too.
         wanted = {"task_id": "ferry_line-001"} if seed == 0 else None
         observation, info = env.reset(seed=seed, options=wanted)
         table = re.search(r"Tables: (\w+)", observation)[1]
@@ -36,7 +35,7 @@ def main(episodes: int = 3) -> None:
         script = [call("describe", table_name=table), call("query", sql=count)]
         terminated = truncated = False
         while not (terminated or truncated):
-            # The result of the query is a header and, in the second line, the count.
+            # The result of the query is a header line and a line with the count.
             action = script.pop(0) if script else call("answer", value=observation.splitlines()[1])
             observation, reward, terminated, truncated, info = env.step(action)
             print(f"  {info['call'].name:10} reward {reward:+.3f}  {observation.splitlines()[0]}")

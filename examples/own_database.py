@@ -1,8 +1,9 @@
-"""A database of your own, without any questions, as a training environment.
+"""Turn a database without questions into a training environment.
 
-    python examples/own_database.py [FILE]          # makes staff.db, and plays tasks in it
+    python examples/own_database.py [FILE]    # writes FILE (default: staff.db), and plays tasks
 
-It ends by printing the command that trains the tiny model on it (about ten minutes on one core).
+At the end it prints the command that trains the tiny model on the database, which takes about ten
+minutes on one core.
 """
 
 import random
@@ -23,7 +24,7 @@ TEAMS, CITIES = "sales support design finance legal", "Rome Oslo Lima Cairo Pari
 
 
 def make(path: Path) -> None:
-    """One table of 160 people."""
+    """Write a database with one table of 160 people."""
     draw = random.Random(0)
     names = [f"{one} {two}" for one in FIRST.split() for two in LAST.split()]
     draw.shuffle(names)
@@ -42,7 +43,7 @@ def make(path: Path) -> None:
 
 
 def main(path: str) -> None:
-    """Make the database, look at its tasks, and play."""
+    """Create the database, print a generated task, and let the expert play."""
     make(Path(path))
     env = gym.make("sqlgym/Explore-v0", dataset=path)
     question, info = env.reset(seed=0)

@@ -1,9 +1,9 @@
 """GRPO on a tool environment with TRL's own `GRPOTrainer`.
 
-`Rollouts` plays the episodes and gives their scores as rewards, `grpo_config` makes a `GRPOConfig`
-with safe defaults, and `GuardCallback` checks each update. The model is the tiny one, from scratch,
-after a few steps of imitation, so that this runs on a CPU; give a folder or a hub id for another
-one. It needs the extra `train`.
+`Rollouts` plays the episodes and returns their scores as rewards, `grpo_config` makes a
+`GRPOConfig` with safe defaults, and `GuardCallback` checks each update. By default it trains the
+tiny model after a few supervised steps, which runs on a CPU. `--model` takes a folder or a hub id.
+It requires the extra `train`.
 
     python examples/trl_grpo.py
     python examples/trl_grpo.py --steps 20 --sft-steps 300
@@ -23,7 +23,7 @@ ENV_ID = "sqlgym/Explore-v0"
 
 
 def tiny_model(sft_steps: int):
-    """A transformer of half a million parameters that has imitated a few demonstrations."""
+    """Return a model of half a million parameters, trained on a few demonstrations."""
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
     from adapters.training.models.demonstrations import demonstrate
@@ -40,12 +40,12 @@ def tiny_model(sft_steps: int):
 
 
 def print_step(step: int, metrics: dict[str, float], episodes: list) -> None:
-    """Print the mean reward of a step, and how many calls were valid."""
+    """Print the mean reward and the share of valid calls of a step."""
     print(f"step {step}: reward {metrics['reward']:+.3f}, valid calls {metrics['validity']:.0%}")
 
 
 def main(model_name: str | None, steps: int, sft_steps: int) -> None:
-    """Train for some steps and print the metrics of each."""
+    """Train and print the metrics of each step."""
     if model_name is None:
         model, tokenizer = tiny_model(sft_steps)
         options = {"dataset": "tiny", "step_limit": 6}
@@ -65,7 +65,7 @@ def main(model_name: str | None, steps: int, sft_steps: int) -> None:
                 gradient_accumulation_steps=2,
                 max_completion_length=512,
                 learning_rate=1e-4,
-                beta=0.0,  # no reference model, which TRL would load by the model's name
+                beta=0.0,  # no KL term: TRL would load the reference model by name
                 save_strategy="no",
                 disable_tqdm=True,
             ),
@@ -80,8 +80,12 @@ def main(model_name: str | None, steps: int, sft_steps: int) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="GRPO on sqlgym/Explore-v0 with TRL.")
-    parser.add_argument("--model", help="a folder or a hub id; the tiny model without it")
-    parser.add_argument("--steps", type=int, default=2, help="optimizer steps of GRPO")
-    parser.add_argument("--sft-steps", type=int, default=60, help="steps of imitation (tiny model)")
+    parser.add_argument("--model", help="folder or hub id (default: the tiny model)")
+    parser.add_argument(
+        "--steps", type=int, default=2, help="optimizer steps of GRPO (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--sft-steps", type=int, default=60, help="supervised steps (default: %(default)s)"
+    )
     given = parser.parse_args()
     main(given.model, given.steps, given.sft_steps)

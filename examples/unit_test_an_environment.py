@@ -1,12 +1,12 @@
-"""Unit tests of an environment, with neither a model nor a trainer.
+"""Unit-test an environment without a model or a trainer.
 
-The tools of an environment are plain methods, a script is a policy, and `check_tool_env` holds any
-environment against the whole contract. Run it by itself, or let pytest collect it:
+The tools of an environment are methods, a fixed list of actions is a policy, and `check_tool_env`
+tests everything that the trainers and commands expect. Run it as a script or with pytest:
 
     python examples/unit_test_an_environment.py
     pytest examples/unit_test_an_environment.py
 """
-# ruff: noqa: D103 - the name of a test is its sentence
+# ruff: noqa: D103 - the name of a test describes it
 
 import gymnasium as gym
 
@@ -19,18 +19,18 @@ load_environments()
 
 
 def opened(seed: int = 0) -> ToolEnv:
-    """The environment behind Gymnasium's wrappers, with an episode begun."""
+    """Return an unwrapped environment in a new episode."""
     env = gym.make(ENV_ID).unwrapped
     env.reset(seed=seed)
     return env
 
 
 def first_table(env: ToolEnv) -> str:
-    """A table of this episode's database: every tool has an example call that works."""
+    """Return a table of this episode's database, from the tool's example call."""
     return env.example_call("describe")["arguments"]["table_name"]
 
 
-def test_a_tool_can_be_called_like_any_method():
+def test_a_tool_can_be_called_as_a_method():
     env = opened()
 
     text = env.describe(first_table(env))
@@ -57,16 +57,16 @@ def test_a_wrong_table_is_answered_with_a_call_that_works():
     assert "This works" in observation
 
 
-def test_the_expert_beats_whoever_only_guesses():
+def test_the_expert_scores_more_than_a_guess():
     expert = rollout.play(ENV_ID, policies.ExpertPolicy(), seed=7)
     guess = rollout.play(ENV_ID, policies.ScriptedPolicy(["answer('no idea')"]), seed=7)
 
     assert expert.correct
     assert not guess.correct
-    assert expert.score - guess.score >= 0.3  # the margin that the reward law promises
+    assert expert.score - guess.score >= 0.3  # guaranteed between correct and incorrect episodes
 
 
-def test_the_whole_contract_holds():
+def test_the_environment_passes_check_tool_env():
     check_tool_env(ENV_ID, seeds=1)
 
 

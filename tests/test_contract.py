@@ -201,7 +201,7 @@ def test_an_environment_that_hands_no_options_on_or_repeats_an_id_is_told_so():
     tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")] * 2)
     gym.register("own/Own-v1", entry_point=lambda **kwargs: Yes(tasks, **kwargs))
     try:
-        with pytest.raises(ContractBroken, match="TakesNoOptions takes no argument step_limit"):
+        with pytest.raises(ContractBroken, match="TakesNoOptions has no argument step_limit"):
             check_tool_env("own/Own-v0", seeds=1)
         with pytest.raises(ContractBroken, match="two tasks have the same id"):
             check_tool_env("own/Own-v1", seeds=1)

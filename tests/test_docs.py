@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from adapters.training.guards.checks import GUARDS
-from adapters.training.guards.config import Action
+from adapters.training.guards.config import Action, GuardConfig
 from aflowgym.envs.compose import ComposeEnv
 from aflowgym.execution.errors import WORKFLOW_ERRORS
 from aflowgym.sandbox import open_sandbox
@@ -243,6 +243,15 @@ def test_the_table_of_guards_is_that_of_the_program():
     assert [[name, does] for name, _, does in rows] == expected
     actions = table_under("guards.md", "| action | what the trainer does |")
     assert [row[0].strip("`") for row in actions] == list(Action)
+
+
+def test_the_table_of_settings_of_the_guards_has_the_defaults_of_the_program():
+    rows = table_under("guards.md", "| setting | default | meaning |")
+    defaults = GuardConfig().model_dump(mode="json").items()
+
+    assert [row[:2] for row in rows] == [
+        [f"`{name}`", f"`{json.dumps(v)}`"] for name, v in defaults
+    ]
 
 
 @pytest.mark.torch

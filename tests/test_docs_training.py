@@ -1,5 +1,6 @@
-"""Every row of the table of algorithms is a configuration of the trainers that it names."""
+"""The tables of algorithms and of GPU memory say what the program does."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ pytest.importorskip("trl", reason="needs the extra `train`")
 
 from adapters.reference.losses import LOSSES
 from adapters.training.algorithms.advantages import ESTIMATORS, TURN_ESTIMATORS
+from adapters.training.models.memory_needs import Load, bytes_of_update
 from adapters.training.settings import GrpoSettings
 from adapters.trl import grpo_config
 from tests.test_docs import table_under
@@ -51,3 +53,35 @@ def test_every_estimator_and_every_loss_has_a_row_that_chooses_it():
 
     assert {config.advantages for config in made} == {*ESTIMATORS, *TURN_ESTIMATORS}
     assert named == LOSSES.keys()
+
+
+SHAPES = {
+    "Qwen3-0.6B": (28, 1024, 596_049_920),
+    "Qwen3-1.7B": (28, 2048, 1_720_574_976),
+    "Qwen3-4B": (36, 2560, 4_022_468_096),
+    "Qwen3-8B": (36, 4096, 8_190_735_360),
+}
+"""Layers, width and number of parameters."""
+
+
+def test_the_table_of_gpu_memory_is_the_estimate_of_the_program():
+    rows = table_under(
+        "gpu.md",
+        "| model | all weights | LoRA | pass | pass with `--gradient-checkpointing` |",
+    )
+    assert [row[0] for row in rows] == list(SHAPES)
+    for name, *cells in rows:
+        layers, width, parameters = SHAPES[name]
+        sizes = SimpleNamespace(num_hidden_layers=layers, hidden_size=width, vocab_size=151_936)
+        config = SimpleNamespace(get_text_config=lambda sizes=sizes: sizes)
+
+        def update(rank: int, tokens: int, has_checkpointing: bool, config=config, n=parameters):
+            load = Load("bfloat16", rank, tokens, has_checkpointing)
+            return bytes_of_update(config, n, load)
+
+        # An update of no token is gradient and moments: 12 of the 16 bytes of a trained parameter.
+        full, adapter = (update(rank, 0, False) * 16 / 12 for rank in (0, 16))
+        kept, recomputed = (update(0, 8192, each) - update(0, 0, False) for each in (False, True))
+        state = (full + 4 * parameters, adapter + 2 * parameters)  # weights and KL reference
+        estimates = [each / 1e9 for each in (*state, kept, recomputed)]
+        assert cells == [f"{each:.1f}" for each in estimates], name

@@ -15,6 +15,7 @@ import pytest
 
 from toolgym import registration
 from toolgym.calls import FORMATS
+from tools.make_pictures import episode_svg
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -25,7 +26,12 @@ SCRIPTS = [block for block in BLOCKS if ">>>" not in block]
 URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
 FILES = {f"{URLS['Source']}/blob/main/", f"{URLS['Source']}/tree/main/"}
 IMAGES = URLS["Source"].replace("//github.com/", "//raw.githubusercontent.com/") + "/main/"
-LINKS = re.findall(r"\]\(([^)\s]+)\)", TEXT)
+BADGES = re.findall(r"^\[!\[([^]]+)\]\((\S+)\)\]", TEXT, re.M)
+LINKS = [
+    link
+    for link in re.findall(r"\]\(([^)\s]+)\)", TEXT)
+    if link not in {image for _, image in BADGES}
+]
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -61,6 +67,9 @@ def headings(page: Path) -> set[str]:
 def test_every_link_is_absolute_and_what_is_ours_is_there(link):
     if link == URLS["Documentation"]:
         return
+    if link.startswith(f"{URLS['Source']}/actions/workflows/"):
+        assert (ROOT / ".github" / "workflows" / link.rpartition("/")[2]).is_file()
+        return
     base = next((base for base in (*FILES, IMAGES) if link.startswith(base)), None)
     assert base, f"{link} begins neither with the Source of [project.urls] nor is it Documentation"
     path, _, anchor = link.removeprefix(base).partition("#")
@@ -72,8 +81,24 @@ def test_every_link_is_absolute_and_what_is_ours_is_there(link):
 
 
 def alt_text() -> str:
-    (found,) = re.findall(r"!\[([^]]+)\]", TEXT)
+    (found,) = set(re.findall(r"!\[([^]]+)\]", TEXT)) - {alt for alt, _ in BADGES}
     return found
+
+
+def test_the_badges_say_what_the_project_file_says():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    kind = "Programming Language :: Python :: 3."
+    versions = [each.rsplit(" ", 1)[1] for each in project["classifiers"] if kind in each]
+    _, python, license_ = BADGES
+
+    assert python[0] == f"Python {versions[0]} to {versions[-1]}"
+    assert f"python-{versions[0]}%20to%20{versions[-1]}-" in python[1]
+    assert license_[0] == f"License: {project['license']}"
+    assert f"license-{project['license'].replace('-', '--')}-" in license_[1]
+
+
+def test_the_picture_shows_the_episode_as_it_is_played_now():
+    assert (ROOT / "docs/pictures/episode.svg").read_text(encoding="utf-8") == episode_svg()
 
 
 def test_it_renders_as_a_package_page_does():

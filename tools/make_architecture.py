@@ -1,8 +1,9 @@
-"""The map of the rooms in `docs/architecture.md`, made from the imports.
+"""The map of the packages in `docs/architecture.md`, made from the imports.
 
-The page is written by hand but for what stands between its two marks: for each package a picture of
-its rooms, with an arrow from each to those that it imports, and a table with the sentence that each
-room begins with. An arrow that follows from two others is left out of a picture.
+The map is the text between two marks; the rest of the page is written by hand. It has a section
+for each package: a diagram with an arrow from each subpackage to those that it imports, and a
+table with the first sentence of each subpackage's docstring. Arrows that follow from other arrows
+are omitted.
 """
 
 import ast
@@ -17,98 +18,95 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- made by tools/make_docs.py -->", "<!-- end -->"
 DRAWN = ("sqlgym", "aflowgym", "adapters", "adapters.training")
-"""Folders of which the rooms are drawn. Those of `toolgym` are many small ones in many layers."""
+"""Packages with a diagram. `toolgym` has too many modules for one, so its layers are listed."""
 
 
 def architecture_page() -> str:
-    """The text of the page, its map made anew.
+    """Return the text of the page with a new map.
 
     Raises:
-        RuntimeError: The page has lost its marks.
+        RuntimeError: The page has no marks.
     """
     before, mark, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (mark and end):
         raise RuntimeError(f"{PAGE} needs the lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{rooms_map()}\n\n{END}{after}"
+    return f"{before}{BEGIN}\n\n{package_map()}\n\n{END}{after}"
 
 
-def rooms_map() -> str:
-    """The picture of the packages, then a section for each."""
-    arrows = imports(ROOT)
-    parts = [picture(between(arrows, ""))]
+def package_map() -> str:
+    """Return a section for each package."""
+    arrows, parts = imports(ROOT), []
     for package in PACKAGES:
         parts.append(f"### `{package}`")
         parts += [_inside(folder, arrows) for folder in DRAWN if folder.split(".")[0] == package]
         if package not in DRAWN:
-            parts += [_layers(package), _sentences(package)]
+            parts += [_layers(package), _table(package)]
     return "\n\n".join(parts)
 
 
 def _inside(folder: str, arrows: Mapping[str, Set[str]]) -> str:
     head = [] if "." not in folder else [f"Inside `{folder}`:"]
-    return "\n\n".join([*head, picture(between(arrows, folder)), _sentences(folder)])
+    return "\n\n".join([*head, diagram(between(arrows, folder)), _table(folder)])
 
 
 def between(arrows: Mapping[str, Set[str]], folder: str) -> dict[str, set[str]]:
-    """The arrows between what lies in a folder; of the root, between the packages."""
+    """Return the arrows between the parts of a package."""
 
-    def room(module: str) -> str:
-        rest = module.removeprefix(f"{folder}.") if folder else module
-        return "" if folder and rest == module else rest.split(".")[0]
+    def part(module: str) -> str:
+        rest = module.removeprefix(f"{folder}.")
+        return "" if rest == module else rest.split(".")[0]
 
     found: dict[str, set[str]] = {}
     for module, targets in sorted(arrows.items()):
-        if here := room(module):
-            there = {room(target) for target in targets} - {"", here}
+        if here := part(module):
+            there = {part(target) for target in targets} - {"", here}
             found.setdefault(here, set()).update(there)
             for each in there:
                 found.setdefault(each, set())
     return found
 
 
-def picture(arrows: Mapping[str, Set[str]]) -> str:
-    """A graph in the language of Mermaid, without the arrows that follow from others.
+def diagram(arrows: Mapping[str, Set[str]]) -> str:
+    """Return a Mermaid graph without the arrows that follow from others.
 
     Raises:
-        RuntimeError: There is a circle.
+        RuntimeError: The arrows have a cycle.
     """
     reached: dict[str, set[str]] = {}
 
-    def below(room: str, path: tuple[str, ...] = ()) -> set[str]:
-        if room in path:
-            raise RuntimeError(f"a circle: {' -> '.join((*path, room))}")
-        if room not in reached:
-            inner = [below(each, (*path, room)) for each in sorted(arrows[room])]
-            reached[room] = set(arrows[room]).union(*inner)
-        return reached[room]
+    def below(part: str, path: tuple[str, ...] = ()) -> set[str]:
+        if part in path:
+            raise RuntimeError(f"a cycle of imports: {' -> '.join((*path, part))}")
+        if part not in reached:
+            inner = [below(each, (*path, part)) for each in sorted(arrows[part])]
+            reached[part] = set(arrows[part]).union(*inner)
+        return reached[part]
 
     lines = ["```mermaid", "flowchart TD"]
-    for room in sorted(arrows):
-        below(room)
-        lines.append(f"    {room}")
-    for room, targets in sorted(arrows.items()):
+    for part in sorted(arrows):
+        below(part)
+        lines.append(f"    {part}")
+    for part, targets in sorted(arrows.items()):
         implied = {far for each in targets for far in reached[each]}
-        lines += [f"    {room} --> {each}" for each in sorted(targets - implied)]
+        lines += [f"    {part} --> {each}" for each in sorted(targets - implied)]
     return "\n".join([*lines, "```"])
 
 
 def _layers(package: str) -> str:
-    """The layers of a package from the top, as its contract in `pyproject.toml` has them."""
+    """Return the layers of a package, the highest first, as `pyproject.toml` lists them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
     [layers] = [each["layers"] for each in contracts if each.get("containers") == [package]]
-    return "\n".join(["From the top:", "", "```text", *layers, "```"])
+    return "\n".join(["Layers, the highest first:", "", "```text", *layers, "```"])
 
 
-def _sentences(folder: str) -> str:
-    """A table of the rooms of a folder: the first sentence of each, and how many files it has."""
+def _table(folder: str) -> str:
+    """Return a table with the first sentence of each subpackage of a folder."""
     place = ROOT / folder.replace(".", "/")
-    rooms = sorted(path for path in place.iterdir() if any(path.glob("*.py")))
     rows = []
-    for room in rooms:
-        files = sorted(room.rglob("*.py"))
-        doc = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+    for each in sorted(path for path in place.iterdir() if (path / "__init__.py").exists()):
+        doc = ast.get_docstring(ast.parse((each / "__init__.py").read_text(encoding="utf-8")))
         first = (doc or "").split("\n\n")[0].replace("\n", " ")
-        rows.append((f"`{folder}.{room.name}`", first, f"{len(files)}"))
-    return table(("room", "what it is", "files"), rows)
+        rows.append((f"`{folder}.{each.name}`", first))
+    return table(("package", "contents"), rows)

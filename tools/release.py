@@ -1,11 +1,11 @@
 """Check that a release can be made, and write its notes.
 
-    python tools/release.py v0.2.0                      # before the tag is set, and in the workflow
-    python tools/release.py v0.2.0 --notes notes.md     # and write what the changelog says of it
+    python tools/release.py v0.3.0                      # before the tag is created, and in CI
+    python tools/release.py v0.3.0 --notes notes.md     # also write its section of the changelog
 
-The version stands in pyproject.toml, CITATION.cff, CHANGELOG.md and wherever a page names a wheel;
-the tag has to be the same. It needs no package but Python. Exit status 1, and a line for each
-disagreement, where something does not fit.
+The version in pyproject.toml, CITATION.cff, CHANGELOG.md and the names of wheels in `docs/` must
+equal the tag. Each disagreement is one line on stderr, and the exit status is then 1. The script
+needs only the standard library.
 """
 
 import argparse
@@ -21,13 +21,13 @@ _LINK = re.compile(r"^\[[^]\n]+\]: \S+$", re.M)
 
 
 def version_of(root: Path = ROOT) -> str:
-    """The version in pyproject.toml."""
+    """Return the version in pyproject.toml."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return str(project["version"])
 
 
 def sections(root: Path = ROOT) -> dict[str, tuple[str | None, str]]:
-    """Date and text of each version in the changelog, in its order, without the links below."""
+    """Return the date and the text of each version in the changelog, in its order."""
     text = _LINK.sub("", (root / "CHANGELOG.md").read_text(encoding="utf-8"))
     heads = list(_HEAD.finditer(text))
     ends = [head.start() for head in heads[1:]] + [len(text)]
@@ -38,21 +38,23 @@ def sections(root: Path = ROOT) -> dict[str, tuple[str | None, str]]:
 
 
 def disagreements(tag: str, root: Path = ROOT) -> list[str]:
-    """What has to be changed before this tag can be released, a sentence each."""
+    """Return a sentence for each change that is needed before this tag can be released."""
     version = version_of(root)
     found = (
         []
         if tag == f"v{version}"
-        else [f"pyproject.toml says {version}: the tag {tag} is no v{version}."]
+        else [f"pyproject.toml has the version {version}, not that of the tag {tag}."]
     )
-    told = sections(root)
-    date, text = told.get(version, (None, ""))
+    changes = sections(root)
+    date, text = changes.get(version, (None, ""))
     if date is None or not text:
-        found.append(f"CHANGELOG.md has no dated text for it: add `## [{version}] - YYYY-MM-DD`.")
-    if told.get(UNRELEASED, (None, ""))[1]:
+        found.append(
+            f"CHANGELOG.md has no dated section for it: add `## [{version}] - YYYY-MM-DD`."
+        )
+    if changes.get(UNRELEASED, (None, ""))[1]:
         found.append(f"CHANGELOG.md has lines under {UNRELEASED}: move them to {version}.")
-    if [name for name in told if name != UNRELEASED][:1] != [version]:
-        found.append(f"CHANGELOG.md has another version than {version} on top.")
+    if [name for name in changes if name != UNRELEASED][:1] != [version]:
+        found.append(f"CHANGELOG.md does not begin with version {version}.")
     citation = (root / "CITATION.cff").read_text(encoding="utf-8")
     for key, wanted in (("version", version), ("date-released", date)):
         cited = re.search(rf'^{key}: "?([^"\n]*)"?$', citation, re.M)
@@ -68,10 +70,10 @@ def disagreements(tag: str, root: Path = ROOT) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Say what does not fit, or write the notes."""
+    """Print the disagreements, or write the notes; return the exit status."""
     parser = argparse.ArgumentParser(description="Check that a release can be made.")
-    parser.add_argument("tag", help="such as v0.2.0")
-    parser.add_argument("--notes", type=Path, help="file for what the changelog says of it")
+    parser.add_argument("tag", help="tag of the release, such as v0.3.0")
+    parser.add_argument("--notes", type=Path, help="file for its section of the changelog")
     options = parser.parse_args(arguments)
     found = disagreements(options.tag)
     for sentence in found:

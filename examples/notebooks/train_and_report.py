@@ -13,19 +13,19 @@
 # %% [markdown]
 # # Train the tiny model and read its report
 #
-# A transformer of half a million parameters is made from scratch. It imitates demonstrations, some
-# of them sloppy, and is then improved by GRPO in the environment. After about five minutes of one
-# core there is a run folder with all numbers, transcripts and checkpoints, and a report as one HTML
-# page.
+# This notebook trains a transformer of half a million parameters from scratch: first by supervised
+# learning on demonstrations, then by GRPO in the environment. After about five minutes on one core
+# there is a run folder with metrics, transcripts and checkpoints, and a report as one HTML page.
 #
-# It needs `pip install 'toolgym[train,notebooks]'`.
+# It requires `pip install 'toolgym[train,notebooks]' jupyterlab`. JupyterLab opens this file with
+# *Open With*, *Notebook*. `jupytext --to ipynb train_and_report.py` converts it.
 
 # %% tags=["parameters"]
 OPTIONS = {}
 
 # %% [markdown]
-# For a trial run of a minute, put this into the cell above. A model that was trained for so short a
-# time has learned nothing, and its report says so:
+# For a test run of one minute, put this into the cell above. The model then learns nothing, and its
+# report says so:
 #
 # ```python
 # OPTIONS = {"sft_steps": 20, "demonstrations": 100, "steps": 2, "eval_tasks": 8}
@@ -43,9 +43,9 @@ from toolgym.report import write_report
 # %% [markdown]
 # ## The training
 #
-# `train` does what `toolgym train sqlgym/Explore-v0` does in a terminal, and takes the same
-# settings by name. Its first lines name the model, the data and the evaluations; then each phase
-# has a line.
+# `train` does the same as `toolgym train sqlgym/Explore-v0` in a terminal, and takes the same
+# settings as arguments. It prints the model, the data and the evaluations, and then a line for each
+# phase.
 
 # %%
 run = train("sqlgym/Explore-v0", trainer="reference", **OPTIONS)
@@ -53,9 +53,9 @@ run = train("sqlgym/Explore-v0", trainer="reference", **OPTIONS)
 # %% [markdown]
 # ## The result
 #
-# All tasks of an evaluation are unseen in training; "unseen databases" are harder, since nothing of
-# the database was seen either. The sampled figures show how much was learned. Greedy decoding takes
-# the likeliest of the model's habits, and noise can change which one that is.
+# All evaluated tasks are held out from the training. "Unseen databases" are harder, because the
+# model has not seen their tables either. Compare the sampled results before and after the training.
+# Greedy results vary more between trainings.
 
 # %%
 summary = run.summary
@@ -79,9 +79,9 @@ print(summary["gain"])
 # %% [markdown]
 # ## The curves
 #
-# Each step of GRPO logs one line of metrics. Look first at the reward, the share of groups that
-# teach nothing because all members had the same outcome, the entropy (how many ways the model still
-# tries), and the share of turns with valid calls.
+# Each GRPO step logs one line of metrics. Look first at the reward, the share of dead groups (whose
+# members all had the same outcome), the entropy of the policy, and the share of turns with valid
+# calls.
 
 # %%
 FIRST = ["reward", "dead_groups", "entropy", "validity"]
@@ -95,10 +95,10 @@ points = [
 try:
     import altair as alt
 except ImportError:
-    print("With Altair installed this is a picture: pip install 'toolgym[notebooks]'")
+    print("Install Altair to draw a plot: pip install 'toolgym[notebooks]'")
     picture = pd.DataFrame(points).pivot(index="step", columns="metric", values="value")
 else:
-    alt.renderers.enable("svg")  # a picture that needs neither a network nor a script
+    alt.renderers.enable("svg")  # a plot without a network request and without a script
     lines = alt.Chart(alt.Data(values=points)).mark_line()
     picture = (
         lines.encode(x="step:Q", y=alt.Y("value:Q", title=None))
@@ -111,15 +111,15 @@ picture
 # %% [markdown]
 # ## The same task before and after
 #
-# Transcripts show what the model does. This is the first task that became right, or the first
-# task if none did.
+# This is the first task that the model solves only after the training, or the first task if there
+# is none.
 
 # %%
 before = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "before")}
 after = {episode.task_id: episode for episode in toolgym.read_episodes(run.path, "after")}
 changed = [task for task in after if after[task].correct > before[task].correct]
 task_id = (changed or list(after))[0]
-print(f"{len(changed)} of {len(after)} tasks became right")
+print(f"{len(changed)} of {len(after)} tasks are solved only after the training")
 for name, episode in (("before", before[task_id]), ("after", after[task_id])):
     print(f"\n{name}: {episode}")
     for turn in episode.turns:
@@ -128,8 +128,8 @@ for name, episode in (("before", before[task_id]), ("after", after[task_id])):
 # %% [markdown]
 # ## The report
 #
-# The training has written the report; `write_report` writes it again, also for several runs on one
-# page. It is one file that works offline.
+# The training has already written the report. `write_report` writes it again, also for several runs
+# on one page. The page works offline.
 
 # %%
 report = write_report(run)
@@ -139,7 +139,6 @@ IFrame(str(report), width="100%", height=600)
 # %% [markdown]
 # ## Next
 #
-# - `toolgym audit RUN` judges the verdicts again by a second rule.
-# - `toolgym train sqlgym/Explore-v0 --control shuffled-rewards` is the same run with shuffled
-#   rewards, from which nothing can be learned.
-# - `toolgym train sqlgym/Explore-v0 --model PATH` trains a real model.
+# - `toolgym audit RUN` checks the verdicts with a second, independent implementation.
+# - `toolgym train sqlgym/Explore-v0 --control shuffled-rewards` makes a control run.
+# - `toolgym train sqlgym/Explore-v0 --model PATH` trains a pretrained model.

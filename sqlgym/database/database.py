@@ -1,14 +1,14 @@
 """Guarded, read-only SQLite database.
 
-`open_database` gives every caller of a process the same `Database` for the same file, so that the
-rollouts of a group, which ask the same queries, share one cache of results. A statement runs on a
-guarded connection (`sqlgym.database.guard`) from the pool of the process. A mistake in the SQL is a
-`ToolError`; a fault of the file or the machine is an `EnvironmentFault`.
+`open_database` returns the same `Database` for the same file to every caller of a process. The
+rollouts of a group run many equal queries, and share one cache of results in this way. A statement
+runs on a guarded connection (`sqlgym.database.guard`) from the pool of the process. A mistake in
+the SQL raises `ToolError`; a fault of the file or the machine raises `EnvironmentFault`.
 
-A file is assumed to be immutable while it is open; one that changed on disk (other size or
-modification time) is another `Database`. A connection costs a file descriptor and a page cache, and
-only one thread may use it at a time: a thread borrows one for one statement, and the pool keeps at
-most `MOST_IDLE` open over all databases.
+A file must not change while it is open. If its size or modification time changes, `open_database`
+returns a new `Database`. A connection costs a file descriptor and a page cache, and one thread at a
+time can use it. A thread takes a connection from the pool for each statement. The pool keeps at
+most `MOST_IDLE` connections open, over all databases.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from toolgym.lazy import lazy
 __all__ = ["ConnectionPool", "Database", "Limits", "QueryResult", "ResultCache", "open_database"]
 
 MOST_IDLE = 64
-"""Idle connections of one process."""
+"""Maximum number of idle connections of one process."""
 CACHE_ENTRIES, CACHE_BYTES = 4_096, 32 << 20
-"""Results of one database that are kept: their number, and their memory in bytes."""
+"""Maximum number of cached results of one database, and their maximum memory in bytes."""
 _EXPLAIN = re.compile(
     r"(?:[\s;\ufeff]|--[^\n]*+|/\*.*?(?:\*/|$))*+explain\b", re.DOTALL | re.IGNORECASE
 )
@@ -48,7 +48,7 @@ _USING = re.compile(r"\busing\s*+\(([^()]*+)\)")
 
 
 class ConnectionPool:
-    """Lends guarded connections, and keeps the idle ones that were used last.
+    """Lends guarded connections, and keeps the most recently used idle ones open.
 
     Args:
         most: Number of idle connections that are kept open.
@@ -64,7 +64,9 @@ class ConnectionPool:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin with nothing open; connections of a parent stay as they are."""
+        """Start with an empty pool after a fork; connections of the parent process are not
+        closed.
+        """
         leave_to_parent(self._idle)
         self._idle = OrderedDict()
         self._n_idle = 0
@@ -72,11 +74,11 @@ class ConnectionPool:
         self.opening = threading.Lock()
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
-        """A connection for the calling thread alone, until it is given back.
+        """Return a connection for the calling thread alone, until `give_back` returns it.
 
         Args:
-            key: Names the file; connections with one key are interchangeable.
-            connect: Opens a new one; its exceptions pass through.
+            key: Identifies the file; connections with the same key are interchangeable.
+            connect: Opens a new connection; its exceptions pass through.
         """
         with self._lock:
             if self._idle.get(key):
@@ -85,7 +87,7 @@ class ConnectionPool:
         return connect()
 
     def give_back(self, key: Hashable, connection: GuardedConnection) -> None:
-        """Return a connection that `take` handed out under the same key."""
+        """Return a connection from `take` to the pool, under the same key."""
         closing: list[GuardedConnection] = []
         with self._lock:
             self._idle.setdefault(key, []).append(connection)
@@ -111,9 +113,9 @@ POOL = ConnectionPool()
 
 
 class ResultCache:
-    """Results by SQL text, the least recently used dropped first; safe for threads.
+    """Cache of results by SQL text that drops the least recently used ones. It is thread-safe.
 
-    The child of a fork begins with an empty one.
+    The child of a fork starts with an empty cache.
     """
 
     def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:
@@ -122,13 +124,13 @@ class ResultCache:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Begin empty."""
+        """Start with an empty cache."""
         self._entries: OrderedDict[str, tuple[QueryResult | ToolError, int]] = OrderedDict()
         self._bytes = 0
         self._lock = threading.Lock()
 
     def get(self, sql: str) -> QueryResult | ToolError | None:
-        """The last outcome of the statement, or None."""
+        """Return the cached outcome of a statement, or None."""
         with self._lock:
             entry = self._entries.get(sql)
             if entry is None:
@@ -137,9 +139,9 @@ class ResultCache:
             return entry[0]
 
     def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
-        """Keep an outcome, unless it alone takes a quarter of the memory."""
+        """Cache an outcome, unless it takes a quarter of the memory by itself."""
         size = sys.getsizeof(sql) + 1_000
-        if isinstance(outcome, QueryResult):  # with its text, which is kept with it
+        if isinstance(outcome, QueryResult):  # including its rendered text
             size += 5_000 + outcome.size + 56 * len(outcome.rows)
         if size > self._most_bytes // 4:
             return
@@ -151,19 +153,20 @@ class ResultCache:
 
 
 class Database:
-    """One SQLite file, which can only be read, and only by SQL.
+    """One SQLite file that can only be read, and only through SQL.
 
     Args:
-        backwards: SQLite reads rows in reverse where no order is asked for.
-        cache_bytes: Memory of the results that are kept.
+        backwards: Return rows in reverse order where the query sets no order.
+        cache_bytes: Maximum memory of the cached results.
 
     Attributes:
         described: Descriptions of its tables, by schema and name.
 
     Raises:
-        EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
+        EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
+            write-ahead log.
 
-    A `Database` may be used by many threads at once, and in the child of a fork.
+    Several threads can use a `Database` at once, and so can the child of a fork.
     """
 
     def __init__(
@@ -182,7 +185,7 @@ class Database:
         self._connect = partial(GuardedConnection, self.path, limits, backwards)
         self._cache = ResultCache(most_bytes=cache_bytes)
         self._cache_bytes = cache_bytes
-        POOL.give_back(self._key, POOL.take(self._key, self._connect))  # fails for a broken file
+        POOL.give_back(self._key, POOL.take(self._key, self._connect))  # raises for a broken file
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_database, (self.path, self.limits)
@@ -194,28 +197,31 @@ class Database:
 
     @lazy
     def backwards(self) -> Database:
-        """The same file read in reverse; a query with one possible result has it here too."""
+        """The same file with rows in reverse order.
+
+        A query whose result depends on the order of rows returns another result here.
+        """
         return Database(self.path, self.limits, True, self._cache_bytes)
 
     def query(self, sql: str) -> QueryResult:
         """Run one SELECT statement.
 
         Raises:
-            ToolError: A key of `sqlgym.database.diagnosis.SQL_ERRORS`; all but `too_much_memory`
-                are cached.
-            EnvironmentFault: The file cannot be read any more, the process has no memory left, or
-                the statement took more time than the limits allow for its steps.
+            ToolError: The SQL failed. Its code is a key of `sqlgym.database.diagnosis.SQL_ERRORS`.
+                All errors but `too_much_memory` are cached.
+            EnvironmentFault: The file can no longer be read, the process is out of memory, or the
+                statement exceeded the time limit before its step limit.
         """
         outcome = self._cache.get(sql)
         if outcome is None:
             try:
                 outcome = self._run(sql)
             except ToolError as error:
-                outcome = ToolError(*error.args)  # without the traceback, which keeps objects alive
+                outcome = ToolError(*error.args)  # without the traceback
             if not self.is_current():
                 raise EnvironmentFault(
-                    f"The database file {self.path} was changed or removed while it was in use.",
-                    "Leave the files alone while they are used; the next reset opens the new one.",
+                    f"The database file {self.path} was changed or removed while it was open.",
+                    "Do not change a database in use; the next reset opens the new file.",
                 )
             if isinstance(outcome, QueryResult) or outcome.code not in diagnosis.TRANSIENT:
                 self._cache.put(sql, outcome)
@@ -224,7 +230,9 @@ class Database:
         return outcome
 
     def is_current(self) -> bool:
-        """Whether the file on disk still has the size and time of the one that was opened."""
+        """Return whether the file on disk still has the size and modification time it had when
+        opened.
+        """
         try:
             status = os.stat(self._name)
         except OSError:
@@ -232,7 +240,9 @@ class Database:
         return (status.st_mtime_ns, status.st_size) == self._stamp
 
     def count(self, table_name: str) -> int | None:
-        """The number of rows of a table or view; None where counting takes too long or fails."""
+        """Return the number of rows of a table or view, or None if counting takes too long or
+        fails.
+        """
         try:
             result = self.query(f"SELECT count(*) FROM {quoted(table_name)}")
         except ToolError:
@@ -240,14 +250,16 @@ class Database:
         return int(result.rows[0][0])
 
     def close_idle(self) -> None:
-        """Close its idle connections, for a file that will not be used again."""
+        """Close the idle connections to this file, which will not be used again."""
         POOL.close_idle(self._key)
 
     def _run(self, sql: str) -> QueryResult:
-        """Check the text of a statement, run it, and turn SQLite's errors into ours."""
+        """Check the text of a statement, run it, and convert the errors of SQLite to
+        `ToolError`.
+        """
         statement = sql.strip().rstrip("; \t\r\n")
         lowered = statement.lower()
-        # EXPLAIN can only be at the start, and the authorizer does not see it.
+        # EXPLAIN is always the first word, and the authorizer is not called for it.
         if "explain" in lowered and _EXPLAIN.match(statement):
             what = "EXPLAIN, whose result depends on SQLite's version"
             raise diagnosis.explain_refusal("not_allowed", what)
@@ -267,7 +279,7 @@ class Database:
             try:
                 result = connection.run(statement)
             except sqlite3.OperationalError as error:
-                # Python's module cannot decode a text; an error of SQLite itself has a code.
+                # An error of SQLite has a code; one without means that a text was not decoded.
                 if hasattr(error, "sqlite_errorcode"):
                     raise
                 result = connection.run(statement, lenient=True)
@@ -284,7 +296,7 @@ class Database:
             message = f"One row of the result is larger than {self.limits.result_bytes:,} bytes."
             hint = "Select fewer columns, or their length()."
             raise ToolError("too_large", message, hint)
-        # SQLite does not report the columns of USING.
+        # SQLite does not report the columns of USING to the authorizer.
         for names in _USING.findall(lowered) if "using" in lowered else ():
             for table in map(self.schema.get, result.tables_read):
                 columns = [table.column(bare_name(n)) for n in names.split(",")] if table else []
@@ -295,13 +307,13 @@ class Database:
     def _explained(
         self, error: Exception, connection: GuardedConnection, sql: str
     ) -> ToolError | EnvironmentFault:
-        """The error for a statement that failed."""
+        """Return the exception for a statement that failed."""
         stopped, denial, limits = connection.stopped, connection.denial, self.limits
         if stopped == "deadline":
             return EnvironmentFault(
                 f"A statement on {self.path} took more than {limits.deadline:g} seconds of"
                 f" processor time before its {limits.steps:,} steps were used up.",
-                'Allow more time, as in limits={"seconds": 60}.',
+                'Allow more time, for example with limits={"seconds": 60}.',
             )
         fault = machine_fault(error, self.path, stopped is not None)
         if fault is not None:
@@ -319,14 +331,14 @@ class Database:
             message = f"A value in the query is longer than {limits.value_bytes:,} bytes."
             hint = "Leave that column out, or ask for its length()."
             return ToolError("too_large", message, hint)
-        if isinstance(error, UnicodeDecodeError):  # a message that quotes bytes of the statement
+        if isinstance(error, UnicodeDecodeError):  # the message quotes bytes of the statement
             message = error.object.decode("utf-8", "replace")
         else:
             message = str(error)
         return diagnosis.explain_message(message, sql, self.schema, self._compiles)
 
     def _compiles(self, sql: str) -> bool:
-        """Whether SQLite and the guard accept a statement; it is not run."""
+        """Return whether SQLite and the guard accept a statement, without running it."""
         connection = POOL.take(self._key, self._connect)
         try:
             connection.run(f"EXPLAIN {sql}")
@@ -338,10 +350,11 @@ class Database:
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)
-    """The `Database` of a file; the same one for every caller of this process.
+    """Return the `Database` of a file: the same object for every caller of this process.
 
     Raises:
-        EnvironmentFault: The file is missing, not SQLite, or has an unmerged write-ahead log.
+        EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
+            write-ahead log.
     """
     key = os.path.abspath(path), limits
     database = _opened.get(key)
@@ -355,16 +368,18 @@ def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # n
 
 
 _opened: WeakValueDictionary[tuple[str, Limits], Database] = WeakValueDictionary()
-_recent: deque[Database] = deque(maxlen=32)  # keeps databases, and their caches, for a while
+_recent: deque[Database] = deque(maxlen=32)  # keeps recent databases and their caches alive
 
 
 def _stamp(name: str) -> tuple[int, int]:
-    """Modification time of a file in nanoseconds, and its size: they identify its content."""
+    """Return the modification time of a file in nanoseconds and its size, which identify its
+    content.
+    """
     try:
         status = os.stat(name)
     except OSError as error:
         raise EnvironmentFault(
             f"The database file {name} cannot be read: {error.strerror}.",
-            "Check the path and its rights.",
+            "Check the path and its permissions.",
         ) from error
     return status.st_mtime_ns, status.st_size

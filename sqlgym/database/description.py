@@ -1,17 +1,18 @@
-"""Tables as text for an agent: descriptions with examples, or plain CREATE statements.
+"""Tables as text for an agent: descriptions with example values, or plain CREATE statements.
 
     singer (1,402 rows)
     Singer_ID INT primary key <- singer_in_concert.Singer_ID
     Country TEXT in ('France', 'Netherlands', 'United States')
     Stadium_ID INT -> stadium.Stadium_ID
 
-`->` is a reference of this table, `<-` one to it. A column of few different values shows them, as
-they stand in SQL: `in (...)` is all of them, `such as ...` those among the first rows of a large
-table. Examples are for tables of more than `READ_AT_A_GLANCE` rows; a smaller one is read whole by
-one query. A text too long for an observation ends with a note on what was left out.
+`->` marks a reference to another table, and `<-` a reference from another table. If a column has
+few distinct values, they follow as SQL literals. `in (...)` lists all of them. `such as ...` lists
+those found in the first rows of a large table. Only tables of more than `READ_AT_A_GLANCE` rows
+have example values, since one query shows all rows of a smaller one. A text that exceeds the length
+of an observation ends with a note on the omitted part.
 
-`create_statements` is for a model that cannot ask: one line per table, with types, keys and
-references and nothing else, so that a prompt holds much. The line of a view tells its columns only.
+`create_statements` is for prompts without tools. It writes one line per table with types, keys and
+references. The line of a view lists its columns only.
 """
 
 from __future__ import annotations
@@ -27,28 +28,31 @@ from sqlgym.database.sqlite_file import quoted
 from toolgym.errors import ToolError
 
 READ_AT_A_GLANCE = 20
-"""Rows of a table up to which no example values are shown."""
+"""Tables with at most this number of rows have no example values."""
 FEW_TEXTS, FEW_NUMBERS = 8, 5
-"""So many different values are few."""
+"""Maximum number of distinct values of a column that are listed."""
 LONGEST_EXAMPLES = 100
-"""Characters of all example values of one column together; a longer list is left out."""
+"""Maximum total length of the example values of a column, in characters; longer lists are
+omitted.
+"""
 LOOKED_AT = 20_000
-"""Rows, from the first on, that are looked at for example values; so many columns, too:"""
+"""Maximum number of rows, and of columns, that are searched for example values."""
 COLUMNS_LOOKED_AT = 40
 MANY_TABLES = 80
-"""From so many tables on, a list of them tells their names only."""
+"""From this number of tables on, a list of tables contains their names only."""
 _REFERRING = 6
 _REMINDED = 5
 _NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
 
 
 def describe_table(table: Table, schema: Schema, database: Database | None = None) -> str:
-    """The columns of one table with their types, keys, references both ways, and examples.
+    """Return the columns of one table with types, keys, references in both directions, and
+    examples.
 
     Args:
-        schema: What it is part of: a database's own, or that one with further references.
-        database: Asked for rows and examples; the text is made once for it. Without it there are
-            neither.
+        schema: The schema of the table: that of the database, or one with further references.
+        database: Source of the row count and the examples, which are omitted without it. The text
+            is cached in it.
     """
     key = schema, table.name
     if database is not None and key in database.described:
@@ -67,7 +71,9 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
 
 
 def list_tables(schema: Schema, database: Database) -> str:
-    """The tables of a database with their numbers of rows; of very many, the names only."""
+    """Return the tables of a database with their row counts; of very many tables, the names
+    only.
+    """
     if not schema.tables:
         return "The database has no tables."
     many = len(schema.tables) >= MANY_TABLES
@@ -79,11 +85,14 @@ def list_tables(schema: Schema, database: Database) -> str:
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
-    """The columns of the tables that a text names (of all if it names none), and all table names.
+    """Return the columns of the tables that a text names, and the names of all tables.
+
+    If the text names no table, the columns of all tables are returned.
 
     Args:
-        text: The arguments of a call, in SQL or not; only its start is searched.
-        schema: As for `describe_table`, like `database`.
+        text: The arguments of a call, as SQL or not; only its start is searched.
+        schema: As for `describe_table`.
+        database: As for `describe_table`.
     """
     found = map(schema.get, (text, *_NAME.findall(text[:MAX_CHARS])))
     named = list(dict.fromkeys(table for table in found if table is not None))
@@ -118,7 +127,7 @@ def _column(table: Table, column: Column, schema: Schema) -> str:
 
 
 def _examples(table: Table, database: Database, rows: int) -> list[str]:
-    """For each column the text of its values where they are few, behind a blank, or ""."""
+    """Return the example values of each column as text with a leading space, or "" for none."""
     referring = {key.column.lower() for key in table.foreign_keys}
     texts: list[str] = []
     for column in table.columns:
@@ -129,14 +138,14 @@ def _examples(table: Table, database: Database, rows: int) -> list[str]:
         is_key = column.primary_key or column.name.lower() in referring
         text = ""
         if not is_key and len(texts) < COLUMNS_LOOKED_AT:
-            with suppress(ToolError):  # a value too long, a module that is not here
+            with suppress(ToolError):  # a value is too long, or a module is missing
                 text = _literals([row[0] for row in database.query(sql).rows])
         texts.append(text and (f" such as {text}" if rows > LOOKED_AT else f" in ({text})"))
     return texts
 
 
 def _literals(values: list[Any]) -> str:
-    """Few values as SQL literals, in order; "" where they are many, or no plain text or number."""
+    """Return values as sorted SQL literals, or "" if there are too many or they are not plain."""
     texts = [v for v in values if isinstance(v, str) and v.isprintable() and "\ufffd" not in v]
     numbers = [v for v in values if isinstance(v, int)]
     if len(texts) == len(values) <= FEW_TEXTS:
@@ -149,7 +158,7 @@ def _literals(values: list[Any]) -> str:
 
 
 def _fitting(lines: list[str], things: str) -> list[str]:
-    """As many lines as fit into an observation, and a note on the others."""
+    """Return the lines that fit into an observation, and a note on the others."""
     if sum(len(line) + 1 for line in lines) <= MAX_CHARS + 1:
         return lines
     note = "... ({:,} more " + things + "; sqlite_master has their names)"
@@ -172,11 +181,11 @@ _WORDS = """
     USING VALUES WHEN WHERE
 """
 RESERVED = frozenset(_WORDS.split())
-"""Words that SQLite takes for no name unless they are quoted."""
+"""Words that SQLite accepts as names only in quotes."""
 
 
 def create_statements(schema: Schema) -> str:
-    """All tables and views of a schema, one line each, in the order of their creation."""
+    """Return a CREATE line for every table and view of a schema, in order of creation."""
     return "\n".join(map(_create_sql, schema.tables))
 
 
@@ -200,6 +209,6 @@ def _column_sql(table: Table, column: Column, alone: bool) -> str:
 
 
 def _name_sql(name: str) -> str:
-    """A name as SQL has it; in quotes where it is no plain word."""
+    """Return a name as SQL, quoted if it is not a plain word."""
     plain = name.isascii() and name.isidentifier() and name.upper() not in RESERVED
     return name if plain else quoted(name)

@@ -1,8 +1,8 @@
 """Error messages for the agent about statements that failed.
 
-SQLite's result codes decide who is responsible. Its messages only add details: the name that was
-not found, or the place where the syntax broke. A message that is not known becomes the text of a
-plain `sql_error`.
+The result code of SQLite decides whether the agent, the file or the machine is responsible. The
+message of SQLite adds details, such as a missing name or the position of a syntax error. A message
+that is not recognized becomes the text of a plain `sql_error`.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from toolgym.errors import ToolError
 
 SQL_ERRORS: dict[str, str] = {
     "sql_error": "SQLite cannot read or run the statement.",
-    "unknown_table": "There is no such table; the nearest name is given.",
-    "unknown_column": "There is no such column; the nearest name and its table are given.",
+    "unknown_table": "The table does not exist; the error names the most similar table.",
+    "unknown_column": "The column does not exist; the error names the most similar column.",
     "ambiguous_column": "Several tables of the query have a column of this name.",
-    "not_allowed": "The statement would do something else than read this database.",
-    "nondeterministic": "The result would depend on chance or on the moment.",
-    "empty_sql": "There is no statement.",
-    "several_statements": "There is more than one statement.",
-    "too_many_steps": "The statement took more work than it may.",
+    "not_allowed": "The statement does something other than read this database.",
+    "nondeterministic": "The result would be random or depend on the current time.",
+    "empty_sql": "The text contains no statement.",
+    "several_statements": "The text contains several statements.",
+    "too_many_steps": "The statement exceeded its limit of steps.",
     "too_large": "The statement, an expression in it, or a value is too large.",
-    "too_much_memory": "The statement needs too much memory; never kept in a cache.",
+    "too_much_memory": "The statement needs too much memory. This error is never cached.",
 }
-"""The codes of errors of SQL, for the documentation."""
+"""Codes of SQL errors, for the documentation."""
 TRANSIENT = frozenset({"too_much_memory"})
-"""Codes that depend on other statements of the process, and are never kept in a cache."""
+"""Codes that depend on other statements of the process, so they are never cached."""
 
 _SYNTAX_HINTS = {
     "near ": "Check the SQL around that word; this is SQLite.",
@@ -46,7 +46,7 @@ _SYNTAX_HINTS = {
 _TOO_COMPLEX = re.compile(
     r"too many (terms|columns|arguments|FROM|references)|too large \(maximum depth"
     r"|parser stack overflow|pattern too complex|at most \d+ tables|query string is too large"
-    r"|Recursion limit"  # of the parser of SQLite 3.53
+    r"|Recursion limit"  # from the parser of SQLite 3.53
 )
 _NO_COLUMN = re.compile(
     r"no such column: (.+?)(?: - should this be a string literal.*)?$", re.DOTALL
@@ -56,7 +56,7 @@ _FOREIGN = re.compile(
     r"(?:year|quarter|month|week|day|hour|minute|second|interval|int|varchar|decimal|float|date)$",
     re.IGNORECASE,
 )
-"""Messages about a statement that may be written for another database."""
+"""Messages that suggest SQL of another database system."""
 _CLOCK = re.compile("now|curdate|curtime|getdate|sysdate|today", re.IGNORECASE)
 _NO_SELECT = re.compile(r"\s*(?:SHOW|DESCRIBE|DESC|USE)\b|\s*\\d", re.IGNORECASE)
 _KEYWORDS = [
@@ -89,12 +89,12 @@ _KEYWORDS = [
     "USING",
     "VALUES",
 ]
-_MISSPELT = 75.0  # of 100: FORM is FROM, forms is not
+_MISSPELT = 75.0  # similarity of 100: FORM means FROM, but forms does not
 _LONGEST = 200
 
 
 def explain_refusal(code: str, what: str) -> ToolError:
-    """The error for a statement that the guard refused."""
+    """Return the error for a statement that the guard refused."""
     if code == "nondeterministic":
         message = f"Refused: {what}. A result must not depend on chance or on the moment."
         return ToolError(code, message, "Write the value itself, such as '2024-05-01'.")
@@ -109,10 +109,11 @@ def explain_refusal(code: str, what: str) -> ToolError:
 def explain_message(
     message: str, sql: str, schema: Schema, compiles: Callable[[str], bool]
 ) -> ToolError:
-    """The error for a message of SQLite.
+    """Return the error for a message of SQLite.
 
     Args:
-        compiles: Whether SQLite can compile another statement; asked for rewritings of the SQL.
+        compiles: Returns whether SQLite can compile a statement; called with rewritings of the
+            SQL.
     """
     if _FOREIGN.match(message) or (message.startswith("no such table") and "(" in sql):
         working = next(filter(compiles, in_sqlite(sql)), None)
@@ -184,7 +185,7 @@ def _unknown_column(written: str, sql: str, schema: Schema) -> ToolError:
 
 
 def _tables_called(qualifier: str, sql: str, schema: Schema) -> Iterator[Table]:
-    """The tables that a qualifier can mean in a statement, by their names or aliases."""
+    """Yield the tables that a qualifier can refer to in a statement, by name or alias."""
     if not qualifier or len(qualifier) > _LONGEST:
         return
     alias = re.escape(bare_name(qualifier))
@@ -197,7 +198,7 @@ def _tables_called(qualifier: str, sql: str, schema: Schema) -> Iterator[Table]:
 
 
 def _syntax_hint(message: str, sql: str) -> str:
-    """How to correct a statement that SQLite cannot read."""
+    """Return a hint on how to correct a statement with a syntax error."""
     hint = next((h for start, h in _SYNTAX_HINTS.items() if message.startswith(start)), "")
     if not hint or message.startswith("misuse"):
         return hint
@@ -222,5 +223,5 @@ def _syntax_hint(message: str, sql: str) -> str:
 
 
 def _sentence(message: str) -> str:
-    """SQLite's message as a sentence; it may quote text of any length from the query."""
+    """Return a message of SQLite as a sentence, shortened because it may quote the query."""
     return f"SQLite says: {shorten(message.strip(), _LONGEST).rstrip('.')}."

@@ -1,4 +1,4 @@
-"""SQL of other databases, rewritten for SQLite."""
+"""Rewrites SQL of other database systems for SQLite."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from sqlglot.errors import ErrorLevel
 from sqlgym.database.parsing import parse
 
 READ = ("postgres", "tsql", "mysql", "snowflake", "bigquery")
-"""Dialects in the order in which they are tried; `postgres` keeps the format of `TO_CHAR`. They
-rewrite as many of 98 foreign queries as eleven dialects do."""
+"""Dialects in the order in which they are tried. `postgres` keeps the format of `TO_CHAR`."""
 MOST_REWRITTEN = 5_000
-"""Characters of a query that is rewritten."""
+"""Maximum length of a query that is rewritten, in characters."""
 _FORMATS = {"YEAR": "%Y", "MONTH": "%m", "DAY": "%d", "HOUR": "%H", "MINUTE": "%M", "SECOND": "%S"}
 _STARTS = {"YEAR": "%Y-01-01", "MONTH": "%Y-%m-01", "DAY": "%Y-%m-%d"}
-_MISREAD = re.compile(r"JULIANDAY\((?:'[a-z]+')?\)", re.IGNORECASE)  # a unit taken for a date
+_MISREAD = re.compile(r"JULIANDAY\((?:'[a-z]+')?\)", re.IGNORECASE)  # a unit read as a date
 
 
 def in_sqlite(sql: str) -> Iterator[str]:
-    """Rewritings of a query for SQLite, each from another dialect; they may not run.
+    """Yield rewritings of a query for SQLite, each read as another dialect. They may fail to run.
 
     >>> next(in_sqlite("SELECT TOP 3 name FROM singer WHERE EXTRACT(YEAR FROM born) = 1970"))
     "SELECT name FROM singer WHERE CAST(STRFTIME('%Y', born) AS INTEGER) = 1970 LIMIT 3"
@@ -46,8 +45,8 @@ def in_sqlite(sql: str) -> Iterator[str]:
 
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
-    """A node in a form that SQLite reads, where sqlglot has none."""
-    if isinstance(node, exp.Ordered):  # NULLs in the order that SQLite has by default
+    """Return a node in a form that SQLite accepts, where sqlglot does not produce one."""
+    if isinstance(node, exp.Ordered):  # the order of NULLs that is SQLite's default
         node.set("nulls_first", not node.args.get("desc"))
     if isinstance(node, exp.Year | exp.Month | exp.Day | exp.Extract):
         is_extract = isinstance(node, exp.Extract)

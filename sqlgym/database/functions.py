@@ -1,12 +1,12 @@
-"""SQLite functions that are replaced: those that may take long, and those that read the clock.
+"""Replacements for SQLite functions that may run for long or read the clock.
 
-A single function call cannot be interrupted. With texts of 100,000 bytes `instr`, `replace` and
-`trim` are quadratic, and `printf` can repeat a character a billion times. The replacements call the
-original function unless it would take long; then they raise `OverflowError`, which SQLite reports
-as a value that is too large.
+SQLite cannot interrupt a single function call. With texts of 100,000 bytes, `instr`, `replace` and
+`trim` take quadratic time, and `printf` can repeat a character a billion times. The replacements
+call the original function if the call is cheap. Otherwise they raise `OverflowError`, which SQLite
+reports as a value that is too large.
 
-SQLite's authorizer sees the name of a function and not its arguments. So the date functions are
-replaced by ones that refuse the current time and the time zone of the machine.
+The authorizer of SQLite sees the name of a function but not its arguments. Therefore the date
+functions are replaced by versions that refuse the current time and the local time zone.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from typing import Any
 from sqlgym.database.sqlite_file import lenient_text
 
 SHORT = 2_000_000
-"""Comparisons of bytes that a function of SQLite may make: some milliseconds."""
+"""Maximum number of byte comparisons of a function call, which take a few milliseconds."""
 REMEMBERED = 100
-"""Length of an argument up to which the value of a date function is cached."""
+"""Maximum length of an argument for which the result of a date function is cached."""
 DATE_FUNCTIONS = dict.fromkeys(
     ("date", "time", "datetime", "julianday", "unixepoch", "timediff"), 0
 ) | {"strftime": 1}
-"""Date functions, with the position of their (first) time value."""
+"""Date functions, with the position of their first time value."""
 BOUNDED = {"instr": 2, "replace": 3, "trim": 2, "ltrim": 2, "rtrim": 2, "printf": -1, "format": -1}
-"""Functions that are replaced because of their time, with the number of arguments."""
+"""Functions that are replaced because they may run for long, with their numbers of arguments."""
 _CONVERSION = re.compile(r"%[^A-Za-z%]*")
 
 
 @functools.cache
 def functions_of_sqlite() -> frozenset[str]:
-    """The names of the functions of this version of SQLite."""
+    """Return the names of the functions of this version of SQLite."""
     connection = sqlite3.connect(":memory:")
     rows = connection.execute("SELECT name FROM pragma_function_list").fetchall()
     connection.close()
@@ -42,10 +42,10 @@ def functions_of_sqlite() -> frozenset[str]:
 
 
 def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
-    """Replace the functions of `BOUNDED` on a connection, as far as this SQLite has them.
+    """Replace the functions in `BOUNDED` on a connection, if this version of SQLite has them.
 
     Args:
-        most_bytes: The length of a text or blob that they may make.
+        most_bytes: Maximum length of a text or blob that they return, in bytes.
     """
     for name in sorted(functions_of_sqlite() & BOUNDED.keys()):
         function = bounded(name, most_bytes)
@@ -53,9 +53,10 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
 
 
 def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
-    """The SQLite function `name`, as a Python function that takes little time.
+    """Return the SQLite function `name` as a Python function of bounded cost.
 
-    It raises `OverflowError` instead of working long or making a text of more than `most_bytes`.
+    The function raises `OverflowError` instead of running for long or returning more than
+    `most_bytes` bytes.
     """
     original = _original(name, most_bytes)
 
@@ -70,7 +71,7 @@ def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
             raise OverflowError("a long text")
         text = original(*arguments)
         if text is None and arguments and arguments[0] is not None:
-            raise OverflowError("a long text")  # SQLite before 3.41 gives NULL
+            raise OverflowError("a long text")  # SQLite before 3.41 returns NULL
         return text
 
     def searched(*arguments: Any) -> Any:
@@ -83,16 +84,15 @@ def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any]:
-    """The SQLite date function `name`, as a Python function that cannot see the clock.
+    """Return the SQLite date function `name` as a Python function that cannot read the clock.
 
     Args:
         name: A key of `DATE_FUNCTIONS`.
-        refuse: Called with a description of the call, before a call that depends on the current
-            time fails.
+        refuse: Called with a description of the call before a call that reads the clock fails.
     """
     place = DATE_FUNCTIONS[name]
     original = _original(name, 1_000_000)
-    cached = functools.lru_cache(maxsize=16_384)(original)  # columns of dates repeat
+    cached = functools.lru_cache(maxsize=16_384)(original)  # columns of dates repeat values
 
     def steady(*arguments: Any) -> Any:
         words = [_c_text(argument).strip().lower() for argument in arguments]
@@ -113,9 +113,9 @@ def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any
 
 
 def _original(name: str, most_bytes: int) -> Callable[..., Any]:
-    """The function itself, on a private connection."""
+    """Return the original function, on a private connection."""
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-    connection.text_factory = lenient_text  # `%.1s` may cut a character in two
+    connection.text_factory = lenient_text  # `%.1s` may split a character
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes)
 
     def call(*arguments: Any) -> Any:
@@ -129,7 +129,7 @@ def _original(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def _c_text(value: Any) -> str:
-    """An argument as SQLite's C code reads it as text: up to the first NUL."""
+    """Return an argument as the C code of SQLite reads text: up to the first NUL."""
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return value.split("\0", 1)[0] if isinstance(value, str) else ""

@@ -1,14 +1,16 @@
-"""A connection that reads one SQLite file and can do nothing else.
+"""A guarded connection that can only read one SQLite file.
 
-SQLite's authorizer decides by an allow-list while a statement is compiled. Refused are writes, DDL,
-temp tables, ATTACH, PRAGMA, VACUUM, transactions, extension loading, virtual tables other than the
-file's own and `json_each`/`json_tree`, and every function whose value may differ for the same
-arguments. Date functions are replaced by ones that cannot see the clock.
+The authorizer of SQLite checks each statement against an allow-list while it is compiled. The guard
+refuses writes, DDL, temporary tables, ATTACH, PRAGMA, VACUUM, transactions and extension loading.
+It also refuses virtual tables other than `json_each`, `json_tree` and those of the file, and every
+function that is not deterministic. Date functions are replaced by versions that cannot read the
+clock.
 
-A statement is bounded in its size (`sqlgym.database.statement_size` and the authorizer, since
-compiling cannot be interrupted), in steps of the virtual machine, in time, and in memory (the
-progress handler). The steps are counted from its start, so that a budget ends at the same place on
-every machine with the same SQLite.
+A statement is limited in size, steps, time and memory. `sqlgym.database.statement_size` and the
+authorizer limit the size, since compiling cannot be interrupted. The progress handler limits the
+steps of the virtual machine, the time and the memory. Steps are counted from the start of the
+statement, so a step limit ends it at the same point on every machine with the same SQLite
+version.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ _STEADY = """
     unlikely upper
 """
 FUNCTIONS = frozenset(_STEADY.split())
-"""Built-in functions whose value depends on their arguments only, and that take little time."""
+"""Built-in functions that are deterministic and fast."""
 UNSTEADY = frozenset(
     [
         "random",
@@ -56,18 +58,18 @@ UNSTEADY = frozenset(
         "last_insert_rowid",
     ]
 )
-"""Functions that are refused because their value depends on chance or on the moment."""
+"""Functions that are refused because they are random or depend on the state of the connection."""
 
 SQL_BYTES = 100_000
-"""Length of a statement, in bytes."""
+"""Maximum length of a statement, in bytes."""
 MOST_NAMES, MOST_CALLS = 20_000, 200
-"""Names and function calls of a statement that SQLite asks the authorizer about."""
+"""Maximum numbers of names and of function calls for which SQLite calls the authorizer."""
 _PATTERN_BYTES, _ALL_PATTERNS = 256, 2_400
 _COLUMNS, _MOST_COLUMNS = 250, 2_000
 _BATCH, _BATCH_BYTES = 256, 8_000_000
 _READ, _OK = sqlite3.SQLITE_READ, sqlite3.SQLITE_OK
 _TABLE_FUNCTIONS = frozenset({"json_each", "json_tree"})
-_LATE_MODULES = frozenset({"jsonb_each", "jsonb_tree"})  # SQLite knows them once they are used
+_LATE_MODULES = frozenset({"jsonb_each", "jsonb_tree"})  # SQLite registers them at their first use
 _SCHEMA_TABLES = frozenset({"sqlite_master", "sqlite_schema"})
 _ACTIONS = {
     code: name.removeprefix("SQLITE_").replace("_", " ")
@@ -84,17 +86,17 @@ Memoized = TypeVar("Memoized")
 
 @dataclass(eq=False, repr=False)
 class QueryResult:
-    """The result of a statement; never changed.
+    """The result of a statement. It is immutable.
 
     Attributes:
-        columns: Their names, as SQLite gives them.
+        columns: Names of the columns, as SQLite reports them.
         rows: Tuples of None, int, float, str and bytes.
-        truncated: Rows are missing at the end: there were more than the limits allow.
-        columns_read: Lower-case names of the tables and views that it read, each with a column that
-            it used there, or with "" where it used none.
-        ticks: Thousands of virtual-machine steps that it took.
+        truncated: Whether rows are missing at the end because there are more than the limits allow.
+        columns_read: Pairs of a table or view that was read and a column that was used, in lower
+            case. The column is "" if none was used.
+        ticks: Thousands of virtual-machine steps that the statement took.
         size: Memory of the values, in bytes.
-        memo: Values that were computed from it, such as its text; see `memoize`.
+        memo: Cached values computed from the result, such as its text; see `memoize`.
     """
 
     columns: tuple[str, ...]
@@ -107,7 +109,7 @@ class QueryResult:
 
     @property
     def tables_read(self) -> frozenset[str]:
-        """Lower-case names of the tables and views that it read."""
+        """Names of the tables and views that were read, in lower case."""
         return frozenset(table for table, _ in self.columns_read)
 
     def __repr__(self) -> str:
@@ -115,7 +117,7 @@ class QueryResult:
         return f"<QueryResult: {len(self.rows)} rows of {reprlib.repr(self.columns)}{more}>"
 
     def memoize(self, key: Hashable, value: Memoized) -> Memoized:
-        """Keep a value in `memo` for all callers that share this result, and return it."""
+        """Compute a value once for all users of this result, store it in `memo`, and return it."""
         if len(self.memo) >= 8:
             self.memo.clear()
         self.memo[key] = value
@@ -123,17 +125,19 @@ class QueryResult:
 
 
 class GuardedConnection:
-    """One open file under the guard; used by one thread at a time.
+    """One open file behind the guard. One thread at a time can use it.
 
     Args:
-        backwards: Rows are read in reverse where no order is asked for.
+        backwards: Return rows in reverse order where the query sets no order.
 
     Attributes:
         denial: Code and description of what the guard refused in the last statement, or None.
-        stopped: `too_many_steps`, `deadline` or `too_much_memory` if that ended the last statement.
+        stopped: `too_many_steps`, `deadline` or `too_much_memory` if that limit ended the last
+            statement.
 
     Raises:
-        EnvironmentFault: The file is missing, empty, not SQLite, or has an unmerged log.
+        EnvironmentFault: The file is missing, empty, not an SQLite database, or has an unmerged
+            write-ahead log.
     """
 
     def __init__(self, path: Path, limits: Limits, backwards: bool = False) -> None:
@@ -151,7 +155,7 @@ class GuardedConnection:
         self._patterns = _PATTERN_BYTES
         self._db = connect_readonly(path)
         try:
-            self._db.text_factory = bytes  # a name need not be UTF-8
+            self._db.text_factory = bytes  # names may contain invalid UTF-8
             self._prepare_file(backwards)
             self._install()
         except sqlite3.Error as error:
@@ -163,17 +167,17 @@ class GuardedConnection:
         self._db.close()
 
     def run(self, sql: str, lenient: bool = False) -> QueryResult:
-        """Run one statement, and fetch its result within the limits.
+        """Run one statement and fetch its result within the limits.
 
-        A result without columns means that there was no statement. A first row that is larger than
-        a result may be is the only row of a result with this `size`.
+        A result without columns means that there was no statement. If the first row alone exceeds
+        the size limit, the result contains only that row, and `size` exceeds the limit.
 
         Args:
-            sql: One statement of at most `SQL_BYTES`.
-            lenient: Show bytes that are not UTF-8 as U+FFFD, instead of raising `OperationalError`.
+            sql: One statement of at most `SQL_BYTES` bytes.
+            lenient: Replace invalid UTF-8 by U+FFFD instead of raising `OperationalError`.
 
         Raises:
-            sqlite3.Error, sqlite3.Warning, MemoryError: As SQLite and its module raise them.
+            sqlite3.Error, sqlite3.Warning, MemoryError: As raised by SQLite and its module.
         """
         self.denial = self.stopped = None
         for names in (self._direct, self._used, self._unplaced, self._contexts):
@@ -218,21 +222,21 @@ class GuardedConnection:
         return QueryResult(columns, tuple(rows), truncated, read, self._ticks, size)
 
     def _columns_read(self) -> frozenset[tuple[str, str]]:
-        """Lower-case names of table and column that the last statement reads.
+        """Return the names of the tables and columns that the last statement reads, in lower case.
 
-        A table or view of which it uses no column (`count(*)`) has "" for a column. SQLite reports
-        it without its database, like a common table expression of that name; but those also open a
-        context of their name.
+        A table or view of which no column is used, as in `count(*)`, has "" as its column. SQLite
+        reports it without its database, as it reports a common table expression. Only the latter
+        opens a context with its own name.
         """
         used = frozenset(map(_lower, self._used))
         counted = (self._unplaced - self._contexts) & self._tables - self._direct
         return used.union((table, "") for table in counted) if counted else used
 
     def _refuse_unknown_tables(self) -> None:
-        """Refuse a table of which only rows are counted and that is not part of the file.
+        """Refuse a table that is not part of the file and whose rows are only counted.
 
-        Newer versions of SQLite set their own tables up without asking the authorizer, and where no
-        column is used, only the name distinguishes them from a common table expression.
+        Newer versions of SQLite set up their own tables without calling the authorizer. If no
+        column is used, only the name distinguishes such a table from a common table expression.
         """
         if not self._unplaced:
             return
@@ -242,7 +246,7 @@ class GuardedConnection:
             raise sqlite3.DatabaseError("not authorized")
 
     def _check_size(self, sql: str) -> None:
-        """Refuse a statement that nothing could stop, and set the length of LIKE patterns."""
+        """Refuse a statement that could not be interrupted, and set the length of LIKE patterns."""
         lowered = sql.lower()
         if self._looks_always or lowered.count("select") > 1 or "values" in lowered:
             refused = self._size.refusal(lowered)
@@ -251,7 +255,7 @@ class GuardedConnection:
                 raise sqlite3.DataError(refused)
         most = _PATTERN_BYTES
         if ("like" in lowered or "glob" in lowered) and makes_text(lowered):
-            # A pattern takes long on a long text only, and such a text must be made.
+            # Matching is slow on long texts only, and only an expression can build one.
             patterns = lowered.count("like") + lowered.count("glob")
             most = min(_PATTERN_BYTES // 4, _ALL_PATTERNS // patterns)
         if most != self._patterns:
@@ -259,7 +263,9 @@ class GuardedConnection:
             self._patterns = most
 
     def _prepare_file(self, backwards: bool) -> None:
-        """Settings, and whatever SQLite sets up lazily: the guard would refuse it later."""
+        """Apply settings and trigger lazy initialization of SQLite, which the guard would refuse
+        later.
+        """
         for pragma in (
             "query_only=1",
             "temp_store=MEMORY",
@@ -286,7 +292,7 @@ class GuardedConnection:
         for source in ["json_each('[]')", "json_tree('[]')", *map(quoted, virtual)]:
             try:
                 self._db.execute(f"SELECT 1 FROM {source} LIMIT 0").fetchall()
-            except sqlite3.OperationalError:  # a module that this SQLite lacks
+            except sqlite3.OperationalError:  # this SQLite lacks the module
                 continue
         self._tables = frozenset(lenient_text(name).lower() for name, *_ in rows)
         modules = self._db.execute("PRAGMA module_list").fetchall()
@@ -317,13 +323,15 @@ class GuardedConnection:
         self._db.set_authorizer(self._authorize)
 
     def _tick(self) -> bool:
-        """SQLite's progress handler, called every thousand steps; True ends the statement."""
+        """Run every thousand steps as SQLite's progress handler; returning True ends the
+        statement.
+        """
         self._ticks += 1
         if self._ticks == 1:
             self._end, self._look = 0.0, time.monotonic() + min(0.05, self._seconds)
         if self._ticks > self._most_ticks:
             self.stopped = "too_many_steps"
-        elif time.monotonic() > self._look:  # processor time is slow to read, and never more
+        elif time.monotonic() > self._look:  # processor time is slower to read
             now = time.thread_time()
             self._end = self._end or now + self._seconds
             self._look = time.monotonic() + self._end - now
@@ -352,7 +360,7 @@ class GuardedConnection:
             return self._deny("too_large", f"more than {MOST_NAMES:,} names when written out")
         if action == _READ and source == "main" and first in self._direct:
             self._used.add((first, second or ""))
-            return _OK  # another column of a table: the most frequent case
+            return _OK  # the most frequent case: another column of a known table
         if action == _READ:
             return self._authorize_read(first or "", second or "", source)
         if action == sqlite3.SQLITE_SELECT:
@@ -364,14 +372,14 @@ class GuardedConnection:
         if action == sqlite3.SQLITE_FUNCTION:
             return self._authorize_function((second or "").lower())
         if action == sqlite3.SQLITE_PRAGMA and first == "data_version" and self._has_modules:
-            return _OK  # full-text search asks this of the file behind each query
-        if first in _SCHEMA_TABLES:  # how SQLite sets up a new table, or one of its own modules
+            return _OK  # full-text search runs this before each query
+        if first in _SCHEMA_TABLES:  # SQLite does this to set up a new table or one of its modules
             return self._deny("not_allowed", "a change of the schema, or a system table of SQLite")
         return self._deny("not_allowed", _ACTIONS.get(action, "this kind of statement"))
 
     def _authorize_read(self, name: str, column: str, source: str | None) -> int:
         table = name.lower()
-        if source is None:  # a table without a used column, or a common table expression
+        if source is None:  # a table of which no column is used, or a common table expression
             is_pragma = table.startswith("pragma_") and table not in self._tables
             if table in self._modules or is_pragma:
                 return self._deny("not_allowed", f"reading {table}")

@@ -10,20 +10,22 @@ from toolgym.errors import ConfigurationError
 STEPS_PER_TICK = 1_000
 """Virtual-machine steps between two checks of the limits."""
 MOST_BYTES = 1_000_000_000
-"""Most bytes of a text or blob; SQLite's own limit."""
+"""Maximum length of a text or blob in bytes, set by SQLite."""
 LEAST_HEAP = 16 << 20
-"""Least `heap_bytes` in bytes; SQLite cannot raise it again in a process."""
+"""Minimum of `heap_bytes`, in bytes. A process cannot raise the heap limit again."""
 STEPS_PER_SECOND = 5_000_000
-"""Steps for which the default of `Limits.seconds` allows one second; usual are 20 to 50 million."""
+"""Steps for which the default of `Limits.seconds` allows one second. SQLite usually runs 20 to 50
+million steps per second.
+"""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one SQL statement; all are positive.
+    """Limits of one SQL statement. All are positive.
 
-    The limit that ends a statement is `steps`: it is reached at the same place on every machine
-    with the same file and SQLite version. `seconds` only stops statements whose steps are
-    unusually slow.
+    `steps` is the limit that usually ends a statement. It ends the statement at the same point on
+    every machine with the same file and SQLite version. `seconds` only stops statements whose steps
+    are unusually slow.
 
     Raises:
         ConfigurationError: A limit is not a positive number.
@@ -33,20 +35,21 @@ class Limits:
     """
 
     steps: int = 20_000_000
-    """Steps of SQLite's virtual machine; about half a second of work."""
+    """Steps of SQLite's virtual machine. The default is about half a second of work."""
     seconds: float | None = None
-    """Processor time in seconds; by default one second for each 5,000,000 `steps`."""
+    """Processor time in seconds. None means one second for each 5,000,000 `steps`."""
     memory_bytes: int = 96 << 20
-    """Memory that the statement may take beyond its result, in bytes."""
+    """Memory of the statement in addition to its result, in bytes."""
     rows: int = 10_000
-    """Rows of a result; one with more is marked as truncated."""
+    """Maximum number of rows. A longer result is cut and marked as truncated."""
     result_bytes: int = 8_000_000
-    """Memory of the rows of a result, in bytes; a result with more is marked as truncated."""
+    """Maximum memory of the rows, in bytes. A larger result is cut and marked as truncated."""
     value_bytes: int = 100_000
-    """Length of one text or blob, in bytes."""
+    """Maximum length of one text or blob, in bytes."""
     heap_bytes: int = 2 << 30
-    """Memory of the SQLite library in the whole process, in bytes, including connections outside
-    of this package. SQLite can only lower it."""
+    """Memory of the SQLite library in the whole process, in bytes. It includes connections of other
+    code. A process can lower this limit but not raise it.
+    """
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -1,8 +1,9 @@
-"""Memory of SQLite in this process, and a lock for the one statement that takes much of it.
+"""Memory of SQLite in this process, and a lock for the one statement that uses much of it.
 
-SQLite counts its memory for the whole process. To attribute growth to one statement, only one may
-take more than `SHARE` at a time: it holds `HEAVY`, and other statements wait when they next check
-their limits. A thread that waits holds nothing but its connection, so the wait always ends.
+SQLite counts its memory per process, not per statement. To attribute growth to a statement, only
+one statement at a time may use more than `SHARE` bytes. That statement holds `HEAVY`, and other
+statements wait for it when they next check their limits. A waiting thread holds only its
+connection, so waiting cannot deadlock.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from typing import Any
 from toolgym.forks import renew_in_child
 
 SHARE = 32 << 20
-"""Growth of the memory, in bytes, from which a statement needs the lock."""
+"""Growth of memory in bytes beyond which a statement needs the lock."""
 _STATM = Path("/proc/self/statm")
 
 
 def _counted_by_sqlite() -> Callable[[], int] | None:
-    """SQLite's own count; None where its library is out of reach or does not count."""
-    import _sqlite3  # the module behind `sqlite3`; built into some interpreters
+    """Return SQLite's own memory counter, or None if it is not available."""
+    import _sqlite3  # the module behind `sqlite3`, which is built into some interpreters
 
     try:
         count = ctypes.PyDLL(getattr(_sqlite3, "__file__", None)).sqlite3_memory_used
@@ -38,24 +39,24 @@ def _counted_by_sqlite() -> Callable[[], int] | None:
 
 
 def _resident() -> int:
-    """Resident memory of the process: slower to read and less exact."""
+    """Return the resident memory of the process, which is slower to read and less exact."""
     with _STATM.open("rb") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _unknown() -> int:
-    """No measurement on this system: only the heap limit bounds a statement."""
+    """Return 0, for systems without a measurement; there only the heap limit bounds a statement."""
     return 0
 
 
 memory_used: Callable[[], int] = _counted_by_sqlite() or (
     _resident if _STATM.exists() else _unknown
 )
-"""Returns a number of bytes that grows and shrinks with SQLite's memory."""
+"""Returns a number of bytes that grows and shrinks with the memory of SQLite."""
 
 
 def is_used_up() -> bool:
-    """Whether SQLite has little memory left in this process after an allocation failed."""
+    """Return whether SQLite has little memory left in this process, after an allocation failed."""
     try:
         with closing(sqlite3.connect(":memory:")) as connection:
             limit: int = connection.execute("PRAGMA hard_heap_limit").fetchone()[0]
@@ -65,7 +66,7 @@ def is_used_up() -> bool:
 
 
 class HeavyLock:
-    """A lock with an owner; a forked child begins with it free."""
+    """A lock with an owner. It is free in a forked child."""
 
     def __init__(self) -> None:
         self.renew()
@@ -77,17 +78,17 @@ class HeavyLock:
         self._lock = threading.Lock()
 
     def acquire(self, owner: Any) -> None:
-        """Wait until no statement has the lock, and take it."""
+        """Wait until no statement holds the lock, and take it."""
         self._lock.acquire()
         self.owner = owner
 
     def release(self) -> None:
-        """Give the lock back; to be called by its owner."""
+        """Release the lock; called by its owner."""
         self.owner = None
         self._lock.release()
 
     def wait(self) -> None:
-        """Wait until the owner has given the lock back."""
+        """Wait until the owner has released the lock."""
         with self._lock:
             pass
 

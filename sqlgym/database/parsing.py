@@ -1,13 +1,12 @@
-"""SQL as sqlglot's tree, in a number of steps that is bounded by its length.
+"""Parses SQL with sqlglot in a bounded number of steps.
 
-sqlglot tries several readings of one place and backtracks after each. Where readings nest
-(`JOIN a JOIN a JOIN a`) the tries multiply, and a line of a hundred words would take hours. So the
-steps of the parser over its tokens are counted. Queries that people write take fewer than two for
-a token; one that takes more than `STEPS` for each is refused, in the same way on every machine. So
-is one that is nested so deeply that Python's stack ends.
+sqlglot tries several ways to read a clause and backtracks after each. Nested clauses (`JOIN a JOIN
+a JOIN a`) multiply these attempts, and a line of a hundred words would take hours. Therefore the
+steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query that
+takes more than `STEPS` per token is refused, on every machine alike. A query that exceeds the
+recursion limit of Python is refused too.
 
-A tree is as deep as its query, and code that walks or prints it can run out of stack as well: it
-goes through `careful`.
+Code that walks or prints a deep tree can also exceed the recursion limit. It must use `careful`.
 """
 
 from __future__ import annotations
@@ -20,20 +19,23 @@ from sqlglot import Dialect, Token, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 
 STEPS: Final = 10
-"""Steps of the parser for each token of the text."""
+"""Maximum number of parser steps per token."""
 LEAST: Final = 2_000
-"""Steps that a text may take however short it is."""
+"""Number of parser steps that every text may take, even a short one."""
 
 T = TypeVar("T")
 
 
 class TooMuch(SqlglotError):
-    """A text takes too many steps or is too deep; no `ParseError`, which sqlglot itself catches."""
+    """Raised for a text that takes too many steps or is too deep.
+
+    It is not a `ParseError`, because sqlglot catches those itself.
+    """
 
 
 @cache
 def _counting_parser(dialect: str) -> type[Any]:
-    """sqlglot's parser for a dialect, which ends when its steps are spent."""
+    """Return a sqlglot parser for a dialect that stops when its steps are used up."""
     base: Any = Dialect.get_or_raise(dialect).parser_class
 
     class CountingParser(base):
@@ -49,10 +51,11 @@ def _counting_parser(dialect: str) -> type[Any]:
 
 
 def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
-    """The tree of the first statement of a text.
+    """Return the tree of the first statement of a text.
 
     Raises:
-        SqlglotError: It cannot be read; `TooMuch` where that would take too long or too much stack.
+        SqlglotError: The text cannot be parsed. `TooMuch` if parsing would take too long or too
+            deep a recursion.
     """
     reading = Dialect.get_or_raise(dialect)
     tokens = reading.tokenize(sql)
@@ -61,23 +64,23 @@ def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlit
     trees: list[Any] = careful(lambda: parser.parse(tokens, sql))
     if not trees or trees[0] is None:
         raise ParseError("there is no statement in the text")
-    several = len(trees) > 1 and hasattr(exp, "Block")  # as `sqlglot.parse_one` gives them
+    several = len(trees) > 1 and hasattr(exp, "Block")  # as `sqlglot.parse_one` does
     tree: exp.Expr = exp.Block(expressions=trees) if several else trees[0]
     return tree
 
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """The tree of a text, shared by several readers that do not change it.
+    """Return the cached tree of a text. Callers must not change it.
 
     Raises:
-        SqlglotError: As `parse`.
+        SqlglotError: As for `parse`.
     """
     return parse(sql)
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """The tokens of a text; none where it cannot be read."""
+    """Return the tokens of a text, or an empty list if it cannot be tokenized."""
     try:
         return list(Dialect.get_or_raise("sqlite").tokenize(sql))
     except SqlglotError:
@@ -85,10 +88,10 @@ def tokens_of(sql: str) -> list[Token]:
 
 
 def careful(work: Callable[[], T]) -> T:
-    """The result of a function that walks or prints a tree.
+    """Return the result of a function that walks or prints a tree.
 
     Raises:
-        TooMuch: The tree is too deep for Python's stack.
+        TooMuch: The tree exceeds the recursion limit of Python.
     """
     try:
         return work()

@@ -1,20 +1,20 @@
-"""A query result as text that an agent can read, and that can be read back.
+"""A query result as text that an agent can read and a program can parse.
 
     Name | Age
     Joe Sharp | 52
     NULL | 43.5
     "a | b" | x'00ff'
 
-One line of column names, one line per row. Floats have 10 significant digits, NULL is a bare word,
-bytes are hex. Text stands as it is, in quotes only where it would otherwise be misread: it is
-empty, looks like NULL, has blanks at its ends, a quote at its start, a bar or a control character
-inside, or could be taken for one of the notes below or for an environment's `(3 calls left)`. In
-quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN` stand for single characters.
-`parse_rendered` is the exact reverse, but for the types: it gives text.
+The first line contains the column names, and each further line a row. Floats have 10 significant
+digits, NULL is a bare word, and bytes are hexadecimal. Text is quoted only if it could be misread:
+if it is empty, looks like NULL, has spaces at its ends, starts with a quote, or contains a bar or a
+control character. Text that looks like one of the notes below or like an environment's `(3 calls
+left)` is quoted too. In quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN` represent
+single characters. `parse_rendered` is the inverse, except that it returns all values as text.
 
-A result that is too long ends with a note, `... (5 more rows)`, `... (at least 5 more rows)` or
-`... (cut: too long to be shown)`; its long values are cut to their starts, with their lengths. The
-note `(no rows)` stands for an empty one. `render_json` shows the same as JSON, for as many rows.
+A result that is too long ends with a note: `... (5 more rows)`, `... (at least 5 more rows)` or
+`... (cut: too long to be shown)`. Its long values are replaced by their starts and lengths. An
+empty result ends with the note `(no rows)`. `render_json` shows the same rows as JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAX_CHARS = 4_000
 NO_ROWS = "(no rows)"
 SEPARATOR = " | "
 LONG_VALUE = 200
-"""Characters of a value, or bytes, that are shown where the result has to be cut."""
+"""Characters or bytes of a value that are shown if the result has to be shortened."""
 
 Form = Literal["table", "json"]
 FORMS: tuple[Form, ...] = ("table", "json")
-"""How a result can be shown."""
+"""Forms in which a result can be shown."""
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDS_QUOTES = re.compile(
@@ -57,12 +57,12 @@ def render(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result as text.
+    """Return a result as text.
 
     Args:
         rows: Tuples of None, int, float, str or bytes.
-        max_chars: The text is not longer than this, in characters.
-        truncated: More rows exist than are given.
+        max_chars: Maximum length of the text, in characters.
+        truncated: Whether more rows exist than are given.
 
     >>> print(render(["Name", "Age"], [("Joe", 52), (None, 43.50)]))
     Name | Age
@@ -86,10 +86,10 @@ def render_json(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result as one line of JSON; arguments and what is left out are as for `render`.
+    """Return a result as one line of JSON. The arguments and the omitted rows are as for `render`.
 
-    Whatever the table shows whole is shown whole here too, though its quotes and brackets may take
-    more than `max_chars` characters. Bytes are text (`x'00ff'`), as are the infinities.
+    A result that fits into a table is shown in full as JSON too, even if quotes and brackets make
+    it longer than `max_chars`. Bytes and infinities become text, such as `x'00ff'`.
 
     >>> print(render_json(["Name", "Age"], [("Joe", 52), (None, 43.50)]))
     {"columns": ["Name", "Age"], "rows": [["Joe", 52], [null, 43.5]]}
@@ -119,7 +119,7 @@ def show(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """A result in one of the forms; see `render` and `render_json`."""
+    """Return a result in one of the forms; see `render` and `render_json`."""
     render_form = render_json if form == "json" else render
     return render_form(columns, rows, max_chars=max_chars, truncated=truncated)
 
@@ -130,14 +130,14 @@ def is_readable(
     max_rows: int = MAX_ROWS,
     max_chars: int = MAX_CHARS,
 ) -> bool:
-    """Whether `render` shows the whole result."""
+    """Return whether `render` shows the whole result."""
     if len(rows) > max_rows:
         return False
     return len(render_row(columns)) + sum(len(render_row(row)) + 1 for row in rows) <= max_chars
 
 
 def render_row(row: Sequence[Any]) -> str:
-    """One line of a rendered result."""
+    """Return one line of a rendered result."""
     return SEPARATOR.join([str(v) if type(v) is int else render_cell(v) for v in row])
 
 
@@ -148,31 +148,31 @@ def render_cell(value: Any) -> str:
     ['NULL', '3', '3.0', '0.6666666667', 'a', '""', "x'00'"]
     """
     if isinstance(value, str):
-        if value.isalnum() and value[0] not in "nN":  # nearly all, and the pattern is slow
+        if value.isalnum() and value[0] not in "nN":  # most values; the pattern is slow
             return value
         return quote_text(value) if _NEEDS_QUOTES.search(value) else value
     if value is None:
         return "NULL"
     if isinstance(value, float):
         text = f"{value:.10g}"
-        return text if re.search(r"[.en]", text) else f"{text}.0"  # also inf and nan
+        return text if re.search(r"[.en]", text) else f"{text}.0"  # includes inf and nan
     if isinstance(value, bytes):
         return f"x'{value.hex()}'"
     return value.text if isinstance(value, _Cut) else str(value)
 
 
 def quote_text(text: str) -> str:
-    """A text in double quotes, control characters escaped."""
+    """Return a text in double quotes, with control characters escaped."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
 def parse_rendered(text: str) -> list[list[str | None]]:
-    """The cells of a rendered result, without the line of column names; None for NULL.
+    """Return the cells of a rendered result, without the column names. NULL becomes None.
 
     Raises:
-        ValueError: The result was cut, so the text does not show all of it, or it is no result.
+        ValueError: The text is not a result, or the result was shortened.
     """
-    if "\n" not in text:  # a table has at least two lines, JSON just one
+    if "\n" not in text:  # a table has at least two lines, JSON has one
         return _parse_json(text)
     header, *lines = text.split("\n")
     if lines == [NO_ROWS]:
@@ -187,7 +187,7 @@ def parse_rendered(text: str) -> list[list[str | None]]:
 
 
 def parse_row(line: str) -> list[str | None]:
-    """The cells of one rendered line; None for NULL.
+    """Return the cells of one rendered line. NULL becomes None.
 
     >>> parse_row('"a | b" | NULL | c')
     ['a | b', None, 'c']
@@ -224,7 +224,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _parse_json(text: str) -> list[list[str | None]]:
-    """The cells of a result as JSON, as text like those of a table."""
+    """Return the cells of a JSON result, as text like those of a table."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
@@ -243,13 +243,13 @@ def _plain_row(row: Iterable[Any]) -> list[Any]:
 
 
 def _fitting_cells(row: Sequence[Any], room: int) -> int:
-    """How many cells of a row fit as JSON; at least one."""
+    """Return how many cells of a row fit as JSON; at least one."""
     ends = accumulate(len(_json_text(value)) + 2 for value in row)
     return max(1, sum(end <= room for end in ends))
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON can hold it, floats with 10 significant digits."""
+    """Return a value that JSON can represent, with floats of 10 significant digits."""
     if isinstance(value, float):
         return float(f"{value:.10g}") if math.isfinite(value) else str(value)
     if isinstance(value, bytes | _Cut):
@@ -258,13 +258,13 @@ def _plain(value: Any) -> Any:
 
 
 class _Cut(NamedTuple):
-    """The start of a value, as it is shown, with its length."""
+    """The start of a shortened value, with its full length."""
 
     text: str
 
 
 def _shorten(value: Any) -> Any:
-    """A value, or what is shown of it in a result that has to be cut."""
+    """Return a value, or its start if it is too long."""
     if isinstance(value, str) and len(value) > LONG_VALUE:
         return _Cut(f"{quote_text(value[:LONG_VALUE])}... ({len(value):,} characters)")
     if isinstance(value, bytes) and len(value) > LONG_VALUE // 2:
@@ -273,14 +273,14 @@ def _shorten(value: Any) -> Any:
 
 
 def _left_out(rows: int, truncated: bool) -> str:
-    """What a result that was cut does not show."""
+    """Return the note on the rows and columns that a shortened result omits."""
     if truncated:
         return f"at least {rows + 1:,} more rows" if rows else "at least 1 more row"
     return f"{rows:,} more row{'' if rows == 1 else 's'}" if rows else "cut: too long to be shown"
 
 
 def _fit(columns: Sequence[str], rows: Sequence[Sequence[Any]], room: int) -> list[str]:
-    """The column names and as many rows as fit; of a first row that does not fit, the start."""
+    """Return the column names and the rows that fit; if no row fits, the start of the first."""
     lines = [_cut(render_row([_shorten(name) for name in columns]), room // 2)]
     left = room - len(lines[0])
     for row in rows:

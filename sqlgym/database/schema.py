@@ -1,10 +1,10 @@
-"""The schema of a database, and the nearest name to one that it does not have.
+"""The schema of a database, with lookup by name and suggestions for unknown names.
 
-Read once per file through a connection of its own: the guard refuses the PRAGMAs that tell types,
-keys and references. Views count as tables; SQLite's internal tables and the shadow tables of
-virtual ones do not. Names are found whatever their case, quotes, brackets or a leading `main.`.
+The schema is read once per file through its own connection, since the guard refuses the PRAGMAs
+that list types, keys and references. Views count as tables. Internal tables of SQLite and shadow
+tables of virtual tables are excluded. Lookup ignores case, quotes, brackets and a leading `main.`.
 
-What an agent reads of it is in `sqlgym.database.description`.
+`sqlgym.database.description` writes the text that an agent reads.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from toolgym.errors import ToolError
 from toolgym.lazy import lazy
 
 SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
-LONGEST_COMPARED = 1_000  # characters: comparing takes the product of two names' lengths
+LONGEST_COMPARED = 1_000  # characters; a comparison takes the product of the two lengths
 NEAR = 60.0
-"""Similarity (0 to 100, rapidfuzz's ratio) from which a name is offered as meant."""
+"""Minimum similarity (rapidfuzz's ratio, 0 to 100) for a name to be suggested."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `type` is as declared and may be empty."""
+    """One column. `type` is as declared, and may be empty."""
 
     name: str
     type: str
@@ -38,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """`table.column` refers to `to_table.to_column`."""
+    """A reference from `table.column` to `to_table.to_column`."""
 
     table: str
     column: str
@@ -48,7 +48,7 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class Table:
-    """A table or view of the file, with its columns and its references in declared order."""
+    """A table or view of the file, with its columns and references in declared order."""
 
     name: str
     columns: tuple[Column, ...]
@@ -56,19 +56,19 @@ class Table:
     is_view: bool = False
 
     def column(self, name: str) -> Column | None:
-        """The column of this name, whatever its case; None if there is none."""
+        """Return the column with this name, in any case, or None."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
 @dataclass(frozen=True, eq=False)
 class Schema:
-    """The tables and views of one file, in the order of their creation."""
+    """The tables and views of one file, in order of creation."""
 
     tables: tuple[Table, ...]
 
     @classmethod
     def read(cls, path: Path) -> Schema:
-        """Read the schema of an SQLite file; `Database.schema` is that of an open one.
+        """Read the schema of an SQLite file. For an open database, use `Database.schema`.
 
         Raises:
             EnvironmentFault: The file cannot be read as a database.
@@ -88,18 +88,18 @@ class Schema:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all tables, as they were declared."""
+        """Names of all tables, as declared."""
         return tuple(table.name for table in self.tables)
 
     def get(self, name: str) -> Table | None:
-        """The table of this name, whatever its case, quotes or `main.`; None if there is none."""
+        """Return the table with this name, or None. Case, quotes and `main.` are ignored."""
         return self._by_name.get(name.lower()) or self._by_name.get(bare_name(name).lower())
 
     def find(self, name: str) -> Table:
-        """The table of this name, whatever its case, quotes or `main.`.
+        """Return the table with this name. Case, quotes and `main.` are ignored.
 
         Raises:
-            ToolError: `unknown_table`, with the nearest name.
+            ToolError: `unknown_table`, with the most similar name.
         """
         table = self.get(name)
         if table is None:
@@ -107,16 +107,16 @@ class Schema:
         return table
 
     def referring(self, table_name: str, column_name: str) -> tuple[ForeignKey, ...]:
-        """The references to a column, from all tables."""
+        """Return the references to a column from all tables."""
         target = table_name.lower(), column_name.lower()
         keys = (key for table in self.tables for key in table.foreign_keys)
         return tuple(k for k in keys if (k.to_table.lower(), k.to_column.lower()) == target)
 
     def nearest_column(self, name: str, tables: Iterable[str] = ()) -> tuple[Table, Column] | None:
-        """The column whose name is most like `name`; among equals, one of `tables` wins.
+        """Return the column with the most similar name; on ties, one of `tables` is preferred.
 
         Args:
-            name: As the agent wrote it; a qualifier and quotes are dropped.
+            name: The name as the agent wrote it; a qualifier and quotes are ignored.
             tables: Names of the tables that the agent most likely meant, in any case.
         """
         plain = bare_name(name).lower()[:LONGEST_COMPARED]
@@ -134,7 +134,10 @@ class Schema:
         return best if score >= NEAR else None
 
     def with_references(self, extra: Iterable[ForeignKey]) -> Schema:
-        """This schema with further references; those with unknown names are dropped. Made once."""
+        """Return this schema with further references. The result is cached.
+
+        References with unknown names are dropped.
+        """
         keys = tuple(extra)
         if not keys:
             return self
@@ -158,7 +161,7 @@ class Schema:
 
 
 def unknown_table(name: str, names: Sequence[str]) -> ToolError:
-    """The agent named a table that this database does not have."""
+    """Return the error for a table that this database does not have."""
     near = nearest(name, names)
     hint = f"Did you mean {near!r}?"
     if near is None:
@@ -169,7 +172,10 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
 
 
 def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
-    """The name most like `name` with a similarity of at least `least`; the first among equals."""
+    """Return the most similar of some names, or None if no similarity reaches `least`.
+
+    On ties, the first is returned.
+    """
     if len(name) > LONGEST_COMPARED:
         return None
     lowered = [n.lower()[:LONGEST_COMPARED] for n in names]
@@ -178,7 +184,7 @@ def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
 
 
 def bare_name(name: str) -> str:
-    """A name without its qualifier, quotes, backticks or brackets.
+    """Return a name without its qualifier, quotes, backticks or brackets.
 
     >>> bare_name('main."Order Items"'), bare_name("[T1].[Name]"), bare_name("`a`")
     ('Order Items', 'Name', 'a')
@@ -192,7 +198,7 @@ def bare_name(name: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Text for a message: an agent can write names of any length."""
+    """Return a text short enough for a message, since an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -214,19 +220,22 @@ def _read_tables(connection: sqlite3.Connection) -> tuple[Table, ...]:
 def _read_columns(connection: sqlite3.Connection, table: str) -> tuple[Column, ...]:
     try:
         rows = connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-    except sqlite3.OperationalError:  # a view of a table that is gone, a module that is not here
+    except sqlite3.OperationalError:  # a view of a missing table, or a missing module
         return ()
     return tuple(
         Column(name, kind or "", bool(key))
         for _, name, kind, _, _, key, hidden in rows
-        if hidden != 1  # 1 is the hidden column of a virtual table; generated columns are 2 and 3
+        if hidden != 1  # 1 is a hidden column of a virtual table; 2 and 3 are generated columns
     )
 
 
 def _read_keys(
     connection: sqlite3.Connection, table: Table, tables: dict[str, Table]
 ) -> tuple[ForeignKey, ...]:
-    """The declared references, spelled as their targets are; without a column, the primary key."""
+    """Return the declared references with the declared spelling of their targets.
+
+    A reference without a column refers to the primary key.
+    """
     rows: list[Any] = connection.execute(
         f"PRAGMA foreign_key_list({quoted(table.name)})"
     ).fetchall()

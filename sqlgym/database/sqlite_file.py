@@ -1,9 +1,9 @@
-"""An SQLite file as it lies on disk: opened for reading, without leaving a trace.
+"""Opens SQLite files for reading without leaving files behind.
 
-`immutable=1` takes no lock and makes no journal, so the folder stays as it is. The price: SQLite
-then ignores a write-ahead log beside the file and would read old rows without a word. So a file
-with an unmerged log is refused, with the command that merges it. A file in WAL mode without one is
-fine.
+`immutable=1` takes no lock and creates no journal, so the folder does not change. In this mode
+SQLite ignores a write-ahead log and would return old rows. Therefore a file with an unmerged log is
+refused, and the error names the command that merges it. A file in WAL mode without a log is
+accepted.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ HEADER = b"SQLite format 3\0"
 
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
-    """Open a file for reading, as it is on disk: no lock, no journal, no log is looked at or made.
+    """Open a file for reading without locks, journals or write-ahead logs.
 
     Raises:
-        EnvironmentFault: The file is missing or unreadable, is not SQLite, or has an unmerged log.
+        EnvironmentFault: The file is missing or unreadable, is not an SQLite database, or has an
+            unmerged write-ahead log.
     """
     log = path.with_name(path.name + "-wal")
     try:
@@ -32,13 +33,13 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     except OSError as error:
         raise EnvironmentFault(
             f"The database file {path} cannot be read: {error.strerror}.",
-            "Check the path and its rights.",
+            "Check the path and its permissions.",
         ) from error
     if header != HEADER:
         raise EnvironmentFault(f"{path} is not an SQLite database.", "Remove or replace the file.")
     if unmerged:
         raise EnvironmentFault(
-            f"{path} has changes in {log.name} that are not merged, and would be read stale.",
+            f"{path} has changes in {log.name} that are not merged, so its rows are outdated.",
             f'Merge them first: sqlite3 {path} "PRAGMA wal_checkpoint(TRUNCATE)"',
         )
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -51,9 +52,9 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
 
 
 def broken_file(path: Path, error: Exception) -> EnvironmentFault:
-    """The file exists, but SQLite cannot read it."""
+    """Return the fault for a file that exists but that SQLite cannot read."""
     return EnvironmentFault(
-        f"The database {path} cannot be read: {error}.", "Restore the file, or leave its tasks out."
+        f"The database {path} cannot be read: {error}.", "Restore the file, or remove its tasks."
     )
 
 
@@ -71,20 +72,20 @@ _MACHINE = frozenset(
         sqlite3.SQLITE_SCHEMA,
         sqlite3.SQLITE_FORMAT,
         sqlite3.SQLITE_MISUSE,
-        sqlite3.SQLITE_INTERRUPT,  # the meter's own interrupts are told apart before
+        sqlite3.SQLITE_INTERRUPT,  # interrupts by the progress handler are recognized before this
     }
 )
 
 
 def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
-    """The fault behind an error that is not the agent's; None if it is the agent's.
+    """Return the fault behind an error of the file or the machine, or None if the SQL is at fault.
 
     Args:
-        stopped: The statement was ended on purpose.
+        stopped: Whether a limit ended the statement.
     """
     if isinstance(error, MemoryError) and not stopped and is_used_up():
         return EnvironmentFault(
-            "SQLite has no memory left in this process, and it is not one statement that has it.",
+            "SQLite is out of memory in this process, and no single statement has used it up.",
             "Close other connections to SQLite, or raise the limit that was set on its heap.",
         )
     if result_code(error) in _MACHINE and not stopped:
@@ -93,15 +94,15 @@ def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFau
 
 
 def result_code(error: Exception) -> int:
-    """SQLite's primary result code; 0 where the error comes from Python's module."""
+    """Return SQLite's primary result code, or 0 if the error comes from Python's module."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def lenient_text(data: bytes) -> str:
-    """Text that need not be UTF-8."""
+    """Decode text, replacing invalid UTF-8."""
     return data.decode("utf-8", "replace")
 
 
 def quoted(name: str) -> str:
-    """A name as an SQL identifier, whatever it contains."""
+    """Return a name as a quoted SQL identifier, whatever characters it contains."""
     return '"' + name.replace('"', '""') + '"'

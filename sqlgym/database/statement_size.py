@@ -1,16 +1,19 @@
-"""Bounds on the work that SQLite does for a statement without a chance to stop it.
+"""Bounds on the work that SQLite does for a statement before it can be interrupted.
 
-SQLite copies a subquery, a view or a `WITH` table wherever it is named, and the expression of a
-column wherever that column is used: thirty lines that each say `x || x` of the line before become a
-billion words. Older versions of SQLite check no limit meanwhile. So the size of the statement with
-everything copied is bounded before SQLite gets it:
+SQLite copies a subquery, a view or a `WITH` table at each place that names it. It copies the
+expression of a column at each use of that column. In this way, thirty lines that each concatenate
+the previous one with itself (`x || x`) expand to a billion words. Older versions of SQLite check no
+limit during this expansion. Therefore the expanded size of a statement is bounded before SQLite
+reads it:
 
     WITH a AS (SELECT id + 1 AS x FROM t), b AS (SELECT x + x AS x FROM a) SELECT x FROM b
 
-Column x of `a` has 3 words, x of `b` has 3 + 1 + 3. Most statements pass a bound that only counts
-keywords and characters. The others are parsed, and a statement that cannot be parsed is refused.
+Column x of `a` has 3 words, and x of `b` has 3 + 1 + 3. Most statements pass a bound that only
+counts keywords and characters. All others are parsed, and a statement that cannot be parsed is
+refused.
 
-A search of a full-text table is one step, however long it takes, so its text is bounded too.
+A search of a full-text table is a single step of any duration, so the length of its text is bounded
+too.
 """
 
 from __future__ import annotations
@@ -27,17 +30,19 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlgym.database.parsing import careful, parse
 
 MOST_WORDS = 500_000
-"""Words of a statement with all copies; a select or a table counts 20, a function call 100, and a
-LIKE 2,000."""
+"""Maximum number of words of an expanded statement. A SELECT or a table counts as 20 words, a
+function call as 100, and a LIKE as 2,000.
+"""
 MOST_PLAIN_WORDS = 3_000
-"""Words of a statement with several selects, without lists and brackets. SQLite walks expressions
-by recursion, and their depth over all levels is at most this."""
+"""Maximum number of words of a statement with several SELECTs, without lists and parentheses.
+SQLite walks expressions recursively, and this bounds their total depth.
+"""
 MOST_PARSED = 20_000
-"""Characters of a statement that is parsed."""
+"""Maximum length of a statement that is parsed, in characters."""
 MOST_SEARCH = 1_000
-"""Characters of a statement that reads a full-text table."""
+"""Maximum length of a statement that reads a full-text table, in characters."""
 CALL, SELECT, PATTERN = 100, 20, 2_000
-_SELECT_LENGTH = 14  # "select" and "from", with blanks
+_SELECT_LENGTH = 14  # "select" and "from", with spaces
 _WORD = re.compile(
     r"--[^\n]*|/\*.*?(?:\*/|\Z)|[ \t\n\f\r]+"
     r"|([xX]'[0-9a-fA-F]*'|'(?:[^']|'')*'?|\"(?:[^\"]|\"\")*\"?|`(?:[^`]|``)*`?|\[[^\]]*\]?"
@@ -49,15 +54,15 @@ _NOT_CALLS = exp.Connector, exp.Case, exp.Cast, exp.Coalesce
 makes_text = re.compile(
     r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
 ).search
-"""Whether a statement in lower case may make a text that is much longer than itself."""
+"""Matches a statement in lower case that may build a text much longer than itself."""
 
 
 class StatementSize:
-    """Checks statements on one file.
+    """Checks the sizes of statements on one file.
 
     Args:
-        views: The CREATE statements of the file's views, by name; all in lower case.
-        searched: Names of the file's virtual tables in lower case.
+        views: The CREATE statements of the views of the file by name; all in lower case.
+        searched: Names of the virtual tables of the file, in lower case.
     """
 
     def __init__(self, views: Mapping[str, str], searched: Iterable[str]) -> None:
@@ -66,14 +71,14 @@ class StatementSize:
         self._read_by = {name: self._closure(name) for name in views}
 
     def _closure(self, name: str) -> str:
-        """The text of a view and of all views that it may read."""
+        """Return the text of a view and of all views that it may read."""
         found = [name]
         for each in found:
             found += [v for v in self._views if v not in found and v in self._views[each]]
         return " ".join(self._views[each] for each in found)
 
     def refusal(self, lowered: str) -> str:
-        """The reason why a statement in lower case is too large; "" if it is not."""
+        """Return the reason why a statement in lower case is too large, or "" if it is not."""
         if any(name in lowered for name in self._searched) and (
             len(lowered) > MOST_SEARCH or makes_text(lowered)
         ):
@@ -112,7 +117,7 @@ class StatementSize:
 
 
 def _tree(text: str) -> exp.Expr:
-    """A statement as SQLite splits it into words, comments left out."""
+    """Return a statement as a tree of words, as SQLite splits it, without comments."""
     return parse(" ".join(filter(None, _WORD.findall(text))))
 
 
@@ -120,7 +125,7 @@ def _tree(text: str) -> exp.Expr:
 class _Query:
     """Size of a query: all words, the parts of its UNION, and the words of its columns.
 
-    The size of the largest column is in `columns` under "".
+    `columns[""]` is the size of the largest column.
     """
 
     weight: float = 0
@@ -128,7 +133,7 @@ class _Query:
     columns: dict[str, float] = field(default_factory=lambda: {"": 1})
 
     def listed(self, names: Iterable[str]) -> _Query:
-        """The query with other names of columns, if there are any."""
+        """Return the query with other column names, if any are given."""
         columns = dict.fromkeys([*names, ""], self.columns[""])
         return _Query(self.weight, self.arms, columns) if len(columns) > 1 else self
 
@@ -143,7 +148,7 @@ class _Named:
     known: _Query | None = None
 
     def query(self) -> _Query:
-        """Its size; within itself it counts as a plain table."""
+        """Return its size; a reference to itself counts as a plain table."""
         if self.known is None:
             self.known = _Query()
             self.known = _query(self.body, self.names, {}).listed(self.listed)
@@ -154,12 +159,12 @@ _Names = dict[str, _Named]
 
 
 def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
-    """The size of a query.
+    """Return the size of a query.
 
     Args:
-        node: A SELECT, a compound, VALUES, or one of these in brackets.
+        node: A SELECT, a compound query, VALUES, or one of these in parentheses.
         names: The views and `WITH` tables that it may name.
-        outer: Sizes of the columns of the queries around it.
+        outer: Sizes of the columns of the enclosing queries.
     """
     if isinstance(node, exp.Query) and node.ctes:
         names = dict(names)
@@ -184,7 +189,7 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
     for source in [*([start] if start else []), *joins]:
         table = source.this
         if isinstance(table, exp.Table) and not table.args.get("joins"):
-            rest.append(table.this)  # may be a call of a table function
+            rest.append(table.this)  # may call a table function
             if table.name in names:
                 sources.append(names[table.name].query())
         elif isinstance(table, exp.Subquery | exp.Values) and not isinstance(table.this, exp.Table):
@@ -198,7 +203,7 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
     columns: dict[str, float] = {"": 1}
     for each in node.expressions:
         size = _words(each, names, visible)
-        # Without an alias, `(x)`, `x COLLATE NOCASE` and `likely(x)` are named x.
+        # Without an alias, `(x)`, `x COLLATE NOCASE` and `likely(x)` are named `x`.
         aliases = [each.alias] if each.alias else [c.name for c in each.find_all(exp.Column)]
         _keep_largest(columns, dict.fromkeys([*aliases, ""], size))
         weight += size
@@ -212,7 +217,7 @@ def _query(node: exp.Expr, names: _Names, outer: dict[str, float]) -> _Query:
 
 
 def _words(node: Any, names: _Names, visible: dict[str, float]) -> float:
-    """The size of an expression, or of a list of them."""
+    """Return the size of an expression, or of a list of them."""
     nodes = list(node) if isinstance(node, list) else [node]
     total = 0.0
     while nodes:

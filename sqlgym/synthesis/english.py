@@ -1,7 +1,7 @@
-"""English by rule: plurals and singulars, articles, possessives, lists and dates.
+"""English inflection by rule: plurals and singulars, articles, possessives, lists and dates.
 
-The words inflected here are names of tables and columns: mostly regular nouns, often plural already
-and sometimes uncountable.
+The words are names of tables and columns. Most are regular nouns, many are already plural, and some
+are uncountable.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MASS = word_set("""
     stuff art transport demographics media employment education membership ownership storage
     water energy electricity merchandise
 """)
-"""Nouns that are not counted; a row is a record of them."""
+"""Uncountable nouns; a row is a "record" of one."""
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
 _MONTH_WORDS = """
     January February March April May June July August September October November December
@@ -66,7 +66,7 @@ _LIKE_YOU = re.compile(r"uni(?![nm]|d)|us[eau]|eur|ewe|onc?e|uk|ufo|uti|ubi")
 
 
 def plural(noun: str) -> str:
-    """The plural of a singular noun or noun phrase: its last word, or the one before "of".
+    """Return the plural of a singular noun or noun phrase: its last word, or the one before "of".
 
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
@@ -79,7 +79,7 @@ def plural(noun: str) -> str:
 
 
 def singular(noun: str) -> str:
-    """The singular of a noun phrase in the plural; one that is singular already stays as it is.
+    """Return the singular of a noun phrase in the plural. A singular phrase is returned unchanged.
 
     >>> singular("cities"), singular("address"), singular("campuses"), singular("hours per week")
     ('city', 'address', 'campus', 'hour per week')
@@ -90,12 +90,12 @@ def singular(noun: str) -> str:
 
 
 def is_plural(word: str) -> bool:
-    """Whether a single word is a plural that differs from its singular."""
+    """Return whether a single word is a plural that differs from its singular."""
     return _singular_word(word) != word
 
 
 def a(noun: str) -> str:
-    """A noun with its indefinite article.
+    """Return a noun with its indefinite article.
 
     >>> a("age"), a("year"), a("hour"), a("university"), a("MPG"), a("URL")
     ('an age', 'a year', 'an hour', 'a university', 'an MPG', 'a URL')
@@ -110,7 +110,7 @@ def a(noun: str) -> str:
 
 
 def join_words(parts: Sequence[str], word: str = "and") -> str:
-    """Parts as a list in a sentence.
+    """Return parts as a list in a sentence.
 
     >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
@@ -121,12 +121,12 @@ def join_words(parts: Sequence[str], word: str = "and") -> str:
 
 
 def number_word(number: int) -> str:
-    """A whole number up to twelve as a word, others in digits."""
+    """Return a whole number up to twelve as a word, others in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
 
 
 def written_date(day: date) -> str:
-    """A date as a sentence writes it.
+    """Return a date as in a sentence.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -135,12 +135,12 @@ def written_date(day: date) -> str:
 
 
 def month_name(month: int) -> str:
-    """The name of a month, from 1 to 12."""
+    """Return the name of a month, from 1 to 12."""
     return _MONTHS[month - 1]
 
 
 def possessive(noun: str) -> str:
-    """A noun with the possessive ending.
+    """Return a noun with the possessive ending.
 
     >>> possessive("stadium"), possessive("customers"), possessive("species")
     ("stadium's", "customers'", "species'")
@@ -151,7 +151,7 @@ def possessive(noun: str) -> str:
 
 
 def stands_alone(part: str, text: str) -> bool:
-    """Whether a text contains a part with no letter, digit or underscore next to it.
+    """Return whether a text contains a part with no letter, digit or underscore next to it.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
@@ -160,7 +160,7 @@ def stands_alone(part: str, text: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """A text with a capital first letter and single spaces.
+    """Return a text with a capital first letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')
@@ -170,7 +170,7 @@ def sentence(text: str) -> str:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word is a past participle by its spelling: "purchased", but not "speed"."""
+    """Return whether a word is spelled like a past participle: "purchased", but not "speed"."""
     return word in _PARTICIPLES or (
         len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
     )
@@ -189,7 +189,7 @@ def _head(noun: str) -> tuple[str, str]:
 
 def _plural_word(word: str) -> str:
     lower = word.lower()
-    if lower in INVARIABLE or lower == "times":  # "times per day" counts something already
+    if lower in INVARIABLE or lower == "times":  # "times per day" is already a count
         return word
     if lower in _MANY:
         return _cased(word, _MANY[lower])
@@ -220,7 +220,9 @@ def _singular_word(word: str) -> str:
 
 
 def _ends_in_us(lower: str) -> bool:
-    """Whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
+    """Return whether a plural belongs to a word in -us (campuses) rather than -use (houses,
+    causes).
+    """
     return lower.endswith("uses") and not re.search(r"(?:[aoe]|^|ca|cl|m|f|ab|exc|ref)uses$", lower)
 
 

@@ -1,7 +1,8 @@
-"""Roles of columns, decided from their names, types and values.
+"""Roles of columns, determined from their names, types and values.
 
-Values decide what a column can be, and its name what it is among that: a column is never a date
-because it is called one, and a number that is an id, a code or an ordinal is no quantity.
+The values determine the possible roles of a column, and the name selects one of them. A column is
+never a date only because of its name. A number that is an id, a code or an ordinal is not a
+quantity.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class Role(StrEnum):
 
 
 FEW = 30
-"""Most different values of a category."""
+"""Maximum number of distinct values of a category."""
 LONGEST = 60
-"""Most characters of a value in a question or an answer."""
+"""Maximum length of a value in a question or an answer, in characters."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 _ANY_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,4}[-/. ](?:\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}")
-"""A date of any form."""
+"""Matches a date in any format."""
 _LETTERS = re.compile(r"(?=.*[a-z])\D*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
@@ -61,7 +62,7 @@ _CODES = word_set("""
     quarter phase stage floor platform gate edition tier division level grade lap by capital major
     minor course discipline locker room box desk bay berth unit lot block cycle
 """)
-"""Last words of columns in which a number says which one, and not how much."""
+"""Last words of columns whose numbers identify rather than measure."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
 MEASURES = word_set("""
     size capacity weight height length width depth distance area volume age price cost fee amount
@@ -69,16 +70,16 @@ MEASURES = word_set("""
     speed temperature pressure percentage rate ratio share total balance discount points stock
     altitude elevation power energy mass bonus tax wage gross attendance enrollment mark
 """)
-"""Last words of columns that hold quantities, whatever their numbers look like."""
+"""Last words of columns that contain quantities, whatever their numbers look like."""
 
 
 def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: bool) -> Role:
-    """The role of a column that is neither a key nor a reference.
+    """Return the role of a column that is neither a key nor a reference.
 
     Args:
         name: The name of the column.
         values: Values of a sample of rows, without NULLs.
-        distinct: The number of different values.
+        distinct: The number of distinct values.
         present: The number of rows with a value.
         own: Whether the column is named like its table.
     """
@@ -114,7 +115,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
 
 
 def holds_numbers(values: Sequence[Any]) -> bool:
-    """Whether all values are numbers that are stored as text."""
+    """Return whether all values are numbers that are stored as text."""
     return all(isinstance(v, str) and len(v) < 16 and _NUMBER.fullmatch(v) for v in values)
 
 
@@ -145,7 +146,7 @@ def _role_of_numbers(name: str, numbers: list[float], distinct: int, present: in
 
 
 def _are_packed(numbers: Sequence[float]) -> bool:
-    """Whether all numbers are dates of eight digits, such as 20240131."""
+    """Return whether all numbers are dates of eight digits, such as 20240131."""
     return all(
         1800_00_00 < number < 2100_00_00 and 0 < number // 100 % 100 < 13 and 0 < number % 100 < 32
         for number in numbers
@@ -153,40 +154,44 @@ def _are_packed(numbers: Sequence[float]) -> bool:
 
 
 def are_names(values: Sequence[Any]) -> bool:
-    """Whether all values are texts with small letters and without digits, so no codes."""
+    """Return whether all values are texts with lower-case letters and without digits, so no
+    codes.
+    """
     return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
 
 
 def is_clipped_id(name: str) -> bool:
-    """Whether the name of a column is a letter and "id": the `bid` of a bike."""
+    """Return whether the name of a column is a letter and "id", such as `bid` in a table of
+    bikes.
+    """
     return re.fullmatch(r"[a-z]id", name.lower()) is not None
 
 
 def is_measure(name: str) -> bool:
-    """Whether the name of a column of numbers says that it is a quantity."""
+    """Return whether the name of a numeric column indicates a quantity."""
     noun = column_noun(name, (), "count")
     return bool(noun.counts or noun.unit or noun.last in MEASURES)
 
 
 def is_unclean(value: str) -> bool:
-    """Whether a text has characters that cannot be read off an observation and typed again."""
+    """Return whether a text contains characters that cannot be copied from an observation."""
     return bool(_UNCLEAN.search(value))
 
 
 def is_blank(value: Any) -> bool:
-    """Whether a text means a missing value, such as "", "N/A" or "unknown"."""
+    """Return whether a text indicates a missing value, such as "", "N/A" or "unknown"."""
     return isinstance(value, str) and value.strip().lower() in _BLANK
 
 
 def is_typable(value: Any) -> bool:
-    """Whether a value can be copied from a question into a query that finds it."""
+    """Return whether a value can be copied from a question into a query that finds it."""
     return not isinstance(value, str) or (
         value == " ".join(value.split()) != "" and not is_unclean(value) and not is_blank(value)
     )
 
 
 def _are_dates(values: Sequence[str]) -> bool:
-    """Whether all values are ISO dates, all with a time of day or all without one."""
+    """Return whether all values are ISO dates, all with a time of day or all without one."""
     return any(all(map(form.fullmatch, values)) for form in (_DATE, _DATE_TIME)) and all(
         map(_is_day, values)
     )

@@ -105,7 +105,7 @@ def test_the_dark_switch_switches_and_is_remembered(site: str, open_page: Open) 
 
 
 @pytest.mark.parametrize(
-    "place", ["", "guards/", "first-training/", "reference/", "cli/", "lab/", "api/toolgym/"]
+    "place", ["", "guards/", "quickstart/", "reference/", "cli/", "lab/", "api/toolgym/"]
 )
 def test_a_narrow_page_is_no_wider_than_the_screen(
     site: str, open_page: Open, screenshot: Any, place: str

@@ -223,7 +223,7 @@ def test_episodes_are_read_back_as_they_were(lock_id, tmp_path):
     with pytest.raises(ConfigurationError, match="There is no"):
         read_episodes(tmp_path / "nowhere")
     file.write_text(file.read_text()[:-20])
-    with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is left out"):
+    with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is omitted"):
         assert read_episodes(file) == list(played)[:-1]
 
 

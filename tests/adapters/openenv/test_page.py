@@ -11,4 +11,4 @@ from tests.adapters.pages import check_page
 
 def test_the_page_prints_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    check_page("openenv")
+    check_page("servers.md", "openenv")

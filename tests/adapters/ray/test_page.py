@@ -17,4 +17,4 @@ def test_the_page_prints_what_it_says(
     monkeypatch.chdir(tmp_path)
     # One process has one connection, and the tests have a cluster already.
     monkeypatch.setattr("toolgym.workers.open_workers", lambda name, address: nullcontext(workers))
-    check_page("ray")
+    check_page("integrations.md", "ray")

@@ -72,5 +72,7 @@ def test_a_checkpoint_of_another_model_or_a_damaged_one_is_refused(
         checkpoints.load(3, random_model(hidden_size=64))
     for file in ("model.safetensors", "optimizer.safetensors"):
         (tmp_path / "checkpoint-3" / file).write_bytes(b"half")
-        with pytest.raises(ConfigurationError, match="remove it to go on from an older checkpoint"):
+        with pytest.raises(
+            ConfigurationError, match="Remove it to resume from an older checkpoint"
+        ):
             checkpoints.load(3, random_model())

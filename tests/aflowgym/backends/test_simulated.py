@@ -138,7 +138,7 @@ def test_a_backend_is_found_by_name_and_a_missing_one_says_what_to_do():
     for name, message in (
         ("openai", "name the model"),
         ("transformers", "is not a model folder"),
-        ("magic", "there are simulated, simulated:PRESET, replay"),
+        ("magic", "use simulated, simulated:PRESET, replay"),
         ("simulated:magic", "there are paper, teaching"),
     ):
         with pytest.raises(ConfigurationError, match=message):

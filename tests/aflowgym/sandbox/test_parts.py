@@ -201,13 +201,13 @@ def test_the_subset_holds_hostile_programs(subset, body, error):
     ],
 )
 def test_what_the_subset_lacks_fails_no_solution(subset, program):
-    with pytest.raises(EnvironmentFault, match="could not judge a program"):
+    with pytest.raises(EnvironmentFault, match="could not run a program"):
         subset.run(job(program))
 
 
 def test_without_the_library_the_subset_is_refused_with_the_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
-    cure = r"the subset interpreter is not installed: pip install 'toolgym\[sandbox\]'"
+    cure = r"the subset interpreter is not installed. Run: pip install 'toolgym\[sandbox\]'"
     with pytest.raises(SandboxRefused, match=cure):
         open_sandbox("subset")
 

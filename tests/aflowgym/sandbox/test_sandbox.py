@@ -340,7 +340,7 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     script.write_text("#!/bin/sh\necho it is broken >&2\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    with pytest.raises(EnvironmentFault, match=r"did not start\. It said: it is broken"):
+    with pytest.raises(EnvironmentFault, match=r"did not start\. Its output: it is broken"):
         WalledSandbox(1)
 
 

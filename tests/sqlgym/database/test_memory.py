@@ -163,7 +163,7 @@ def test_memory_that_somebody_else_has_used_up_is_no_mistake_of_the_agent(path):
         timeout=300,
     )
     told, rows, code, later = done.stdout.splitlines()
-    assert told.startswith("SQLite has no memory left in this process")
+    assert told.startswith("SQLite is out of memory in this process")
     assert (rows, code, later) == ("1", "too_much_memory", "3")
 
 

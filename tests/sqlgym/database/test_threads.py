@@ -172,7 +172,7 @@ def test_a_file_that_changes_while_it_is_read_gives_no_result(tmp_path):
     os.utime(path, ns=(1, 1))
     assert not database.is_current()
     assert database.query("SELECT count(*) FROM t") is kept
-    with pytest.raises(EnvironmentFault, match="was changed or removed while it was in use"):
+    with pytest.raises(EnvironmentFault, match="was changed or removed while it was open"):
         database.query("SELECT max(v) FROM t")
     assert open_database(path).query("SELECT max(v) FROM t").rows == ((39,),)
 

@@ -228,7 +228,7 @@ def test_a_failing_server_writes_nothing_and_the_next_run_asks_only_what_is_miss
     [
         ({"--policy": "expert"}, "--policy must be a chat model on a server"),
         ({"tasks": "nowhere"}, "nowhere is not a folder with questions"),
-        ({"--out": "here"}, "here exists already: name another folder"),
+        ({"--out": "here"}, "here already exists: choose another folder"),
         ({"--env": "aflowgym/Compose-v0"}, "cannot be rephrased"),
     ],
 )
