@@ -146,8 +146,8 @@ def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
         rows = dataset[split]
     if not isinstance(rows, Iterable):
         raise ConfigurationError(
-            f"{type(dataset).__name__} is not a type of data sets. Pass a name, a path or a list of"
-            " dicts."
+            f"a data set cannot be of type {type(dataset).__name__}. Pass a name, a path or a list"
+            " of dicts."
         )
     name = f"{type(dataset).__name__} ({split})"
     entries = ((f"row {place}", f"{split}-{place}", row) for place, row in enumerate(rows))

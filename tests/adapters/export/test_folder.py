@@ -165,5 +165,5 @@ def test_the_data_set_names_its_license_and_its_sources(tmp_path: Path) -> None:
 
 
 def test_two_splits_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="two splits would be called train"):
+    with pytest.raises(ConfigurationError, match="two splits would have the name train"):
         open_parts(NOTES, [{}, {}], n=1)
