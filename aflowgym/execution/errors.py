@@ -17,14 +17,14 @@ from aflowgym.operators.operator import Operator, Operators
 from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
-    "invalid_workflow": "The text is no workflow, or its types do not fit; nothing was run.",
-    "instruction_refused": "The workflow holds an instruction, which this environment refuses.",
-    "needs_solution": "The operator works on a solution, and there is none yet.",
-    "needs_code": "The operator works on a program, and there is none.",
-    "needs_verdict": "The operator works on the verdict of a check, and there is none.",
-    "needs_feedback": "The operator works on the report of a check, and there is none.",
+    "invalid_workflow": "The text is not a workflow, or its types do not fit. Nothing was run.",
+    "instruction_refused": "The workflow has an instruction, which the environment refuses.",
+    "needs_solution": "The operator needs a solution, and there is none yet.",
+    "needs_code": "The operator needs a program, and there is none.",
+    "needs_verdict": "The operator needs the verdict of a check, and there is none.",
+    "needs_feedback": "The operator needs the report of a check, and there is none.",
     "needs_list": "The operator chooses among candidates, and there are none.",
-    "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
+    "open_list": "There are candidates, so an ensemble must choose one first.",
     "wrong_kind": "The operator does not run on this kind of task.",
 }
 """Codes that the tools of this package add, for the documentation."""

@@ -13,17 +13,17 @@ from typing import Any, NamedTuple
 
 #: All codes of failures and warnings of a run, with their meanings.
 RUN_CODES = {
-    "E-CALLS": "The calls of the model that the run or branch may make are used up.",
-    "E-TOKENS": "The tokens that the run or branch may use are used up.",
-    "E-STATE": "The operator does not run on this state; the checks of `parse` prevent this.",
-    "E-REPLY-EMPTY": "The model wrote nothing.",
-    "E-REPLY-CUT": "The model's reply was cut off, and half a reply is none.",
-    "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
-    "E-PROGRAM": "No program was written that defines the function and runs.",
+    "E-CALLS": "The run or branch has no calls of the model left.",
+    "E-TOKENS": "The run or branch has no tokens left.",
+    "E-STATE": "The operator does not run on this state; `parse` prevents this.",
+    "E-REPLY-EMPTY": "The reply of the model is empty.",
+    "E-REPLY-CUT": "The reply of the model was cut off.",
+    "E-REPLY": "The reply of the model has no verdict, or no letter of a candidate.",
+    "E-PROGRAM": "No program that the model wrote defines the function and runs.",
     "E-ALL-BRANCHES": "Every branch of a list failed.",
-    "E-OPERATOR": "The function of an operator reported that it cannot go on.",
-    "W-BRANCH-FAIL": "A branch of a list failed and is left out.",
-    "W-NO-TESTS": "`Test` found no public tests in the task, and left the program as it was.",
+    "E-OPERATOR": "The function of an operator called `fail`.",
+    "W-BRANCH-FAIL": "A branch of a list failed and was left out.",
+    "W-NO-TESTS": "The task has no public tests, so `Test` left the program unchanged.",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aflowgym import parse
-from aflowgym.dsl import CODES, GRAMMAR
+from aflowgym.dsl import GRAMMAR
 from aflowgym.operators import OPERATORS, Operator, Operators
 from aflowgym.operators.operator import SLOTS
 from toolgym.errors import ConfigurationError
@@ -151,12 +151,6 @@ def test_the_page_on_the_language_has_every_operator_as_it_is_declared():
     assert (
         rows_of_the_page("| operator | other names | needs | fills | keeps | calls |") == expected
     )
-
-
-def test_the_page_on_the_language_has_every_code_with_its_meaning():
-    expected = [f"| `{code}` | {meaning} |" for code, meaning in CODES.items()]
-
-    assert rows_of_the_page("| code | meaning |") == expected
 
 
 def test_the_grammar_on_the_page_is_that_of_the_parser():
