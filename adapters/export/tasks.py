@@ -66,7 +66,7 @@ def open_parts(
         split = str(env_kwargs.get("split") or WHOLE)
         name = "".join(letter if letter.isalnum() else "_" for letter in split)
         if name in parts:
-            raise ConfigurationError(f"two splits would be called {name}: leave one out.")
+            raise ConfigurationError(f"two splits would have the name {name}. Export only one.")
         env = registration.make(env_id, **env_kwargs)
         if n is None:
             env.tasks.check(progress)

@@ -124,7 +124,7 @@ def write_package(
     module = name.replace("-", "_")
     if not set(name) <= _LETTERS or not module.isidentifier() or keyword.iskeyword(module):
         raise ConfigurationError(
-            f"--name {name} is no name for a package: use small letters, digits and hyphens, as in"
+            f"--name {name} is not a package name. Use small letters, digits and hyphens, as in"
             " toolgym-explore-v0."
         )
     tasks = registration.make(env_id, **env_kwargs).tasks

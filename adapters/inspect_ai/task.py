@@ -67,7 +67,7 @@ def env(
     arguments = {**(env_kwargs or {}), **{k: v for k, v in given.items() if v is not None}}
     try:
         if tools not in get_args(Tools):
-            raise ConfigurationError(f'tools is "native" or "text", not {tools!r}.')
+            raise ConfigurationError(f'tools must be "native" or "text", got {tools!r}.')
         tasks = registration.make(env_id, **arguments).tasks
         chosen = tasks.playable() if n is None else tasks.shuffle(seed).first_playable(n)
         if not len(chosen):

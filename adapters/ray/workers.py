@@ -69,8 +69,8 @@ def _do(folder: str, ours: str, function: Callable[[Any], Any], item: Any) -> An
     """Run one part in a worker, in the working directory of the caller if the node has it."""
     if (theirs := version("toolgym")) != ours:
         raise ConfigurationError(
-            f"a node of the cluster has toolgym {theirs}, and here it is {ours}: install the same"
-            " version on all nodes, into the Python that runs Ray."
+            f"a node of the cluster has toolgym {theirs}, but this process has {ours}. Install the"
+            " same version on all nodes, in the Python that runs Ray."
         )
     if Path(folder).is_dir():
         os.chdir(folder)

@@ -184,7 +184,7 @@ class Player:
                 playing[id(rollout.tokens)] = rollout
 
         def reply(ended: list[Generation]) -> list[list[int] | None]:
-            """Step the environments of rollouts whose turn is over, and return the result tokens."""
+            """Step the environments of finished turns, and return the tokens of their results."""
             turns = [playing[id(each)] for each in ended]
             answers = list(self._threads.map(self._step, turns))
             results = iter(self._chat.following([answer for answer in answers if answer]))

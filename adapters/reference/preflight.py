@@ -128,7 +128,10 @@ class NoGo(ConfigurationError):
     def __init__(self, report: Report) -> None:
         self.report = report
         lines = [f"{f.check}: {f.reason} {f.advice}" for f in report.findings if f.level != "warn"]
-        super().__init__("the preflight found a no-go, so nothing ran:\n- " + "\n- ".join(lines))
+        reasons = "\n- ".join(lines)
+        super().__init__(
+            f"the preflight found a no-go, so the training did not start:\n- {reasons}"
+        )
 
 
 def before_training(
@@ -457,7 +460,7 @@ def _judged(
             "validity",
             scored > 0 and not is_read,  # also if there was no turn
             f.validity < 0.8,
-            "Only {validity:.0%} of the turns are valid calls ({errors}), as in {example!r}.",
+            "Only {validity:.0%} of the turns have valid calls ({errors}), as in {example!r}.",
             calls,
         ),
         (

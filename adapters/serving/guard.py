@@ -97,8 +97,8 @@ def open_socket(port: int, host: str = LOOPBACK[0]) -> socket.socket:
         return socket.create_server((host, port))
     except OSError as problem:
         raise ConfigurationError(
-            f"port {port} of {host} cannot be used ({problem.strerror}): name another one, or 0 for"
-            " a free one."
+            f"port {port} of {host} cannot be used ({problem.strerror}). Choose another port, or 0"
+            " for a free one."
         ) from problem
 
 

@@ -201,7 +201,7 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
                 if meant != read:
                     problem = problem or f"{_shown(meant)} is read back as {_shown(read)}"
         except (ConfigurationError, TemplateError, TypeError, ValueError) as refusal:
-            problem = f"the chat template cannot render it: {refusal}"
+            problem = f"the chat template cannot render it: {str(refusal).rstrip('.')}"
         results = [str(m["content"]) for m in messages if m["role"] == "tool"]
         if any(each not in text and json.dumps(each)[1:-1] not in text for each in results):
             problem = problem or "the chat template drops results of tools"

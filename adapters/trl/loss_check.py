@@ -257,13 +257,13 @@ def _check_optimizer(trainer: Any) -> None:
     if missing or not trained:
         raise ConfigurationError(
             f"{len(missing)} of the {len(trained)} trainable tensors are not in the optimizer"
-            f" ({(missing or ['there are none'])[0]}), and would not be trained. Let TRL make the"
-            " optimizer: leave out `optimizers`, since one that is made before `peft_config` adds"
-            " the adapter has none of its tensors."
+            f" ({(missing or ['there are none'])[0]}) and would not be trained. Let TRL make the"
+            " optimizer and do not pass `optimizers`: an optimizer that is made before"
+            " `peft_config` adds the adapter has none of its tensors."
         )
 
 
 def _refusal(difference: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the first batch is not trained on as it was played: {difference}. {_CURE}"
+        f"TRL's loss differs from the rollouts of the first batch: {difference}. {_CURE}"
     )

@@ -105,8 +105,8 @@ class _CallReading:
             return _parsed(parse)
         if len(environments) < len(owners):
             raise ToolgymError(
-                "with_call_reading gives whole messages to the environment, which does not know the"
-                " tools of GRPOTrainer(tools=...): make each a @tool of the environment."
+                "with_call_reading passes whole messages to the environment, which has no tools of"
+                " GRPOTrainer(tools=...). Make each of them a @tool of the environment."
             )
         specs = environments[0]._tools
         own: Any = self

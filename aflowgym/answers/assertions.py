@@ -45,7 +45,7 @@ def _product(left: Any, right: Any) -> Any:
         return left * right
     if isinstance(left, int | float) and isinstance(right, int | float):
         return left * right
-    raise ValueError("a product of something else")
+    raise ValueError("a product of unsupported values")
 
 
 def _remainder(left: Any, right: Any) -> Any:
@@ -96,7 +96,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
     try:
         body = parse_program(source).body
     except _NO_PYTHON as problem:
-        raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
+        raise UnsupportedTest(f"the tests are not Python: {problem}") from problem
     reader = _Reader(entry_point)
     reader.run(body)
     if not reader.tests:
@@ -135,7 +135,7 @@ class _Reader:
                     ):
                         pass
                     case _:
-                        raise ValueError("a statement of another kind")
+                        raise ValueError("an unsupported statement")
             except UnsupportedTest:
                 raise
             except _UNREADABLE as problem:
@@ -176,7 +176,7 @@ class _Reader:
                 relative = bounds.pop("rel_tol", _RELATIVE)
                 absolute = bounds.pop("abs_tol", 0.0)
                 if bounds:
-                    raise ValueError("isclose with other arguments")
+                    raise ValueError("isclose with unsupported arguments")
                 self._add("isclose", left, right, absolute, relative)
             case ast.UnaryOp(op=ast.Not(), operand=call):
                 self._add("false", call, ast.Constant(False))
@@ -206,7 +206,7 @@ class _Reader:
             raise ValueError("both sides call the function")
         named = {each.arg: self._value(each.value) for each in call.keywords if each.arg}
         if len(named) != len(call.keywords):
-            raise ValueError("its arguments are not written out")
+            raise ValueError("its arguments are not literals")
         arguments = tuple(self._value(argument) for argument in call.args)
         texts = (self._text(arguments), self._text(self._value(right)), self._text(named))
         function = self._functions[0]
@@ -233,7 +233,7 @@ class _Reader:
                 for each, part in zip(targets, value, strict=True):
                     self._bind(each, part)
             case _:
-                raise ValueError("another kind of target")
+                raise ValueError("an unsupported target")
 
     def _value(self, node: ast.expr) -> Any:
         """Return the value of an expression, or raise one of `_UNREADABLE`."""

@@ -63,8 +63,8 @@ def parse(
     >>> str(parse("custom → Review ? Revise").workflow)
     'Custom -> Review ? Revise : done'
     >>> print(parse("Custom -> ScEnsemble").errors[0])
-    error[E-NEEDS-LIST] at 10: ScEnsemble chooses among the branches of a list; put one before it.
-    Expected [a, b].
+    error[E-NEEDS-LIST] at 10: ScEnsemble chooses among the branches of a list; put one before it. \
+Expected [a, b].
     This works: [Custom, Custom, Custom] -> ScEnsemble
     """
     syntax = _read(text, operators)

@@ -76,7 +76,7 @@ def is_prose(text: str, operators: Operators) -> bool:
 
 
 def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
-    """Replace everything around the workflow with spaces, and return a diagnostic for each removal."""
+    """Replace text around the workflow with spaces, and return a diagnostic for each removal."""
     shape = _INSTRUCTION.sub(lambda match: "(" + "_" * (len(match[0]) - 1), text)
     begin, end = 0, len(text.rstrip())
     found: list[Diagnostic] = []

@@ -202,7 +202,7 @@ def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
 
 
 def _calls_of(operator: Operator) -> str:
-    """Return the range of model calls of an operator, and its kinds of tasks if they are limited."""
+    """Return the range of model calls of an operator, and its kinds of tasks if limited."""
     least, most = operator.calls
     only = "".join(f", {kind} tasks only" for kind in operator.kinds)
     return f"{least}{f' to {most}' * (most > least)}{only}"

@@ -57,8 +57,9 @@ class OperateEnv(WorkflowEnv):
         return players.operate(self, players.typical_workflow(self, draw))
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the current state. It may be one that another tool needs
-        first.
+        """Return a call that works on the current state.
+
+        If the tool needs another call first, the result is that call.
         """
         for operator in self.operators.values():
             if self.called(operator) == tool_name:
@@ -127,8 +128,8 @@ def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
         spec = _tool_of(operator)
         if spec.name in ("answer", *ENDS):
             raise ConfigurationError(
-                f"operators: {operator.name} would be the tool {spec.name}, which ends the episode;"
-                " choose another name."
+                f"operators: the tool of {operator.name} would be {spec.name}, which ends an"
+                " episode. Choose another name."
             )
         tools[spec.name] = spec
     return tools

@@ -488,7 +488,7 @@ class Context:
         except Exception as problem:
             raise ConfigurationError(
                 f"the function of the operator {name} raised {type(problem).__name__}: {problem}."
-                " Correct it, or call context.fail(...) where it cannot go on."
+                " Correct it, or call context.fail(...) if it cannot continue."
             ) from problem
         if (
             not isinstance(outputs, Mapping)

@@ -100,16 +100,18 @@ class Operator:
             for each in getattr(self, field):
                 if each not in known:
                     raise ConfigurationError(
-                        f"{self.name}: {field} must name some of {', '.join(known)}, got {each!r};"
-                        f' write a tuple, as in {field}=("{next(iter(known))}",).'
+                        f"{self.name}: {field} must be names from {', '.join(known)}, got {each!r};"
+                        f' pass a tuple, as in {field}=("{next(iter(known))}",).'
                     )
         if not self.outputs or "candidates" in self.outputs:
             raise ConfigurationError(
-                f"{self.name}: outputs must name some of solution, code, verdict and feedback."
+                f"{self.name}: outputs must be names from solution, code, verdict and feedback."
             )
         pair = self.calls if isinstance(self.calls, tuple) and len(self.calls) == 2 else (1, 0)
         if not 0 <= pair[0] <= pair[1]:
-            raise ConfigurationError(f"{self.name}: calls is (least, most), got {self.calls}.")
+            raise ConfigurationError(
+                f"{self.name}: calls must be (minimum, maximum), got {self.calls}."
+            )
         if not self.prompt and self.run is None:
             raise ConfigurationError(f"{self.name}: pass a prompt, a function as run, or both.")
         try:
@@ -225,8 +227,8 @@ class Operators(Mapping[str, Operator]):
             if name is None:
                 nearest = process.extractOne(entry, list(self))[0]
                 raise ConfigurationError(
-                    f"there is no operator {entry!r}; did you mean {nearest}? Give an operator of"
-                    ' your own as an object, or as a place such as "mymodule:VOTE".'
+                    f"there is no operator {entry!r}; did you mean {nearest}? Pass a custom"
+                    ' operator as an object, or as an import path such as "mymodule:VOTE".'
                 )
             return self[name]
         if not isinstance(entry, Operator):

@@ -49,7 +49,7 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a step failed or a branch was dropped: a code of `RUN_CODES` and a sentence."""
+    """The reason why a step failed or a branch was dropped: a code and a sentence."""
 
     code: str
     message: str

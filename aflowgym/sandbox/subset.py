@@ -30,7 +30,7 @@ _LIBRARY: Final = "pydantic_monty"
 _LACKING: Final = (ImportError, NotImplementedError, AttributeError, TypeError, RuntimeError)
 _WALLS: Final = ("pydantic-monty: an interpreter of a SUBSET of Python without access to the host",)
 _GAPS: Final = (
-    "programs that use what it lacks cannot be judged and stay unscored",
+    "programs that use missing features cannot run, and their episodes stay unscored",
     "sets have another order than in Python",
 )
 _ATTEMPTS: Final = {

@@ -5,8 +5,8 @@ Two kinds of lines are outputs of the policy. All other lines are ignored.
 - A line of a training log that describes one output, such as `DSL质量: fallback=False, ops=2,
   chain=True, DSL=Custom -> Programmer`. If such a trainer cannot read an output, it uses a default
   workflow and writes `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` mark a
-  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Signs such as `📍` may come
-  first. `跳过...更新` says that an update was skipped.
+  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Signs such as `📍` may
+  come first. `跳过...更新` says that an update was skipped.
 - A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
   and optionally `step`, `phase`, `correct`, and `score` or `reward`. Such lines of a training log
   are ignored.

@@ -188,7 +188,7 @@ def workflow_statistics(
                 ("phase", "compared", "cases", "collapses", "share"),
                 tuple(collapse),
                 "Collapse: the share of rollouts with a valid workflow falls to 0, or by more than"
-                " half. Where a log marks no steps, they are unknown, and windows are compared.",
+                " half. If a log marks no steps, windows of rollouts are compared.",
             ),
             Table(
                 "time",

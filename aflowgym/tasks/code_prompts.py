@@ -120,7 +120,7 @@ def _kind(value: Any) -> type:
 
 
 def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
-    """Yield calls with the text of their values, which is next to them or below them after `>>>`."""
+    """Yield calls with the text of their values, which is next to them or below them."""
     search = re.compile(pattern, re.M)
     place = 0
     while call := search.search(prompt, place):

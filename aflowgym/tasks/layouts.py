@@ -184,7 +184,7 @@ def _drop(entry: Entry, name: str) -> WorkflowTask:
     spans = entry["answers_spans"]
     golds = dict.fromkeys(map(normalise, _texts(spans, "spans") if _is_object(spans) else ()))
     if len(golds) > 1:
-        raise Refused("bad_value", "its 'answers_spans' are several, together or by choice")
+        raise Refused("bad_value", "its 'answers_spans' has several answers")
     return _qa(entry, name, _text(entry, "question"), spans["spans"] if golds else (), "passage")
 
 
@@ -250,7 +250,7 @@ def _passages(context: Any) -> tuple[str, ...]:
             context = list(zip(context["title"], context["sentences"], strict=True))
         return tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
     except (KeyError, TypeError, ValueError):
-        raise Refused("bad_value", "its 'context' is no list of titles with sentences") from None
+        raise Refused("bad_value", "its 'context' is not a list of titles with sentences") from None
 
 
 def _check(task: WorkflowTask) -> WorkflowTask:
@@ -284,9 +284,9 @@ def _text(entry: Entry, key: str) -> str:
 def _texts(entry: Entry, key: str) -> tuple[str, ...]:
     value = entry.get(key, ())
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise Refused("bad_value", f"its {key!r} is no list of texts")
+        raise Refused("bad_value", f"its {key!r} is not a list of texts")
     if not all(isinstance(item, str) for item in value):
-        raise Refused("bad_value", f"its {key!r} is no list of texts")
+        raise Refused("bad_value", f"its {key!r} is not a list of texts")
     return tuple(value)
 
 
@@ -329,5 +329,5 @@ def _tested(code: str, tests: str) -> str:
         if name := next((name for name in names if name in defined), ""):
             return name
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise Refused("unsupported_test", "its code or its tests are no Python") from None
+        raise Refused("unsupported_test", "its code or its tests are not Python") from None
     raise Refused("unsupported_test", "its tests call no function of its code")

@@ -50,7 +50,7 @@ class WorkflowTaskFacts(TaskFamily):
         if path.is_file():
             return (path.stem if path.stem in SPLITS else SPLITS[0],)
         raise ConfigurationError(
-            f"no data set {str(dataset)!r}; there is {BUNDLED!r}, or give a path."
+            f"there is no data set {str(dataset)!r}. Use {BUNDLED!r} or a path."
         )
 
     def origin(self, dataset: Any) -> Origin:
@@ -146,7 +146,8 @@ def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
         rows = dataset[split]
     if not isinstance(rows, Iterable):
         raise ConfigurationError(
-            f"a {type(dataset).__name__} is no data set: give a name, a path, or a list of dicts."
+            f"a data set cannot be of type {type(dataset).__name__}. Pass a name, a path or a list"
+            " of dicts."
         )
     name = f"{type(dataset).__name__} ({split})"
     entries = ((f"row {place}", f"{split}-{place}", row) for place, row in enumerate(rows))
@@ -178,7 +179,7 @@ def _file(dataset: str | Path, split: str) -> Path:
             raise ConfigurationError(f"{dataset}: only .jsonl and .json files are read.")
         if path.stem in SPLITS and path.stem != split:
             raise ConfigurationError(
-                f"{dataset} is split {path.stem!r}, not {split!r}; ask for that one."
+                f"{dataset} is split {path.stem!r}, not {split!r}. Use that split."
             )
         return path
     if not path.is_dir():
@@ -302,5 +303,5 @@ def _has(dataset: Any, split: str) -> bool:
 def _of_kind(tasks: TaskSet[WorkflowTask], kind: Kind | None) -> TaskSet[WorkflowTask]:
     chosen = tasks if kind is None else tasks.filter(lambda task: task.kind == kind)
     if not len(chosen):
-        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task; ask for another.")
+        raise ConfigurationError(f"{tasks.name} has no {kind or 'usable'} task. Use another one.")
     return chosen

@@ -2,9 +2,9 @@
 
 There are three kinds. The gold of a `math` task is a value. A `qa` task has a gold of a few words,
 with aliases, and passages that contain it. A `code` task has tests, which are calls over literals.
-Some of them are public, for operators that may run tests; all of them decide. `solution` is a
-program that passes them. It is for the expert, for simulated operators and for tests, and no agent
-sees it.
+Some of them are public, for operators that may run tests; a program must pass all of them.
+`solution` is a program that passes them. It is for the expert, for simulated operators and for
+tests, and no agent sees it.
 
 `distractors` are plausible wrong answers for simulated mistakes: a slip in the last step, another
 person in the same passages, a program that omits a case.

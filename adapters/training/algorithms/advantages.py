@@ -88,7 +88,9 @@ def advantages(
         names = ", ".join([*ESTIMATORS, *TURN_ESTIMATORS])
         raise ConfigurationError(f"unknown advantage estimator {name!r}; choose one of {names}.")
     elif turn_rewards is None or taken is None:
-        raise ConfigurationError(f"{name!r} needs the rewards of turns: pass turn_rewards, taken.")
+        raise ConfigurationError(
+            f"{name!r} needs the rewards of turns: pass turn_rewards and taken."
+        )
     else:
         counted = taken & scored
         values = turn_rewards.where(counted, 0.0).flip(1).cumsum(1).flip(1).where(counted, 0.0)

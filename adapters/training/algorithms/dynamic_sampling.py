@@ -152,8 +152,8 @@ def fill(
     """
     if places < 1:
         raise ConfigurationError(
-            "dynamic sampling needs at least one whole group per process: set the rollouts of a"
-            " process and step a multiple of the group size."
+            "dynamic sampling needs at least one whole group per process. Set the rollouts per"
+            " process and step to a multiple of the group size."
         )
     live, dead, drawn, rounds, count = list[G](), list[G](), 0, 0, places
     while count:

@@ -68,7 +68,7 @@ class Adapter:
 
     @contextmanager
     def disabled(self) -> Iterator[PreTrainedModel]:
-        """Return a context in which the model computes without the adapter, like the KL reference."""
+        """Return a context in which the model computes without the adapter."""
         with self._inside.disable_adapter():
             yield self.model
 

@@ -273,7 +273,7 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
             " (`--eval-tries 8`, or `toolgym eval --k 8` on checkpoints/sft)."
         )
     if not results[0]["held_out"]:
-        said.append("No tasks were held out, so this result does not apply to unseen tasks.")
+        said.append("No tasks were held out, so this result does not apply to other tasks.")
     return " ".join(said)
 
 

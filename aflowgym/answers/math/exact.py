@@ -133,7 +133,7 @@ def root(value: Value, degree: int) -> Value:
     """
     of = rational(value)
     if of is None or not 2 <= degree <= 64:
-        raise Unreadable("a root of something that is no number")
+        raise Unreadable("a root of a value that is not a number")
     if of < 0 and degree == 2:
         return multiply(_real_root(-of, 2), symbol("i"))
     if of < 0 and not degree % 2:

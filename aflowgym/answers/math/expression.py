@@ -123,7 +123,7 @@ def read_expression(text: str) -> tuple[Value, Form]:
     reader = _Reader(text)
     value = reader.sum(0)
     if reader.kind != "end":
-        raise Unreadable(f"{reader.text!r} is not expected there")
+        raise Unreadable(f"unexpected {reader.text!r}")
     return value, reader.form
 
 
@@ -194,7 +194,7 @@ class _Reader:
                 value, divided = self._divide(value, self._signed(depth)), True
             elif self._starts_factor():
                 if divided:
-                    raise Unreadable("it can be read in two ways after '/'")
+                    raise Unreadable("it is ambiguous after '/'")
                 value = self._multiply(value, self._power(depth))
             else:
                 return value
@@ -213,7 +213,7 @@ class _Reader:
         A number never does, because `x2` and `5 6` are ambiguous.
         """
         if self.kind in ("number", "repeating"):
-            raise Unreadable("two numbers stand side by side")
+            raise Unreadable("two numbers are adjacent")
         return self.kind in ("letters", "command") or (self.kind == "sign" and self.text in "([{")
 
     def _signed(self, depth: int) -> Value:
@@ -259,7 +259,7 @@ class _Reader:
             return self._command(text, depth)
         value = self._group(depth, ("(", ")"), ("{", "}"), ("[", "]"))
         if value is None:
-            raise Unreadable(f"{text!r} is not expected there")
+            raise Unreadable(f"unexpected {text!r}")
         return value
 
     def _group(self, depth: int, *brackets: tuple[str, str]) -> Value | None:
@@ -286,7 +286,7 @@ class _Reader:
             return exact.number(whole)
         above, below = (int(part) for part in match.groups() if part is not None)
         if not 0 < above < below or (written and match.end() != len(rest.rstrip())):
-            raise Unreadable("two numbers stand side by side")
+            raise Unreadable("two numbers are adjacent")
         self._place += match.end() - len(self.text)
         self._advance()
         return exact.number(whole + Fraction(above, below))
@@ -302,7 +302,7 @@ class _Reader:
             index = exact.rational(self.sum(depth + 1))
             self._expect("]")
             if index is None or index.denominator != 1:
-                raise Unreadable("the degree of a root is no number")
+                raise Unreadable("the degree of a root is not a number")
             degree = int(index)
         base = self._argument(depth)
         value = exact.root(base, degree)
@@ -338,7 +338,7 @@ def _letters(text: str) -> Value:
 def _factorial(value: Value) -> Value:
     of = exact.rational(value)
     if of is None or of.denominator != 1 or not 0 <= of <= 100:
-        raise Unreadable("a factorial of something that is no small number")
+        raise Unreadable("a factorial of a value that is not a small number")
     return exact.number(math.factorial(int(of)))
 
 

@@ -156,7 +156,7 @@ def _interval(parts: list[str], nouns: frozenset[str]) -> Several | None:
     if first in ">≥" and second in ">≥":
         low, first, second, high = high, second.translate(_TURNED), first.translate(_TURNED), low
     if not _UNKNOWN.fullmatch(unknown) or first not in "<≤" or second not in "<≤":
-        raise Unreadable("it compares something else than an unknown")
+        raise Unreadable("it compares a value other than an unknown")
     brackets = ("[" if first == "≤" else "(") + ("]" if second == "≤" else ")")
     return Several(brackets, (_quantity(low, nouns), _quantity(high, nouns)))
 
