@@ -1,19 +1,19 @@
 """Environments in which an agent composes a workflow of operators that solves a task.
 
-A workflow is written in the language that AFlow advertises (`Custom -> Programmer -> Review ?
-Revise : done`), with its loops and conditions, over a typed state instead of one string passed
-along. A workflow that does not parse, or whose types do not fit, is answered with the position,
-what was expected there and a workflow that would work; none is rewritten in silence.
+Workflows are written in the language of AFlow (`Custom -> Programmer -> Review ? Revise : done`)
+with its loops and conditions. Here operators work on a typed state instead of one string. If a
+workflow does not parse or its types do not fit, the error has the position, the expected text and a
+workflow that works. No workflow is changed without a diagnostic.
 
-`parse` reads a workflow, `execute` runs it on a task, `grade` judges what it left, and `worth`
-measures it over many runs with the simulated backend.
+`parse` reads a workflow, `execute` runs it on a task, and `grade` checks its solution. `worth`
+measures a workflow over many runs with the simulated backend.
 
-Importing this registers the environments with Gymnasium:
+Importing this package registers the environments with Gymnasium:
 
-* `aflowgym/Compose-v0`: the agent writes workflows, and may repair them;
-* `aflowgym/Operate-v0`: the agent calls the operators one by one.
+- `aflowgym/Compose-v0`: the agent writes workflows and may repair them.
+- `aflowgym/Operate-v0`: the agent calls the operators one by one.
 
-The reward is the law of `toolgym.rewards`, as everywhere.
+The reward is that of `toolgym.rewards`.
 """
 
 from __future__ import annotations

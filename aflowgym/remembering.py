@@ -1,9 +1,9 @@
-"""Results that are remembered for short texts only.
+"""A cache for results of short texts.
 
-What operators and policies write repeats: groups of rollouts end in few different solutions, and to
-read one anew takes longer than to look it up. What a broken model writes is long and never repeats,
-and a memory of thousands of such texts would fill the machine. So a call whose texts are longer
-than `LONGEST` together is made and not remembered.
+Texts of operators and policies often repeat: groups of rollouts end in few different solutions, and
+a look-up is faster than reading a text again. Long texts, such as those of a broken model, do not
+repeat, and a cache of thousands of them would fill the memory. So a call is not cached if its texts
+are longer than `LONGEST` in total.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Characters of all the texts of one call up to which its result is remembered.
+#: Maximum total number of characters of the texts of a cached call.
 LONGEST: Final = 8_000
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Remember what a function returned; its arguments are hashable, its texts direct arguments.
+    """Cache the results of a function.
+
+    Its arguments must be hashable, and its texts must be direct arguments.
 
     Args:
-        maxsize: How many results, the most recently used.
+        maxsize: Maximum number of results, the most recently used.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

@@ -1,8 +1,8 @@
-"""The worth of a workflow with the simulated backend, measured by seeded runs.
+"""The value of a workflow with the simulated backend, measured by seeded runs.
 
-`worth` runs a workflow on tasks and returns the share of right solutions and the mean score, each
-with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` names good, middling and bad
-workflows for each kind of task, to compare others with. None of them is proved to be the best.
+`worth` runs a workflow on tasks and returns the share of correct solutions and the mean score, each
+with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` has good, medium and bad workflows
+for each kind of task for comparison. None of them is proved to be the best.
 """
 
 from __future__ import annotations
@@ -52,8 +52,10 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
         "program": "Programmer",
     },
 }
-"""By kind of task, workflows to compare with, by name; under the preset "teaching" roughly from
-good to bad."""
+"""Workflows for comparison, by kind of task and name.
+
+With the preset "teaching" they are roughly in order from good to bad.
+"""
 
 
 class Estimate(NamedTuple):
@@ -63,7 +65,7 @@ class Estimate(NamedTuple):
         value: The mean.
         error: Its standard error.
         low: Lower end of its 95 % interval.
-        high: Upper end.
+        high: Upper end of its 95 % interval.
     """
 
     value: float
@@ -76,13 +78,13 @@ class Estimate(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """The results of running one workflow many times.
+    """The results of many runs of one workflow.
 
     Attributes:
-        success: The share of runs that left a right solution, with Wilson's interval.
-        score: The score of an episode that submits this workflow once and answers.
-        calls: The mean number of calls of the model.
-        runs: How many runs were made.
+        success: Share of runs with a correct solution, with Wilson's interval.
+        score: Score of an episode that submits this workflow once and answers.
+        calls: Mean number of model calls.
+        runs: Number of runs.
     """
 
     success: Estimate
@@ -104,23 +106,22 @@ def worth(
 ) -> Worth:
     """Run a workflow n times with the simulated backend, on tasks in turn.
 
-    Two workflows that are run with the same seed and tasks share their draws as far as they begin
-    alike, so their difference is known better than each of them.
+    Two workflows that run with the same seed and tasks share the draws of their common beginning.
+    So the error of their difference is smaller than that of each value.
 
     Args:
-        workflow: The tree of a text that parsed, or such a text.
-        tasks: Several tasks, or a data set as `aflowgym.load_tasks` takes it.
-        kind: "math", "code" or "qa" for the tasks of a data set that are of this kind; None for
-            all.
-        n: How many runs.
+        workflow: The tree of a parsed text, or the text.
+        tasks: Several tasks, or a data set for `aflowgym.load_tasks`.
+        kind: "math", "code" or "qa" for tasks of a data set of one kind. None means all kinds.
+        n: Number of runs.
         seed: Seed of the draws.
         split: The split of a data set.
         preset: The skills of the operators.
         rewards: The weights of the score.
 
     Raises:
-        ConfigurationError: The workflow does not run on a task, there are no tasks, or n is below
-            3.
+        ConfigurationError: If the workflow does not run on a task, there are no tasks, or n is
+            below 3.
 
     >>> worth("Custom", kind="math", preset="paper", n=500).calls
     1.0
@@ -154,6 +155,6 @@ def _tree(workflow: Node | str, kind: Kind) -> Node:
     parsed = parse(str(workflow), kind=kind)
     if parsed.workflow is None:
         raise ConfigurationError(
-            f"{str(workflow)!r} is no workflow for {kind} tasks: {parsed.errors[0]}"
+            f"{str(workflow)!r} is not a workflow for {kind} tasks: {parsed.errors[0]}"
         )
     return parsed.workflow

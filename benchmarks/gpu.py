@@ -1,12 +1,12 @@
-"""Measures imitation, prefill, decode, updates and GRPO steps on one device, without network.
+"""Benchmarks supervised training, prefill, decode, updates and GRPO steps on one device.
 
 Each part is compared with a plain PyTorch loop, `model.generate` or TRL's `GRPOTrainer` in the same
 process, on the same model and the same number of tokens. The first run of a part, which builds
-kernels, attention plans and CUDA graphs, is reported separately; figures are the median of the runs
-after it.
+kernels, attention plans and CUDA graphs, is reported separately; results are the median of later
+runs.
 
     python benchmarks/gpu.py                                  # random weights like SmolLM2-135M
-    python benchmarks/gpu.py --model qwen3-0.6b --json figures.json
+    python benchmarks/gpu.py --model qwen3-0.6b --json results.json
     python benchmarks/gpu.py --model FOLDER --budget 120      # a folder of weights and tokenizer
     python benchmarks/gpu.py --model tiny --device cpu        # quick test of the benchmark
 
@@ -14,13 +14,13 @@ Parts that would begin after `--budget` seconds are skipped and listed. Tokens p
 prompts and completions without padding, and for decode sampled tokens only.
 
 A machine without network needs wheels. Build them on a machine with network, for the Python version
-of the other one:
+of the target machine:
 
     pip wheel --no-deps -w wheels .
     pip download -d wheels --only-binary=:all: --python-version 3.12 'toolgym[train]' -f wheels
 
-If PyTorch is installed on the machine, leave out the wheels of torch and of its `nvidia_*`
-packages. On the machine, with this file:
+If PyTorch is installed on the machine, omit the wheels of torch and of its `nvidia_*` packages. On
+the machine, with this file:
 
     pip install --no-index --find-links wheels --target site 'toolgym[train]'
     PYTHONPATH=site python gpu.py
@@ -160,7 +160,7 @@ class Bench:
     skipped: list[str] = field(default_factory=list)
 
     def is_over(self, name: str) -> bool:
-        """Whether the budget is spent; if so, the part `name` is listed as skipped."""
+        """Return whether the budget is spent, and list the part `name` as skipped if it is."""
         over = bool(time.perf_counter() - self.began > self.options.budget)
         if over:
             self.skipped.append(name)
@@ -186,7 +186,7 @@ class Bench:
         return self.add(Figure(part, by, tokens, first, runs, peak(), minus))
 
     def timed(self, work: Callable[[], T]) -> tuple[T, float]:
-        """The result of a function, and its seconds, including work of the device."""
+        """Return the result of a function and its seconds, including work of the device."""
         self.wait()
         start = time.perf_counter()
         result = work()
@@ -194,7 +194,7 @@ class Bench:
         return result, time.perf_counter() - start
 
     def add(self, figure: Figure) -> Figure:
-        """Store and print a figure."""
+        """Store and print a result."""
         self.figures.append(figure)
         rate = f"{figure.rate:,.0f} tokens/s" if figure.rate else f"{figure.seconds:.3f} s"
         print(f"  {figure.part}, {figure.by}: {rate}", file=sys.stderr, flush=True)
@@ -207,7 +207,7 @@ class Bench:
 
     @contextmanager
     def memory(self) -> Iterator[Callable[[], float]]:
-        """A context that yields a function for its peak memory in MiB."""
+        """Context manager that yields a function for the peak memory in MiB."""
         gc.collect()
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -217,23 +217,23 @@ class Bench:
             yield lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
 
     def sequences(self, prompt: int, completion: int) -> list[list[int]]:
-        """A batch of random token sequences, with prompts up to a tenth shorter than `prompt`."""
+        """Return random token sequences, with prompts up to a tenth shorter than `prompt`."""
         draw, top = random.Random(0), min(self.model.config.vocab_size, 30_000)
         lengths = [draw.randint(prompt - prompt // 10, prompt) + completion for _ in self.rows()]
         return [[draw.randrange(10, top) for _ in range(length)] for length in lengths]
 
     def rows(self) -> range:
-        """One number for each sequence of a batch."""
+        """Return the number of each sequence of a batch."""
         return range(self.options.sequences)
 
 
-# Imitation and updates: forward and backward passes over whole texts, and AdamW.
+# Supervised steps and updates: forward and backward passes over whole texts, and AdamW.
 
 
 def plain_step(
     bench: Bench, texts: list[list[int]], learned: int, loss: Callable[[Tensor, Tensor], Tensor]
 ) -> Callable[[], int]:
-    """A training step of a plain PyTorch loop over texts whose last `learned` tokens are learned.
+    """Return a plain PyTorch step over texts whose last `learned` tokens are in the loss.
 
     Args:
         loss: Function of logits [M, V] and target tokens [M].
@@ -261,14 +261,14 @@ def plain_step(
 
 
 def as_examples(texts: list[list[int]], learned: int) -> list[Example]:
-    """Examples of the texts, with the last `learned` tokens in the loss."""
+    """Return examples of the texts, with the last `learned` tokens in the loss."""
     return [
         Example(tuple(ids), (*[False] * (len(ids) - learned), *[True] * learned)) for ids in texts
     ]
 
 
 def imitation(bench: Bench) -> None:
-    """Measure a step of supervised training on texts whose last tokens are learned."""
+    """Measure a step of supervised training on texts."""
     options = bench.options
     texts = bench.sequences(options.prompt, options.completion)
     learned = options.completion * 3
@@ -313,7 +313,7 @@ def update(bench: Bench) -> None:
 
 
 def our_update(bench: Bench, texts: list[list[int]]) -> Callable[[], int]:
-    """The update of the reference trainer on the completions of the texts."""
+    """Return the update of the reference trainer on the completions of the texts."""
     n, config = bench.options.completion, GrpoSettings.model_validate({"loss": "dapo", "beta": 0.0})
     model, examples = copy.deepcopy(bench.model), as_examples(texts, n)
     optimizer = MasterAdamW(model.parameters(), betas=config.betas)
@@ -386,7 +386,7 @@ def generation(bench: Bench) -> None:
         before = bench.time("prefill", by, prefill)
         if before is not None:
             bench.time("decode", by, decode, before.seconds)
-        engine.release()  # or its cache would count as memory of the others
+        engine.release()  # otherwise its cache would count as memory of the others
 
 
 # Whole GRPO steps.
@@ -580,7 +580,7 @@ def first_rollout(bench: Bench) -> None:
 
 
 def table(bench: Bench) -> str:
-    """The figures as a table with one line for each part and implementation."""
+    """Return a table with one line for each part and implementation."""
     plain = {figure.part: figure for figure in bench.figures if figure.by == PLAIN}
     lines = [
         f"{'':30}{'':12}{'first run':>10}{'then':>10}{'(spread)':>17}{'tokens/s':>12}"
@@ -617,7 +617,7 @@ _ORDER = [
 
 
 def machine(device: torch.device) -> dict[str, Any]:
-    """The device, and the versions of the packages."""
+    """Return the device and the versions of packages."""
     name = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor()
     return {
         "device": name or platform.machine(),
@@ -671,10 +671,15 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     )
     add = parser.add_argument
     add("--model", default="smollm2-135m", help=f"a folder, or one of {', '.join(SHAPES)}")
-    add("--device", choices=("cuda", "cpu"), help="default: cuda if there is one")
+    add("--device", choices=("cuda", "cpu"), help="default: cuda if available")
     add("--dtype", choices=("bfloat16", "float32"), help="default: bfloat16; float32 on a CPU")
-    add("--budget", type=float, default=240, help="seconds after which no part begins (240)")
-    add("--runs", type=int, default=3, help="runs after the first one (3)")
+    add(
+        "--budget",
+        type=float,
+        default=240,
+        help="seconds after which no part begins (default: 240)",
+    )
+    add("--runs", type=int, default=3, help="runs after the first one (default: 3)")
     add("--sequences", type=int, help="sequences per batch (256; 8 on a CPU)")
     add("--prompt", type=int, help="tokens per prompt (560; 64 on a CPU)")
     add("--completion", type=int, help="tokens per completion (64; 12 on a CPU)")
@@ -682,7 +687,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--rows", type=int, default=32, help="rows per pass of the plain loop and TRL (32)")
     add("--tokens-per-pass", type=int, help="tokens per pass of toolgym (the tokens of --rows)")
     add("--no-trl", action="store_true", help="do not measure TRL")
-    add("--json", type=Path, metavar="FILE", help="file for the figures")
+    add("--json", type=Path, metavar="FILE", help="file for the results")
     options = parser.parse_args(arguments)
     options.device = options.device or ("cuda" if torch.cuda.is_available() else "cpu")
     is_cpu = options.device == "cpu"
@@ -702,7 +707,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     options = options_of(arguments)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
-    logging.getLogger("adapters").setLevel(logging.ERROR)  # guards judge random weights
+    logging.getLogger("adapters").setLevel(
+        logging.ERROR
+    )  # guards would stop a training of random weights
     warnings.filterwarnings("ignore", category=FutureWarning)
     began = time.perf_counter()
     device = torch.device(options.device)

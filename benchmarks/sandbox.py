@@ -1,15 +1,14 @@
-"""How fast the sandbox runs a trivial program, compared with a plain `subprocess` in the same run.
+"""Benchmarks the sandbox with a trivial program, compared with a plain `subprocess`.
 
-The columns are the time of one job in milliseconds, waited for one after the other in one worker
-(median and 95th percentile), and jobs per second with several workers, each kept busy by a thread.
-`walled` is the default: a forked child behind seccomp and Landlock for each call. `subset` is
-`pydantic-monty`, where it is installed; `subprocess` is `python -I -S -c PROGRAM` with nothing
-around it, which protects from nothing.
+The columns are the milliseconds of one job, run one after the other in one worker (median and 95th
+percentile), and jobs per second with several workers, each used by one thread. `walled` is the
+default: a forked child with seccomp and Landlock for each call. `subset` is `pydantic-monty`, if it
+is installed. `subprocess` is `python -I -S -c PROGRAM` without protection.
 
     python benchmarks/sandbox.py [--jobs 500] [--workers 2] [--median 5] [--rate 250]
 
-It ends with exit code 1 where `walled` is slower than `--median` milliseconds or `--rate` jobs per
-second. Rounds of the candidates alternate, so that a busy moment of the machine hits all.
+The exit status is 1 if `walled` is slower than `--median` milliseconds or `--rate` jobs per second.
+The candidates take turns, so that other load of the machine affects all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ EXPECTED = "332833500"
 
 @dataclass
 class Candidate:
-    """One way to run a program, and what was measured of it."""
+    """A way to run programs, with its measurements."""
 
     name: str
     run: Callable[[], str]
@@ -59,7 +58,7 @@ class Candidate:
                 raise SystemExit(f"{self.name} gave {told!r}")
 
     def together(self, jobs: int, workers: int) -> None:
-        """Time jobs that several threads ask for."""
+        """Time jobs of several threads."""
         with ThreadPoolExecutor(workers) as pool:
             started = time.perf_counter()
             list(pool.map(lambda _: self.run(), range(jobs)))
@@ -67,20 +66,20 @@ class Candidate:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """A line of the table."""
+        """Return the cells of a line."""
         late = statistics.quantiles(self.times, n=20)[-1]
         median, rate = statistics.median(self.times), max(self.rates)
         return self.name, f"{median:.2f}", f"{late:.2f}", f"{rate:.0f}", self.level
 
 
 def plain() -> str:
-    """The program in a process of its own."""
+    """Run the program in a new process."""
     words = [sys.executable, "-I", "-S", "-c", f"{PROGRAM}print(solve())"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def candidates(workers: int, stack: ExitStack) -> list[Candidate]:
-    """What works here."""
+    """Return the candidates that work on this machine."""
 
     def runner(sandbox: WalledSandbox | SubsetSandbox) -> Callable[[], str]:
         stack.enter_context(sandbox)
@@ -94,7 +93,7 @@ def candidates(workers: int, stack: ExitStack) -> list[Candidate]:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--jobs", type=int, default=500)
     parser.add_argument("--workers", type=int, default=2)
@@ -104,7 +103,7 @@ def main() -> int:
     with ExitStack() as stack:
         tried = candidates(chosen.workers, stack)
         for candidate in tried:
-            candidate.together(2 * chosen.workers, chosen.workers)  # all workers are warm now
+            candidate.together(2 * chosen.workers, chosen.workers)  # all workers have started
             candidate.rates.clear()
         for _ in range(ROUNDS):
             for candidate in tried:

@@ -1,8 +1,8 @@
-"""Measures queries that hard-code a known answer: as constants, or by the numbers of its rows.
+"""Measures how often queries that hard-code a known answer are accepted.
 
-An agent that explores a database sees the values that a gold gives, and can write a query that
-gives just these. `match="suite"` refuses such a query: on another instance of the database it still
-gives these values, or whatever the rows of these numbers hold there.
+An agent that explores a database can find the result of the gold query and write a query that
+returns these values, as constants or by row numbers. `match="suite"` rejects such queries, because
+their results are wrong on other instances of the database.
 
     python benchmarks/sql_attacks.py [--dataset bundled] [--split dev]
 """
@@ -26,11 +26,11 @@ from toolgym.tasks import TaskSet
 Attack = Callable[[Database, Sequence[Sequence[Any]]], str | None]
 MATCHES = ("sound", "suite")
 SEARCHED = 5_000
-"""Rows of a table in which values are looked for."""
+"""Maximum rows of a table that are searched."""
 
 
 def constants(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
-    """The values as constants, behind a table that is read."""
+    """Return a query of constants that also reads a table."""
     table = quoted(database.schema.tables[0].name)
     texts = [", ".join(f"{_literal(v)} AS c{i}" for i, v in enumerate(row)) for row in rows]
     selects = [f"SELECT * FROM (SELECT {text} FROM {table} LIMIT 1)" for text in texts]
@@ -38,7 +38,7 @@ def constants(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
 
 
 def row_numbers(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
-    """Read each value from a row that holds it; None if no table holds one of the values."""
+    """Return a query that reads each value by a row number; None if a value is in no table."""
     selects = []
     for row in rows:
         cells = [_cell(database, value) for value in row]
@@ -57,7 +57,7 @@ def _cell(database: Database, value: Any) -> str | None:
             )
             try:
                 numbers = database.query(f"{found} LIMIT 1").rows
-            except ToolError:  # a table without row numbers
+            except ToolError:  # the table has no row numbers
                 continue
             if numbers:
                 return f"(SELECT {name} FROM {of} WHERE rowid = {numbers[0][0]})"
@@ -65,7 +65,7 @@ def _cell(database: Database, value: Any) -> str | None:
 
 
 def whole_rows(database: Database, rows: Sequence[Sequence[Any]]) -> str | None:
-    """Columns of the rows of one table that hold the values; None where no table has them."""
+    """Return a query that selects rows of one table by number; None if no table has the values."""
     for table in database.schema.tables:
         names = [quoted(column.name) for column in table.columns]
         of = quoted(table.name)
@@ -106,7 +106,7 @@ def _literal(value: Any) -> str:
 
 
 def succeeds(env: TextToSQLEnv, task: SqlTask, attack: Attack) -> tuple[bool, bool]:
-    """Whether an attack is right, and whether no other instance could judge it."""
+    """Return whether an attack is accepted, and whether no other instance could be used."""
     rows = gold_of(task).result.rows
     sql = attack(open_database(task.database), rows) if len(rows) <= 40 else None
     if sql is None:
@@ -117,7 +117,7 @@ def succeeds(env: TextToSQLEnv, task: SqlTask, attack: Attack) -> tuple[bool, bo
 
 
 def measure(tasks: TaskSet[SqlTask], most: int) -> Counter[str]:
-    """Count right answers by attack and comparison, over the first playable tasks."""
+    """Count accepted attacks by kind and comparison, over the first playable tasks."""
     counts: Counter[str] = Counter()
     envs = {match: TextToSQLEnv(tasks, match=match) for match in MATCHES}
     for task in tasks:
@@ -138,7 +138,9 @@ def measure(tasks: TaskSet[SqlTask], most: int) -> Counter[str]:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description="Right answers without a right query.")
+    parser = argparse.ArgumentParser(
+        description="Count accepted queries that hard-code the answer."
+    )
     parser.add_argument("--dataset", default="bundled")
     parser.add_argument("--split", default="dev")
     parser.add_argument("--tasks", type=int, default=100_000, help="tasks at most")

@@ -1,12 +1,12 @@
-"""How fast `sqlgym/Explore-v0` is: beside raw `sqlite3`, beside skyrl-gym, and in numbers.
+"""Benchmarks `sqlgym/Explore-v0`, compared with raw `sqlite3` and with skyrl-gym.
 
-Everything is timed side by side in one process, turn by turn, and medians of many are compared, so
-that the ratios hold on any machine; the microseconds do not. Every timed query is one that the
-environment has not seen (a comment makes it new), unless its row says "cached".
+The compared sides take turns in one process, and medians are compared, so the ratios hardly depend
+on the machine. Each timed query is new to the environment (through a comment), unless its row says
+"cached".
 
     python benchmarks/sql_env.py [--dataset bundled] [--queries 60] [--only steps,rival,live,vector]
 
-The rival is `skyrl-gym==0.4.0` (`pip install -e '.[bench]'`); without it that part is skipped.
+The part `rival` needs `skyrl-gym==0.4.0` (`pip install -e '.[bench]'`), and is skipped without it.
 """
 
 from __future__ import annotations
@@ -37,53 +37,53 @@ from sqlgym.tasks.task import SqlTask
 from toolgym import ToolEnv, registration
 
 ENV_ID = "sqlgym/Explore-v0"
-GROUP = 8  # rollouts of one task that ask the same things
+GROUP = 8  # rollouts of one task with the same queries
 CALLERS = 32
 LIVE = 10_000
 _fresh = count()
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """How long one call takes."""
+    """Return the seconds of one call."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
 
 
 def new(sql: str) -> str:
-    """The same statement as one that nobody has seen."""
+    """Return the statement with a new comment, so that it is not cached."""
     return f"{sql.rstrip('; ')} -- {next(_fresh)}"
 
 
 def action(sql: str) -> str:
-    """A call of `query` as a model writes it."""
+    """Return a call of `query` as a model writes it."""
     return json.dumps({"name": "query", "arguments": {"sql": sql}})
 
 
 def row(name: str, value: float, unit: str, note: str = "", holds: bool | None = None) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     verdict = {True: "yes", False: "NO", None: ""}[holds]
     print(f"{name:<52} {value:>10,.2f} {unit:<3} {note:<44} {verdict}", flush=True)
 
 
 def make(dataset: str) -> ToolEnv[SqlTask]:
-    """An environment whose budget is not spent by a benchmark."""
+    """Return an environment with a budget that is large enough for a benchmark."""
     return registration.make(ENV_ID, dataset=dataset, split="dev", step_limit=10**6)
 
 
 def chosen_tasks(dataset: str, n: int) -> list[SqlTask]:
-    """Tasks with their gold SQL: the queries that are asked."""
+    """Return tasks with the gold queries that are timed."""
     playable = list(make(dataset).tasks.playable())
     return random.Random(0).sample(playable, min(n, len(playable)))
 
 
 def raw_connection(task: SqlTask) -> sqlite3.Connection:
-    """The database as nothing but Python's module."""
+    """Open the database with `sqlite3` alone."""
     return sqlite3.connect(f"{task.database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 def fetch(execute: Callable[[str], sqlite3.Cursor], sql: str) -> list[Any]:
-    """All rows of a statement."""
+    """Return all rows of a statement."""
     return execute(sql).fetchall()
 
 
@@ -91,7 +91,7 @@ def fetch(execute: Callable[[str], sqlite3.Cursor], sql: str) -> list[Any]:
 
 
 def time_steps(dataset: str, tasks: Sequence[SqlTask], rounds: int = 60) -> None:
-    """A step beside raw `sqlite3`, the same statements in turn; every round asks them all anew."""
+    """Time steps and raw `sqlite3` in turn, with the same statements in each round."""
     env, excess, steps, raws = make(dataset), [], [], []
     for task in tasks:
         env.reset(options={"task_id": task.id})
@@ -117,7 +117,7 @@ def time_steps(dataset: str, tasks: Sequence[SqlTask], rounds: int = 60) -> None
 
 
 def time_cached_steps(dataset: str, tasks: Sequence[SqlTask]) -> None:
-    """Cached steps beside raw `sqlite3`, for queries that take more than 0.2 ms."""
+    """Time cached steps and raw `sqlite3`, for queries that take more than 0.2 ms."""
     env, ratios, cached = make(dataset), [], []
     for task in {task.database: task for task in tasks}.values():
         env.reset(options={"task_id": task.id})
@@ -138,7 +138,7 @@ def time_cached_steps(dataset: str, tasks: Sequence[SqlTask]) -> None:
 
 
 def time_resets(dataset: str) -> None:
-    """`reset` of tasks that were played before."""
+    """Time `reset` of tasks that were played before."""
     env = make(dataset)
     for seed in range(200):
         env.reset(seed=seed)
@@ -146,23 +146,23 @@ def time_resets(dataset: str) -> None:
     row("reset", statistics.median(times) * 1e6, "µs", "a task played before")
 
 
-# The rival ---------------------------------------------------------------------------------------
+# skyrl-gym ---------------------------------------------------------------------------------------
 
 
 class Ours:
-    """Environments of this package under one roof with the rival."""
+    """Environments of this package behind the interface of the comparison."""
 
     def __init__(self, dataset: str) -> None:
         self._dataset = dataset
 
     def rollout(self, task: SqlTask) -> Callable[[str], object]:
-        """A new episode of a task: the function that steps it."""
+        """Begin an episode and return its step function."""
         env = make(self._dataset)
         env.reset(options={"task_id": task.id})
         return env.step
 
     def written(self, sql: str) -> str:
-        """What a model writes to run a query."""
+        """Return the message of a model that runs a query."""
         return action(sql)
 
 
@@ -175,7 +175,7 @@ class Rival:
         self._make, self._folder = SQLEnv, folder
 
     def rollout(self, task: SqlTask) -> Callable[[str], object]:
-        """A new episode of a task: the function that steps it."""
+        """Begin an episode and return its step function."""
         beside = self._folder / "spider" / "database"
         if not beside.exists():
             beside.parent.mkdir(exist_ok=True)
@@ -187,7 +187,7 @@ class Rival:
         return step
 
     def written(self, sql: str) -> str:
-        """What a model writes to run a query."""
+        """Return the message of a model that runs a query."""
         return f"<sql>{sql}</sql>"
 
 
@@ -195,7 +195,7 @@ Trace = list[tuple[Callable[[str], object], list[str]]]
 
 
 def group_trace(side: Any, tasks: Iterable[SqlTask], shared: bool) -> Trace:
-    """`GROUP` rollouts of each task, each asking four times; `shared`: all ask the same."""
+    """Return `GROUP` rollouts per task with four queries each; `shared`: the same queries."""
     trace: Trace = []
     for task in tasks:
         texts = [side.written(new(task.gold_sql)) for _ in range(4)]
@@ -206,7 +206,7 @@ def group_trace(side: Any, tasks: Iterable[SqlTask], shared: bool) -> Trace:
 
 
 def step_times(trace: Trace, callers: int) -> list[float]:
-    """What each step of a trace takes; with many callers at once, only their mean."""
+    """Return the seconds of each step of a trace; with several callers, only their mean."""
     asked = sum(len(texts) for _, texts in trace)
 
     def play(rollout: tuple[Callable[[str], object], list[str]]) -> list[float]:
@@ -215,26 +215,26 @@ def step_times(trace: Trace, callers: int) -> list[float]:
     if callers == 1:
         return [taken for rollout in trace for taken in play(rollout)]
     with ThreadPoolExecutor(callers) as pool:
-        list(pool.map(time.sleep, [0.01] * callers))  # the threads are there
+        list(pool.map(time.sleep, [0.01] * callers))  # the threads have started
         return [seconds(lambda: list(pool.map(play, trace))) / asked]
 
 
 def typical_rate(rounds: list[list[float]]) -> float:
-    """Steps per second, from the median over the rounds of each step of the trace."""
+    """Return steps per second, from the median over rounds of each step of the trace."""
     return len(rounds[0]) / sum(statistics.median(times) for times in zip(*rounds, strict=True))
 
 
 def time_rival(dataset: str, tasks: Sequence[SqlTask], rounds: int = 5) -> None:
-    """Steps per second of both sides, in turn; medians over the rounds."""
+    """Compare the steps per second of both sides."""
     if importlib.util.find_spec("skyrl_gym") is None:
         print("skipped: skyrl-gym is not installed (pip install -e '.[bench]')")
         return
     with tempfile.TemporaryDirectory() as folder:
         ours, rival = Ours(dataset), Rival(Path(folder))
         for side in (ours, rival):
-            step_times(group_trace(side, tasks, shared=True), 1)  # both sides warm
+            step_times(group_trace(side, tasks, shared=True), 1)  # warm-up of both sides
         for callers, least_new, least_cached in ((1, 6, 25), (CALLERS, 5, 25)):
-            asked = list(tasks) * (1 if callers == 1 else 3)  # long enough to fill the callers
+            asked = list(tasks) * (1 if callers == 1 else 3)  # long enough for all callers
             for shared, least in ((False, least_new), (True, least_cached)):
                 played = [
                     [step_times(group_trace(s, asked, shared), callers) for s in (ours, rival)]
@@ -253,7 +253,7 @@ def time_rival(dataset: str, tasks: Sequence[SqlTask], rounds: int = 5) -> None:
 
 
 def time_live(dataset: str) -> None:
-    """Ten thousand environments alive at once, over the databases of the data set."""
+    """Measure ten thousand live environments over the databases of the data set."""
     sets = [registration.make(ENV_ID, dataset=dataset, split=s).tasks for s in ("train", "dev")]
     tasks = [task for each in sets for task in each.playable()]
     envs = [registration.make(ENV_ID, dataset=sets[n % 2]) for n in range(LIVE)]
@@ -283,7 +283,7 @@ SELECT max(x) FROM c"""
 
 
 def time_vector(dataset: str, tasks: Sequence[SqlTask]) -> None:
-    """Environments stepped one after another, as `gym.make_vec` does, and each in a thread."""
+    """Compare steps one after another, as in `gym.make_vec`, with steps in threads."""
     envs = [make(dataset) for _ in range(CALLERS)]
     for env, task in zip(envs, list(tasks) * CALLERS, strict=False):
         env.reset(options={"task_id": task.id})
@@ -297,7 +297,7 @@ def time_vector(dataset: str, tasks: Sequence[SqlTask]) -> None:
         ],
     }
     with ExitStack() as stack:
-        for threads in (CALLERS, 4, 1):  # a pool of one shows what the pool costs by itself
+        for threads in (CALLERS, 4, 1):  # a pool of one thread shows the overhead of the pool
             pool = stack.enter_context(ThreadPoolExecutor(threads))
             ways[f"a pool of {threads}"] = partial(by_pool, pool, envs)
         time_ways("the data set's queries", ways, queries, 30)
@@ -306,14 +306,14 @@ def time_vector(dataset: str, tasks: Sequence[SqlTask]) -> None:
 
 
 def by_pool(pool: ThreadPoolExecutor, envs: Sequence[Any], actions: list[str]) -> object:
-    """One step of each, handed to a pool."""
+    """Step each environment once in a pool."""
     return list(pool.map(lambda env, action: env.step(action), envs, actions))
 
 
 def time_ways(
     name: str, ways: dict[str, Callable[[list[str]], object]], asked: list[str], rounds: int
 ) -> None:
-    """The same queries, anew each time, by each way in turn."""
+    """Time the same queries in each way, in turn."""
     found: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
         for way, play in ways.items():

@@ -1,10 +1,10 @@
-"""What policies that do not try to answer can earn in the environments of `sqlgym`.
+"""Measures the scores of policies that do not try to answer, in the environments of `sqlgym`.
 
-Each plays every playable task of a folder in the Spider layout, eight times: a histogram of the
-scores of its incorrect episodes, their greatest, how many were right (by luck), and how many groups
-of eight tie, by correctness alone and by the outcome (correctness and bin of the progress), which
-is what the reward tells apart. A policy without chance in it plays the same eight times, so its
-groups all tie; `sloppy`, the careless expert that models are warmed up on, is for comparison.
+Each policy plays every playable task of a folder in the Spider layout eight times. The table has a
+histogram of the scores of incorrect episodes, their maximum, the number of correct episodes, and
+the share of groups of eight with equal correctness and with equal outcomes (correctness and bin of
+the progress). A deterministic policy has only groups with equal outcomes. `sloppy`, the expert with
+mistakes of demonstrations, is included for comparison.
 
     python benchmarks/sql_policies.py FOLDER [--env sqlgym/Explore-v0] [--split dev] [--group 8]
 """
@@ -22,28 +22,28 @@ from toolgym import ToolEnv, policies, registration, rollout
 
 Play = Generator[Any, str, None]
 STOP = None
-"""What a play yields to stop without an answer."""
+"""Value that a play yields to stop without an answer."""
 
 
 def call(name: str, **arguments: Any) -> dict[str, Any]:
-    """A parsed call."""
+    """Return a parsed call."""
     return {"name": name, "arguments": arguments}
 
 
 def answer(env: ToolEnv[Any], value: Any, sql: str) -> dict[str, Any]:
-    """An answer of the kind that the environment takes."""
+    """Return an answer of the type that the environment takes."""
     takes_sql = "sql" in env.tools["answer"].arguments.model_fields
     return call("answer", sql=sql) if takes_sql else call("answer", value=value)
 
 
 def tables(observation: str) -> list[str]:
-    """The tables that the first observation names."""
+    """Return the tables that the first observation lists."""
     line = next(line for line in observation.splitlines() if line.startswith("Tables: "))
     return line.removeprefix("Tables: ").split(", ")
 
 
 def greedy_dump(env: ToolEnv[Any], asked: str) -> Play:
-    """Look at every table, dump each whole, and submit the last dump."""
+    """Describe and dump every table, and submit the last dump."""
     text, sql = "", "SELECT 1"
     names = tables(asked)[:6]
     for name in names:
@@ -55,32 +55,32 @@ def greedy_dump(env: ToolEnv[Any], asked: str) -> Play:
 
 
 def constant_query(env: ToolEnv[Any], asked: str) -> Play:
-    """Ask for a constant and submit it."""
+    """Query a constant and submit it."""
     yield call("query", sql="SELECT 3")
     yield answer(env, 3, "SELECT 3")
 
 
 def repeat_forever(env: ToolEnv[Any], asked: str) -> Play:
-    """The same good query until the budget is spent."""
+    """Repeat a valid query until the budget is spent."""
     while True:
         yield call("query", sql=f'SELECT COUNT(*) FROM "{tables(asked)[0]}"')
 
 
 def stop_early(env: ToolEnv[Any], asked: str) -> Play:
-    """Look at one table, and leave."""
+    """Describe one table and stop."""
     yield call("describe", table_name=tables(asked)[0])
     yield STOP
 
 
 def say_nothing(env: ToolEnv[Any], asked: str) -> Play:
-    """Leave at once."""
+    """Stop at once."""
     yield STOP
 
 
 def gold_leak(env: ToolEnv[Any], asked: str) -> Play:
-    """Provoke every kind of error, try what the errors say works, and submit what that gave.
+    """Provoke each kind of error, run the suggested calls, and submit their results.
 
-    It looks where a gold could leak: hints, examples, SQLite's own tables, the task's id.
+    It searches the places where a gold could leak: hints, examples, SQLite's tables, the task's id.
     """
     provoked = [
         call("answer"),
@@ -118,7 +118,7 @@ PLAYS: dict[str, Callable[[ToolEnv[Any], str], Play]] = {
 
 
 def play_once(env: ToolEnv[Any], play: Play, observation: str) -> list[str]:
-    """Play an open episode to its end, or to where the play stops; returns the observations."""
+    """Play an episode until its end or until the play stops, and return the observations."""
     seen = [observation]
     action = next(play)
     while action is not STOP:
@@ -133,14 +133,14 @@ def play_once(env: ToolEnv[Any], play: Play, observation: str) -> list[str]:
 def scores_of(
     env_id: str, name: str, group: int, n: int | None = None, **env_kwargs: Any
 ) -> Iterator[tuple[str, float, bool, int]]:
-    """Task, score, correctness and bin of the progress of every episode of a policy.
+    """Return task, score, correctness and progress bin of every episode of a policy.
 
     Args:
         env_id: The environment.
         name: One of `PLAYS`, or a policy of toolgym: "random", "sloppy", "expert".
         group: Episodes per task.
-        n: Tasks; None means all.
-        env_kwargs: For the environment.
+        n: Number of tasks; None: all.
+        env_kwargs: Arguments of the environment.
     """
     env = registration.make(env_id, **env_kwargs)
     playable = env.tasks.playable() if n is None else env.tasks.first_playable(n)
@@ -164,12 +164,12 @@ def _policy(name: str, seed: int) -> policies.Policy:
 
 
 def tied(outcomes: dict[str, list[Any]]) -> float:
-    """The share of groups whose members all have the same outcome."""
+    """Return the share of groups whose members have equal outcomes."""
     return sum(len(set(group)) == 1 for group in outcomes.values()) / len(outcomes)
 
 
 def report(env_id: str, group: int, **env_kwargs: Any) -> Iterator[str]:
-    """The table, line by line."""
+    """Yield the lines of the table."""
     edges = [round(-0.25 + 0.05 * i, 2) for i in range(14)]
     yield f"{env_id}, groups of {group}; incorrect scores in steps of 0.05 from {edges[0]}"
     heads = f"{'best wrong':>10} {'tie: right':>10} {'outcome':>8}  histogram"

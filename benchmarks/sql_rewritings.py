@@ -1,7 +1,7 @@
-"""Pairs of queries that mean the same, written for any database from its references and keys.
+"""Pairs of equivalent queries for any database, made from its foreign keys and keys.
 
-`match="suite"` must take either for the other. A pair is yielded where the first query is a fair
-gold and both give the same on the database itself.
+`match="suite"` must accept each for the other. A pair is yielded if its first query is a valid gold
+and both queries have the same result on the database.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = (
 
 
 class Pair(NamedTuple):
-    """A gold, and another query that means the same."""
+    """A gold query and an equivalent query."""
 
     kind: str
     gold: str
@@ -55,7 +55,7 @@ def _is_fair(database: Database, gold: str, right: str) -> bool:
 
 
 def _references(source: Source) -> Iterator[tuple[SourceTable, SourceTable, Reference]]:
-    """Children, their parents, and the one column that refers to the parent's key."""
+    """Yield children, their parents, and the column that refers to the parent's key."""
     for child in source.tables:
         for reference in child.references:
             parent = source.table(reference.to_table)
@@ -88,7 +88,7 @@ def _joins(source: Source) -> Iterator[tuple[str, ...]]:
 
 
 def _values(table: SourceTable) -> Iterator[tuple[str, str]]:
-    """Columns with a value that some rows have, as SQL."""
+    """Yield columns with a value of some of their rows, as SQL."""
     for column in table.columns:
         if column.kind in ("text", "integer", "truth") and not column.is_fresh and column.values:
             value = column.values[len(column.values) // 2]

@@ -1,13 +1,13 @@
-"""Measures wrong queries that `match="suite"` accepts, right ones that it refuses, and its cost.
+"""Measures wrong queries that `match="suite"` accepts, correct ones that it rejects, and its cost.
 
-Wrong queries are golds with one or two random edits of tokens. An edited query is wrong if any of
-`--proofs` large instances, made with another seed and for its own literals too, gives it another
-result than its gold; one that none tells apart counts as the same query. Right ones are rewritten
-golds (aliases, BETWEEN as two comparisons, IN as OR, a join the other way round, ...).
+Wrong queries are gold queries with one or two random edits of tokens. An edited query is wrong if
+its result differs from that of the gold on any of `--proofs` large instances, which are made with
+another seed and for its own literals. Otherwise it counts as equivalent. Correct queries are
+rewritten gold queries (aliases, BETWEEN as two comparisons, IN as OR, swapped joins, ...).
 
     python benchmarks/sql_suite.py [--dataset bundled] [--golds 12] [--wrong 12] [--proofs 40]
 
-`--golds` and `--wrong` are counts for each database and for each gold.
+`--golds` is a number per database, and `--wrong` a number per gold query.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Edits:
         self._lower = {name.lower() for name in self._columns}
 
     def wrong(self, sql: str) -> str:
-        """A query with one or two things changed."""
+        """Return a query with one or two edits."""
         for _ in range(self._draw.choice((1, 1, 2))):
             tokens = tokens_of(sql)
             choices = [
@@ -92,11 +92,11 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-# Right queries ------------------------------------------------------------------------------------
+# Correct queries ----------------------------------------------------------------------------------
 
 
 def rewritten(sql: str, source: Source) -> Iterator[tuple[str, str]]:
-    """Queries that mean what a gold means, each with the name of what was done."""
+    """Yield queries that are equivalent to a gold query, with the name of the change."""
     for name, change in REWRITINGS.items():
         tree = parse(sql)
         before = tree.sql(dialect="sqlite")
@@ -140,7 +140,7 @@ def _integer_bound(node: Any) -> exp.Expr:
 
 
 def _aliases(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """The one table of a plain query gets an alias, and its columns are qualified."""
+    """Add an alias to the only table of a query, and qualify its columns."""
     tables = list(tree.find_all(exp.Table))
     if len(tables) != 1 or len(list(tree.find_all(exp.Select))) != 1 or tables[0].alias:
         return None
@@ -155,7 +155,7 @@ def _aliases(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _count_key(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """`count(*)` counts the first table's key instead, where no outer join adds rows."""
+    """Replace `count(*)` by a count of the first table's key, without outer joins."""
     selects = list(tree.find_all(exp.Select))
     if len(selects) != 1 or any(join.side for join in tree.find_all(exp.Join)):
         return None
@@ -171,7 +171,7 @@ def _count_key(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _other_way_round(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """The first two tables of an inner join change places."""
+    """Swap the first two tables of an inner join."""
     joins = tree.args.get("joins") or []
     origin = tree.args.get("from_") or tree.args.get("from")
     if not joins or joins[0].side or not joins[0].args.get("on") or tree.find(exp.Star):
@@ -183,7 +183,7 @@ def _other_way_round(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _as_where(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """The conditions of inner joins stand in WHERE."""
+    """Move the conditions of inner joins to WHERE."""
     joins = tree.args.get("joins") or []
     if not joins or any(join.side or not join.args.get("on") for join in joins):
         return None
@@ -196,7 +196,7 @@ def _as_where(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _parent_in(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """A parent that is joined for a condition only is looked up by IN."""
+    """Replace the join of a parent that only has a condition by IN."""
     joins = tree.args.get("joins") or []
     on = joins[0].args.get("on") if len(joins) == 1 and not joins[0].side else None
     where = tree.args.get("where")
@@ -245,7 +245,7 @@ def _distinct_as_group(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _distinct_with_key(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """DISTINCT where the key, or a name that is one, of the only table is selected."""
+    """Add DISTINCT to a query that selects a key of its only table."""
     if len(list(tree.find_all(exp.Table))) != 1 or not isinstance(tree, exp.Select):
         return None
     table = source.table(next(tree.find_all(exp.Table)).name)
@@ -258,7 +258,7 @@ def _distinct_with_key(tree: exp.Expr, source: Source) -> exp.Expr | None:
 
 
 def _extremum(tree: exp.Expr, source: Source) -> exp.Expr | None:
-    """`ORDER BY x DESC LIMIT 1` as `x = (SELECT max(x) ...)`, of one table."""
+    """Replace `ORDER BY x DESC LIMIT 1` by `x = (SELECT max(x) ...)`, for one table."""
     order, limit = tree.args.get("order"), tree.args.get("limit")
     if order is None or limit is None or len(order.expressions) != 1 or tree.args.get("group"):
         return None
@@ -326,7 +326,10 @@ REWRITINGS: dict[str, Callable[[exp.Expr, Source], exp.Expr | None]] = {
 
 
 class Proofs:
-    """Large instances that decide whether a query is wrong; with `declared` rules of the file."""
+    """Large instances that decide whether a query is wrong.
+
+    With `declared`, only the constraints that the file declares hold on them.
+    """
 
     def __init__(self, source: Source, folder: Path, golds: Sequence[str], count: int) -> None:
         self.databases: list[Database] = []
@@ -342,7 +345,7 @@ class Proofs:
             self.databases.append(Database(file))
 
     def differ(self, gold: str, other: str) -> bool:
-        """Whether any tells two queries apart."""
+        """Return whether two queries have different results on any instance."""
         for database in self.databases:
             try:
                 if database.query(gold).rows == database.query(other).rows:
@@ -357,7 +360,7 @@ class Proofs:
 
 
 def declared_only(source: Source) -> Source:
-    """The source without the rules that are not declared: NULL and duplicates wherever allowed."""
+    """Return the source without undeclared constraints: NULLs and duplicates where allowed."""
     tables = []
     for table in source.tables:
         single = {key[0] for key in table.keys if len(key) == 1}
@@ -374,7 +377,7 @@ def declared_only(source: Source) -> Source:
 
 
 class Counts(Counter[str]):
-    """What was counted, and a few of the wrong queries that were accepted."""
+    """Counts, and examples of wrong queries that were accepted."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -388,14 +391,14 @@ class Counts(Counter[str]):
 def _run(database: Database, gold: str) -> GoldRun:
     run = gold_run(database, gold)
     if run is None:
-        raise ValueError(f"{gold} was chosen, and cannot be judged by")
+        raise ValueError(f"{gold} was chosen, but cannot be compared")
     return run
 
 
 def measure_wrong(
     counts: Counts, pairs: Sequence[tuple[str, str]], path: Path, suite: Suite, proofs: int
 ) -> None:
-    """Count wrong queries that one database accepts, and that the suite accepts."""
+    """Count wrong queries that one database accepts, and those that the suite accepts."""
     source, database = read_source(path), open_database(path)
     queries = [sql for pair in pairs for sql in pair]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as wider:
@@ -427,7 +430,7 @@ def measure_wrong(
 
 
 def measure_right(counts: Counts, golds: Sequence[str], path: Path, suite: Suite) -> None:
-    """Count rewritten golds that the suite refuses; and time both verdicts on them."""
+    """Count rewritten gold queries that the suite rejects, and time both verdicts."""
     source, database = read_source(path), open_database(path)
     for gold in golds:
         run = _run(database, gold)
@@ -478,7 +481,7 @@ def measure(dataset: str, golds: int, wrong: int, proofs: int, seed: int) -> Cou
 
 
 def golds_of(dataset: str) -> dict[Path, list[str]]:
-    """The golds of all splits of a data set, by database."""
+    """Return the gold queries of all splits of a data set, by database."""
     found: dict[Path, set[str]] = defaultdict(set)
     for split in ("train", "dev", "test"):
         try:
@@ -491,7 +494,7 @@ def golds_of(dataset: str) -> dict[Path, list[str]]:
 
 
 def show(counts: Counts) -> None:
-    """Print the figures."""
+    """Print the results."""
     for name in ("", " as declared"):
         total = counts[f"wrong{name}"]
         for judge in ("sound", "suite"):
@@ -512,7 +515,9 @@ def show(counts: Counts) -> None:
 
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description="The price and the gain of match='suite'.")
+    parser = argparse.ArgumentParser(
+        description="Measure the errors and the cost of match='suite'."
+    )
     parser.add_argument("--dataset", default="bundled")
     parser.add_argument("--golds", type=int, default=12)
     parser.add_argument("--wrong", type=int, default=12)

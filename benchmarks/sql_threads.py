@@ -1,15 +1,14 @@
 """Measures steps of `sqlgym/Explore-v0` in N threads and in one.
 
-The same number of steps is taken by one thread, then by N together, in turn and in shuffled order,
-in one process; a ratio compares neighbors in time and is the median over the rounds, with its
-quartiles. Every statement is new to the cache. "by lists": each thread plays some environments to
-the end; "by steps": every step is handed to a pool, as a trainer does. One thread "by steps" shows
-the cost of the pool itself.
+One thread and N threads take the same number of steps, in turn and in shuffled order, in one
+process. A ratio compares neighboring measurements; the table has its median and quartiles over the
+rounds. No statement is cached. "by lists": each thread plays some environments to the end. "by
+steps": a pool runs each step, as in a trainer. One thread "by steps" shows the cost of the pool.
 
     python benchmarks/sql_threads.py [--dataset bundled] [--rounds 9] [--threads 1,4,8,32]
         [--work short,mixed,long]
 
-A busy machine makes ratios of the time larger and noisier, so the load is printed; the processor
+Other load on the machine makes ratios of the time noisier, so the load is printed. The processor
 time per step is more stable.
 """
 
@@ -30,27 +29,27 @@ from typing import Any, NamedTuple
 from toolgym import ToolEnv, registration
 
 ENVS = 32
-LONG_EACH = 16  # of so many steps, one is long in mixed work
+LONG_EACH = 16  # steps per long step in mixed work
 LONG = """WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 100000)
 SELECT max(x) FROM c"""
 _fresh = count()
 
 
 class Cost(NamedTuple):
-    """Seconds of one step, by the clock and of the processors."""
+    """Elapsed seconds and processor seconds of one step."""
 
     clock: float
     processor: float
 
 
 def action(sql: str) -> str:
-    """A call of `query` as a model writes it, of a statement that nobody has seen."""
+    """Return a call of `query` as a model writes it, with a statement that is not cached."""
     told = f"{sql.rstrip('; ')} -- {next(_fresh)}"
     return json.dumps({"name": "query", "arguments": {"sql": told}})
 
 
 def actions(envs: Sequence[ToolEnv[Any]], work: str, each: int) -> list[list[str]]:
-    """What each environment is asked, `each` steps of it; a few if they are long."""
+    """Return `each` actions for each environment; fewer if they are long."""
     golds = [env.task.gold_sql for env in envs]
     if work == "short":
         return [[action(gold) for _ in range(each)] for gold in golds]
@@ -64,7 +63,7 @@ def actions(envs: Sequence[ToolEnv[Any]], work: str, each: int) -> list[list[str
 
 
 class Players:
-    """Environments, and pools of threads that step them."""
+    """Environments and pools of threads that step them."""
 
     def __init__(self, dataset: str) -> None:
         self.envs = [
@@ -77,7 +76,7 @@ class Players:
         self._pools: dict[int, ThreadPoolExecutor] = {}
 
     def cost(self, work: str, each: int, threads: int, by_steps: bool = False) -> Cost:
-        """What a step costs; one thread is this one, or by steps a pool of one."""
+        """Return the cost of a step. One thread is the current one, or by steps a pool of one."""
         asked = actions(self.envs, work, each)
         pool = self._pool(threads)
         clock, processor = time.perf_counter(), time.process_time()
@@ -99,7 +98,7 @@ class Players:
                 self.envs[place].step(told)
 
     def _pool(self, threads: int) -> ThreadPoolExecutor:
-        """A pool whose threads have been started."""
+        """Return a pool whose threads have started."""
         if threads not in self._pools:
             self._pools[threads] = ThreadPoolExecutor(threads)
             list(self._pools[threads].map(time.sleep, [0.02] * threads))
@@ -109,7 +108,7 @@ class Players:
 def compare(
     players: Players, work: str, by_steps: bool, ways: list[int], rounds: int, each: int
 ) -> tuple[Cost, dict[int, list[Cost]]]:
-    """One after another, and by each way: the ratios to what was measured just before and after."""
+    """Measure each way, and return its ratios to the measurements before and after it."""
     draw, alone = random.Random(0), []
     ratios: dict[int, list[Cost]] = {way: [] for way in ways}
     players.cost(work, each, 1)
@@ -125,7 +124,7 @@ def compare(
 
 
 def show(ways: list[int], ratios: dict[int, list[Cost]]) -> None:
-    """A line for each way."""
+    """Print a line for each way."""
     for way in ways:
         clock = [ratio.clock for ratio in ratios[way]]
         low, middle, high = statistics.quantiles(clock, n=4)

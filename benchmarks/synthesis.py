@@ -1,12 +1,12 @@
-"""How many tasks are written for a database, how fast, and whether the expert solves them.
+"""Measures how many tasks are generated for a database, how fast, and whether they are solved.
 
-Each SQLite file is used bare, without any questions: tasks are written (nothing is taken from the
-cache), every one is then played by the expert in `sqlgym/Explore-v0`, and a line tells what came of
-it. A level that is missing has its reason below the table.
+For each SQLite file, tasks are generated without the cache, and the expert plays each of them in
+`sqlgym/Explore-v0`. The table has one line per file. Reasons for missing levels of hardness are
+below the table.
 
     python benchmarks/synthesis.py FILE_OR_FOLDER [...] [--n 500] [--seed 0] [--least 150]
 
-It ends with exit code 1 where a database has fewer than `--least` tasks, or one is not solved.
+The exit status is 1 if a database has fewer than `--least` tasks, or if a task is not solved.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COLUMNS = ("database", "MB", "tables", "tasks", "seconds", *LEVELS, "templates",
 
 @dataclass
 class Line:
-    """What came of one database."""
+    """The results of one database."""
 
     cells: tuple[str, ...]
     remarks: tuple[str, ...]
@@ -40,7 +40,7 @@ class Line:
 
 
 def measure(path: Path, n: int, seed: int, least: int) -> Line:
-    """Write tasks for a database, and let the expert play them."""
+    """Generate tasks for a database, and let the expert play them."""
     size = f"{path.stat().st_size / 1e6:.2f}"
     started = time.perf_counter()
     try:
@@ -69,7 +69,7 @@ def measure(path: Path, n: int, seed: int, least: int) -> Line:
 
 
 def expert(path: Path, n: int, seed: int) -> tuple[int, int]:
-    """How many tasks the expert solves in the environment, and how many there are."""
+    """Return the number of tasks that the expert solves, and the number of tasks."""
     options = {"dataset": str(path), "split": "all", "synthesis": {"n": n, "seed": seed}}
     tasks = load_tasks(path, "all", synthesis={"n": n, "seed": seed})
     played = rollout.evaluate("sqlgym/Explore-v0", policies.ExpertPolicy(), **options)
@@ -77,7 +77,7 @@ def expert(path: Path, n: int, seed: int) -> tuple[int, int]:
 
 
 def files(paths: list[Path]) -> list[Path]:
-    """The database files that are named, or lie in the folders that are."""
+    """Return the given database files and those in the given folders."""
     found = [path for path in paths if path.is_file()]
     for folder in paths:
         found += [f for f in folder.rglob("*") if f.suffix in (".sqlite", ".db", ".sqlite3")]
@@ -85,7 +85,7 @@ def files(paths: list[Path]) -> list[Path]:
 
 
 def main() -> int:
-    """Measure and print."""
+    """Measure and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("paths", nargs="+", type=Path)
     parser.add_argument("--n", type=int, default=500)

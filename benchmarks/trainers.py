@@ -1,7 +1,7 @@
 """Compares the speed of the reference trainer in this checkout and another one.
 
     python benchmarks/trainers.py --against ../toolgym-before
-    python benchmarks/trainers.py --against PATH --model random --rounds 5 --json figures.json
+    python benchmarks/trainers.py --against PATH --model random --rounds 5 --json results.json
 
 Each run is a separate process, with the packages of its checkout and the Python of its `.venv` if
 there is one. Both train the same model on the same tasks with the same settings, without dynamic
@@ -9,8 +9,9 @@ sampling, so that both play the same number of rollouts. The first step of a run
 not counted. A round is one run of each, in alternating order. Ratios are taken within a round, so
 that other load on the machine affects both sides.
 
-`tiny` is the tiny model after imitation. `random` has the proportions of SmolLM2-135M with a tenth
-of its layers and vocabulary, and random weights, so its rollouts run to the maximum length.
+`tiny` is the tiny model after supervised training. `random` has the proportions of SmolLM2-135M
+with a tenth of its layers and vocabulary, and random weights, so its rollouts run to the maximum
+length.
 """
 
 from __future__ import annotations
@@ -133,10 +134,10 @@ print(json.dumps({
 
 
 def run(checkout: Path, program: str, *words: str) -> str:
-    """Run a program with the packages of a checkout, and return the last line that it printed.
+    """Run a program with the packages of a checkout, and return the last line of its output.
 
     Raises:
-        RuntimeError: It failed.
+        RuntimeError: The program failed.
     """
     own = checkout / ".venv" / "bin" / "python"
     with tempfile.TemporaryDirectory() as folder:
@@ -154,7 +155,7 @@ def run(checkout: Path, program: str, *words: str) -> str:
 
 
 def measure(options: argparse.Namespace) -> list[dict[str, dict[str, float]]]:
-    """Measure both checkouts in each round, and return their figures."""
+    """Measure both checkouts in each round, and return the results."""
     sides = {"this": HERE, "other": options.against.resolve()}
     settings: dict[str, Any] = {
         "steps": options.steps + 1,
@@ -184,7 +185,7 @@ def measure(options: argparse.Namespace) -> list[dict[str, dict[str, float]]]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print the results."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -192,11 +193,11 @@ def main() -> None:
     add("--against", type=Path, required=True, help="folder of the other checkout")
     add("--model", choices=("tiny", "random"), default="tiny", help="see above (tiny)")
     add("--start", type=Path, help="folder of a model to use instead of --model")
-    add("--rounds", type=int, default=4, help="runs of each checkout (4)")
-    add("--steps", type=int, default=8, help="measured steps per run (8)")
-    add("--prompts", type=int, default=4, help="groups of 8 rollouts per step (4)")
+    add("--rounds", type=int, default=4, help="runs of each checkout (default: 4)")
+    add("--steps", type=int, default=8, help="measured steps per run (default: 8)")
+    add("--prompts", type=int, default=4, help="groups of 8 rollouts per step (default: 4)")
     add("--threads", type=int, default=2, help="PyTorch threads (2)")
-    add("--json", type=Path, metavar="FILE", help="file for the figures of all rounds")
+    add("--json", type=Path, metavar="FILE", help="file for the results of all rounds")
     options = parser.parse_args()
     rounds = measure(options)
     print(f"{options.model}, {options.threads} threads, load {os.getloadavg()[0]:.1f}")

@@ -1,17 +1,15 @@
-"""Benchmark of parsing, running and measuring workflows, relative to lower bounds.
+"""Benchmarks parsing, running and evaluating workflows, relative to lower bounds.
 
-Sides that are compared take turns in one process, and medians over the rounds are compared, so that
-the ratios hold on any machine; the numbers per second do not. What one core does is timed in
-processor time of this process, so that waiting for others is not counted. No episode is played
-twice: each has a seed of its own.
+The compared sides take turns in one process, and medians over rounds are compared, so the ratios
+hardly depend on the machine. Work on one core is timed in processor time of this process. Each
+episode has its own seed.
 
     python benchmarks/workflows.py [--episodes 2000] [--rounds 7] [--kind math]
         [--only language,episodes,each,worth]
 
-The mix is made of the ten workflows that were most frequent among the 326 rollouts of one training
-run with an earlier system, each as often as there. An episode is `reset`, `run_workflow`, `answer`.
-The floor of an episode is the executor and the verifier without the environment, and below that the
-draws alone; the floor of the parser is its tokenizer.
+The mix has the ten most frequent workflows of a training run with 326 rollouts, with their counts.
+An episode is `reset`, `run_workflow` and `answer`. Its lower bounds are the interpreter with the
+verifier, and the random draws alone. The lower bound of the parser is its tokenizer.
 """
 
 from __future__ import annotations
@@ -55,7 +53,7 @@ MIX = {
     "Programmer -> Review": 6,
     "Custom -> Review ? Revise : done": 5,
 }
-"""The ten most frequent workflows, and how often each was submitted; all parse without a remark."""
+"""The ten most frequent workflows with their counts; all parse without diagnostics."""
 BESIDE = (
     "AnswerGenerate -> Format",
     "CustomCodeGenerate -> Test * 3",
@@ -64,7 +62,7 @@ BESIDE = (
     "[Programmer * 5] -> ScEnsemble",
     "[AnswerGenerate * 3] -> MdEnsemble",
 )
-"""Workflows that are timed too: the experts' and those with lists."""
+"""Other workflows that are timed: those of experts and those with lists."""
 LEAST_PARSES, LEAST_EPISODES = 20_000, 5_000
 ORACLE = Path(__file__).parent.parent / "tests" / "aflowgym" / "dsl" / "test_oracle.py"
 ANSWER = '<tool_call>\n{"name": "answer", "arguments": {}}\n</tool_call>'
@@ -72,21 +70,21 @@ _fresh = count(1_000_000)
 
 
 def row(name: str, value: float, unit: str, note: str = "", holds: bool | None = None) -> None:
-    """One line of the table."""
+    """Print one line of the table."""
     verdict = {True: "yes", False: "NO", None: ""}[holds]
     shown = f"{value:,.0f}" if value >= 1000 else f"{value:,.2f}"
     print(f"{name:<52} {shown:>10} {unit:<3} {note:<44} {verdict}", flush=True)
 
 
 def in_turn(sides: Mapping[str, Callable[[], int]], rounds: int) -> dict[str, float]:
-    """How many a second each side does; each returns how many it did. Medians over the rounds."""
+    """Return the median rate of each side; each function returns how many items it processed."""
     rates: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(rounds + 1):
         for name, work in sides.items():
             gc.collect()
             start = time.process_time()
             done = work()
-            if turn:  # the first one warms up
+            if turn:  # the first round is a warm-up
                 rates[name].append(done / (time.process_time() - start))
     return {name: statistics.median(found) for name, found in rates.items()}
 
@@ -124,11 +122,11 @@ def time_language(rounds: int) -> None:
         print("skipped: lark and pytest are not installed (pip install -e '.[dev]')")
     else:
         row("the grammar of the tests in lark, without types", rates["lark"], "/s")
-        row("  parse is so many times as fast", rates["parse"] / rates["lark"], "x")
+        row("  speed of parse relative to it", rates["parse"] / rates["lark"], "x")
 
 
 def _oracle() -> ModuleType | None:
-    """The second grammar of the tests; None if it cannot be loaded."""
+    """Return the second grammar of the tests; None if it cannot be loaded."""
     installed = all(importlib.util.find_spec(name) for name in ("lark", "pytest", "hypothesis"))
     spec = importlib.util.spec_from_file_location("oracle", ORACLE) if installed else None
     if spec is None or spec.loader is None or not ORACLE.exists():
@@ -143,7 +141,7 @@ def _oracle() -> ModuleType | None:
 
 @dataclass
 class Stage:
-    """Where some workflows are run: an environment, and the same without it."""
+    """An environment, and the same execution without it."""
 
     kind: Kind | None
     env: WorkflowEnv = field(init=False)
@@ -152,7 +150,7 @@ class Stage:
         self.env = registration.make(ENV_ID, kind=self.kind)  # type: ignore[assignment]
 
     def episodes(self, texts: Sequence[str]) -> int:
-        """Each text in an episode of its own: reset, run it, answer."""
+        """Play an episode with each text: reset, run, answer."""
         env = self.env
         for text in texts:
             env.reset(seed=next(_fresh))
@@ -161,7 +159,7 @@ class Stage:
         return len(texts)
 
     def runs(self, trees: Sequence[Node]) -> int:
-        """Each workflow on the task and with the draws of an episode: executor and verifier."""
+        """Run each workflow with the task and the draws of an episode: interpreter and verifier."""
         env = self.env
         for tree in trees:
             seed = next(_fresh)
@@ -171,7 +169,7 @@ class Stage:
         return len(trees)
 
     def keys(self, trees: Sequence[Node]) -> list[str]:
-        """The keys of all draws of some runs."""
+        """Return the keys of all draws of runs."""
         found: list[str] = []
 
         def noted(key: str) -> int:
@@ -184,21 +182,21 @@ class Stage:
 
 
 def call(dsl: str) -> str:
-    """The call that submits a workflow, as a model writes it."""
+    """Return the call that runs a workflow, as a model writes it."""
     made = json.dumps({"name": "run_workflow", "arguments": {"dsl": dsl}})
     return f"<tool_call>\n{made}\n</tool_call>"
 
 
 def read(dsl: str) -> Node:
-    """The tree of a text that is a workflow."""
+    """Return the tree of a workflow."""
     parsed = aflowgym.parse(dsl)
     if parsed.workflow is None:
-        raise ValueError(f"{dsl!r} is no workflow: {parsed.errors[0]}")
+        raise ValueError(f"{dsl!r} is not a workflow: {parsed.errors[0]}")
     return parsed.workflow
 
 
 def mixed(episodes: int) -> list[str]:
-    """A number of workflows in turn, each as often as it was submitted."""
+    """Return about `episodes` workflows in the proportions of `MIX`."""
     total = sum(MIX.values())
     spread = sorted(
         ((place + 0.5) / share, dsl)
@@ -210,7 +208,7 @@ def mixed(episodes: int) -> list[str]:
 
 
 def time_episodes(kind: Kind | None, episodes: int, rounds: int) -> None:
-    """Measure episodes through `env.step`, and compare with the executor and the draws alone."""
+    """Time episodes through `env.step`, the interpreter, and the draws alone."""
     stage = Stage(kind)
     texts = mixed(episodes)
     trees = [read(dsl) for dsl in texts]
@@ -230,14 +228,14 @@ def time_episodes(kind: Kind | None, episodes: int, rounds: int) -> None:
     rates = in_turn(sides, rounds)
     mix = f"the mix, {kind or 'all kinds'}"
     row(f"{mix}: draws alone", rates["draws"], "/s", f"{len(keys) / len(texts):.1f} an episode")
-    row(f"{mix}: executor and verifier alone", rates["runs"], "/s")
+    row(f"{mix}: interpreter and verifier alone", rates["runs"], "/s")
     rate = rates["episodes"]
     row(f"{mix}: episodes", rate, "/s", f"at least {LEAST_EPISODES:,}", rate >= LEAST_EPISODES)
-    row("  of the executor and verifier alone", 100 * rate / rates["runs"], "%")
+    row("  of the interpreter and verifier alone", 100 * rate / rates["runs"], "%")
 
 
 def time_each(kind: Kind | None, episodes: int, rounds: int) -> None:
-    """Episodes of one workflow, and runs of it without the environment."""
+    """Time episodes of each workflow, and its runs without the environment."""
     for dsl in (*MIX, *BESIDE):
         of_kind: Kind | None = "code" if "Test" in dsl else kind
         stage = Stage(of_kind)
@@ -254,7 +252,7 @@ def time_each(kind: Kind | None, episodes: int, rounds: int) -> None:
 
 
 def time_worth() -> None:
-    """`aflowgym.worth` of the reference workflows, per preset and kind."""
+    """Time `aflowgym.worth` of the reference workflows, per preset and kind."""
     for preset, kind in itertools.product(PRESETS, KINDS):
         for name, dsl in aflowgym.REFERENCE_WORKFLOWS[kind].items():
             begun = time.process_time()
@@ -267,9 +265,11 @@ def time_worth() -> None:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--episodes", type=int, default=2000, help="in a round")
+    parser.add_argument(
+        "--episodes", type=int, default=2000, help="episodes per round (default: 2000)"
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--kind", choices=KINDS, help="of tasks; all, if it is not given")
+    parser.add_argument("--kind", choices=KINDS, help="kind of tasks (default: all)")
     parser.add_argument("--only", default="language,episodes,each,worth")
     chosen = parser.parse_args()
     parts: dict[str, Callable[[], None]] = {

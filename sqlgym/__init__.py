@@ -1,15 +1,16 @@
-"""sqlgym: explore a hidden database through tools, and answer a question about it.
+"""sqlgym: environments in which an agent explores a hidden database and answers a question about
+it.
 
-Importing this registers the environments with Gymnasium:
+Importing this package registers two environments with Gymnasium:
 
 * `sqlgym/Explore-v0`: the answer is a value;
-* `sqlgym/TextToSQL-v0`: the answer is a SQL query.
+* `sqlgym/TextToSQL-v0`: the answer is an SQL query.
 
-`load_tasks` reads a data set, `compare` judges a query and `check_answer` an answer, without an
+`load_tasks` loads a data set. `compare` scores a query and `check_answer` a value, both without an
 episode.
 
-`__toolgym__` marks this package as the one of the distribution `toolgym`; another distribution on
-the package index is called sqlgym too, and `toolgym doctor` tells them apart by it.
+Another distribution on the package index is also called sqlgym. `__toolgym__` marks this package as
+part of the distribution `toolgym`, and `toolgym doctor` checks it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ else:
 
 __toolgym__ = True
 DATA_SETS = ("bundled", "tiny")
-"""Names of the data sets that come with the package."""
+"""Names of the data sets in the package."""
 
 gymnasium.register(id="sqlgym/Explore-v0", entry_point="sqlgym.envs.explore:ExploreEnv")
 gymnasium.register(id="sqlgym/TextToSQL-v0", entry_point="sqlgym.envs.text_to_sql:TextToSQLEnv")

@@ -167,15 +167,18 @@ class Raises(Yes):
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
-        (WrongExpert, "seed 0, task 'a': the expert fails; does its terminal tool return"),
+        (WrongExpert, "seed 0, task 'a': the expert fails; check that the terminal tool returns"),
         (WithoutDocstring, "has no docstring; the system prompt begins with it"),
         (WithoutEnd, r"no tool ends the episode; mark one with @tool\(terminal=True\)"),
-        (ForgetsToBegin, "turn 0: .* in a second episode; set everything that an episode"),
-        (KeepsCount, "turn 2: 'no 1', but 'no 3' in a second episode; set everything"),
-        (DrawsGlobally, "turn 0: .*, but .* in another copy; draw from self.np_random"),
+        (ForgetsToBegin, "turn 0: .* in a second episode; reset in `begin` everything"),
+        (KeepsCount, "turn 2: 'no 1', but 'no 3' in a second episode; reset in `begin`"),
+        (DrawsGlobally, "turn 0: .*, but .* in another copy; use self.np_random"),
         (BeginsWithNothing, "BeginsWithNothing.begin returned None: it must return the question"),
-        (ReachesFive, "the environment failed: .*progress must lie between 0 and 1, got 5"),
-        (FailingExample, r"example_call\('say'\) gives .*, which is not a clean call"),
+        (ReachesFive, "the environment failed: .*progress must be between 0 and 1, got 5"),
+        (
+            FailingExample,
+            r"example_call\('say'\) returns .*, which needs repairs or is invalid",
+        ),
         (Raises, r"raised EnvironmentFault\(.*IndexError.*raise toolgym.ToolError"),
     ],
 )
@@ -201,7 +204,7 @@ def test_an_environment_that_hands_no_options_on_or_repeats_an_id_is_told_so():
     tasks = toolgym.TaskSet([toolgym.Task("a", "Say yes.")] * 2)
     gym.register("own/Own-v1", entry_point=lambda **kwargs: Yes(tasks, **kwargs))
     try:
-        with pytest.raises(ContractBroken, match="TakesNoOptions takes no argument step_limit"):
+        with pytest.raises(ContractBroken, match="TakesNoOptions has no argument step_limit"):
             check_tool_env("own/Own-v0", seeds=1)
         with pytest.raises(ContractBroken, match="two tasks have the same id"):
             check_tool_env("own/Own-v1", seeds=1)

@@ -279,16 +279,10 @@ def test_the_table_of_options_names_every_option(page, made, left_out):
     assert named == registration.parameters_of(made)[0].keys() - {"args", *left_out}
 
 
-def test_the_codes_of_a_workflow_that_is_refused_are_those_of_the_program():
-    rows = table_under("workflow-environments.md", "| code | meaning |")
-
-    assert [(code.strip("`"), meaning) for code, meaning in rows] == list(WORKFLOW_ERRORS.items())
-
-
 def test_the_settings_and_faults_of_a_chat_server_are_those_of_the_program():
     rows = table_under("backends.md", "| field | default | meaning |")
     settings = {name.strip("`") for name, *_ in rows}
-    rows = table_under("backends.md", "| code | what happened | tried again |")
+    rows = table_under("backends.md", "| code | cause | retried |")
     faults = [row[0].strip("`") for row in rows]
 
     assert settings == ChatSettings.model_fields.keys() - {"model"}

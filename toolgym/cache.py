@@ -1,4 +1,4 @@
-"""The cache folder of all packages. It may be deleted at any time; its contents are built again."""
+"""The cache folder of all packages. It can be deleted at any time, and is rebuilt when needed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from platformdirs import user_cache_path
 
 
 def cache_folder() -> Path:
-    """Return the folder in `TOOLGYM_CACHE`, else the platform's cache folder, without creating it.
+    """Return the cache folder, without creating it.
 
-    The platform's cache folder is `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`),
-    `~/Library/Caches/toolgym` on macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
+    It is the folder in `TOOLGYM_CACHE`, or else the cache folder of the platform:
+    `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`), `~/Library/Caches/toolgym` on macOS,
+    and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """
     chosen = os.environ.get("TOOLGYM_CACHE")
     if chosen:

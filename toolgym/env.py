@@ -1,8 +1,8 @@
 """`ToolEnv`: a Gymnasium environment whose actions are texts with tool calls.
 
 `step` takes a text (or parsed calls), finds the calls in it, binds their arguments, runs the tools,
-and answers with text. The agent's mistakes are observations; faults of the machine are exceptions
-(`toolgym.errors`), and `ToolEnv._execute_tool` is the one boundary between the two.
+and returns text. Mistakes of the agent become observations. Faults of the machine raise exceptions
+(`toolgym.errors`). `ToolEnv._execute_tool` separates the two.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ T = TypeVar("T", bound=Task)
 
 
 class ToolEnv(gym.Env[str, Any], Generic[T]):
-    """An environment of tools; a subclass adds `begin`, `expert` and methods marked `@tool`.
+    """Base class of environments with tools. Subclasses add `begin`, `expert` and methods marked
+    `@tool`.
 
     Args:
         tasks: The tasks that episodes are drawn from.
-        step_limit: Calls that an episode allows; the terminal call is free.
-        parsing: "lenient" repairs calls where there is one reading and records each repair;
-            "strict" refuses them, as tools with plain Python signatures do.
+        step_limit: Maximum number of calls in an episode; the terminal call is not counted.
+        parsing: "lenient" repairs calls that have one possible reading and records each repair.
+            "strict" refuses them, as plain Python functions do.
         rewards: Weights of the score, a dict or a `RewardConfig`.
         render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: An argument is out of range, or the class has no `begin`.
+        ConfigurationError: An argument is invalid, or the class has no `begin`.
 
     A complete environment:
 
@@ -73,11 +74,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     tools: dict[str, ToolSpec]
-    """The tools by name: those of the class, unless the environment was made with others."""
+    """The tools by name: those of the class, unless the environment was created with others."""
     waits: bool = False
-    """Whether a tool waits for a server; if so, several environments are stepped in threads."""
+    """Whether a tool waits for a server. If so, several environments are stepped in threads."""
     family: ClassVar[TaskFamily] = TaskFamily()
-    """Describes the tasks to the commands on data sets, such as `toolgym tasks stats`."""
+    """The family of the tasks, used by commands such as `toolgym tasks stats`."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -120,23 +121,23 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Prepare an episode of this task and return the question. Every subclass overrides it.
 
         Raises:
-            EnvironmentFault: Something that the task needs is missing, such as a file.
+            EnvironmentFault: A resource that the task needs is missing, such as a file.
         """
         raise NotImplementedError
 
     def expert(self) -> Generator[Any, str, None]:
         """Play the current episode as an expert: yield actions, receive observations.
 
-        It should take its answer from the observations, not from the gold, so that a model can
-        solve every task that the expert solves.
+        The answer should come from the observations, not from the gold, so that a model can solve
+        every task that the expert solves.
         """
-        raise ConfigurationError(f"{type(self).__name__} has no expert; write its `expert` method.")
+        raise ConfigurationError(f"{type(self).__name__} has no `expert` method.")
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
-        """Play the current episode as a beginner: valid calls, but often a wrong answer.
+        """Play the current episode like a beginner, with valid calls but often a wrong answer.
 
-        A model trained from scratch imitates it before reinforcement learning. If it returns None
-        (the default), random changes to the expert's play are imitated instead.
+        A model that is trained from scratch imitates it before reinforcement learning. If it
+        returns None (the default), the model imitates random variations of the expert instead.
         """
         return None
 
@@ -157,11 +158,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return errors.no_call(self.tools)
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return more help for a call that is repeated after it failed; appended to its error.
+        """Return additional help that is appended to the error when a failed call is repeated.
 
-        A deterministic policy that reads the same error again would repeat the same call until its
-        budget is spent. A subclass overrides this with text that its tools would show anyway, such
-        as the columns of a table; it must not depend on the gold.
+        A deterministic policy that reads the same error again would repeat the same call until it
+        has no calls left. A subclass overrides this method with text that its tools would show
+        anyway, such as the columns of a table. The text must not depend on the gold.
 
         Args:
             call: The failed call; `call.error` is its error if it failed before a tool ran.
@@ -181,21 +182,21 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Begin an episode.
 
         Args:
-            seed: Seed that chooses the task; one seed gives the same task on every machine.
+            seed: Seed that chooses the task. The same seed chooses the same task on every machine.
             options: `{"task_id": ...}` chooses the task by its id.
 
         Returns:
-            `user_prompt()`, which is also the user message of a chat; and the first `info`.
+            `user_prompt()`, which is also the user message of a chat, and the first `info`.
 
         Raises:
-            TaskRefused: The task chosen by id cannot be played fairly.
-            ConfigurationError: There is no such task or no such option.
-            EnvironmentFault: Something that the task needs is missing.
+            TaskRefused: The task chosen by id cannot be played.
+            ConfigurationError: The task or the option does not exist.
+            EnvironmentFault: A resource that the task needs is missing.
         """
         super().reset(seed=seed)
         unknown = set(options or {}) - {"task_id"}
         if unknown:
-            raise ConfigurationError(f"reset takes the option task_id only, got {sorted(unknown)}.")
+            raise ConfigurationError(f"the only option of reset is task_id, got {sorted(unknown)}.")
         task_id = (options or {}).get("task_id")
         if task_id is not None:
             task = self.tasks.require(str(task_id))
@@ -216,12 +217,13 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Run the calls in an action.
 
         Args:
-            action: The text of a model, a parsed call, or several. An `EnvironmentFault` in place
-                of an action (the policy could not act) is raised. Anything else leads to an error
-                observation.
+            action: The text of a model, a parsed call, or a list of calls. An `EnvironmentFault` in
+                place of an action (the policy could not act) is raised. Any other object leads to
+                an error observation.
 
         Returns:
-            Observation, change of the score, terminated (answered), truncated (budget spent), info.
+            Observation, change of the score, terminated (answered), truncated (no calls left), and
+            info.
 
         Raises:
             EnvironmentFault: The machine failed; the episode is unscored.
@@ -233,7 +235,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self._take_turn(action, calls)
 
     def call(self, tool_name: str, /, *args: Any, **kwargs: Any) -> str:
-        """Call one tool from Python; the call spends budget and earns reward as in `step`.
+        """Call one tool from Python. The call counts and changes the score as in `step`.
 
         Returns:
             The observation.
@@ -242,7 +244,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self._take_turn(bound, (bound,))[0]
 
     def render(self) -> str | None:
-        """Return the episode so far as text; None without `render_mode="ansi"`."""
+        """Return the episode so far as text, or None without `render_mode="ansi"`."""
         if self.render_mode is None:
             return None
         episode = self.episode
@@ -258,20 +260,20 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """The current episode.
 
         Raises:
-            ResetNeeded: `reset` was not called yet.
+            ResetNeeded: `reset` has not been called yet.
         """
         if self._episode is None:
-            raise ResetNeeded("call reset() before anything else.")
+            raise ResetNeeded("call reset() first.")
         return self._episode
 
     @property
     def task(self) -> T:
-        """The task being played."""
+        """The current task."""
         return self.episode.task  # type: ignore[return-value]
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the answer is correct, and the progress bin; compared within a group."""
+        """Whether the answer is correct, and the progress bin. It is compared within a group."""
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:
@@ -279,15 +281,15 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return [spec.schema() for spec in self.tools.values() if not spec.hidden]
 
     def user_prompt(self, question: str | None = None) -> str:
-        """Return the first message for the agent: the question and the budget.
+        """Return the first message for the agent: the question and the line on the budget.
 
         Args:
-            question: The question of a recorded episode. Default: that of the current one.
+            question: The question of a recorded episode. None means that of the current episode.
         """
         return f"{self.episode.question if question is None else question}\n{self.budget_line()}"
 
     def budget_line(self) -> str:
-        """Return the sentence that states the agent's budget."""
+        """Return the sentence that states how many calls the agent has."""
         ends = " or ".join(spec.name for spec in self.tools.values() if spec.terminal)
         return (
             f"You have {self.step_limit} calls; {ends} is free and ends the episode:"
@@ -298,8 +300,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Record that the agent reached a state worth `progress` (0 to 1). Tools call it.
 
         Args:
-            best: Whether the best state of the episode counts. If False, the last one does, so
-                that trying everything earns no more than the last try.
+            best: Whether the best state of the episode counts. If False, the last one counts, so
+                that trying every possibility gains nothing.
         """
         self.episode.ledger.reach(progress, best)
 
@@ -314,8 +316,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         Args:
             correct: Whether the answer is correct.
             message: The observation.
-            mistake: In environments where a question may have no answer, the mistake that the
-                agent made about that: "refused_answerable", "answered_unanswerable" or "".
+            mistake: In environments where a question may have no answer, the agent's mistake about
+                whether it has one: "refused_answerable", "answered_unanswerable" or "".
         """
         if self.episode.ledger.mistake is not None:
             self.episode.ledger.mistake = mistake
@@ -326,10 +328,10 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def finish(self) -> float:
         """Close the episode if it is still open, and return its score.
 
-        An episode without an answer pays the cost `unanswered`. Further calls change nothing.
+        An episode without an answer has the cost `unanswered`. Further calls change nothing.
 
         Returns:
-            The episode's score; nan after a fault.
+            The score of the episode; nan after a fault.
         """
         return self.episode.finish()
 
@@ -338,10 +340,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def _take_turn(
         self, action: Any, calls: tuple[ToolCall, ...]
     ) -> tuple[str, float, bool, bool, Info]:
-        """Run the calls of an action in order and record the turn; returns what `step` returns.
+        """Run the calls of an action in order, record the turn, and return the results of `step`.
 
         Raises:
-            EnvironmentFault: The machine failed; the episode is unscored, the turn not recorded.
+            EnvironmentFault: The machine failed; the episode is unscored and the turn is not
+                recorded.
         """
         episode = self.episode
         before, steps_before = episode.ledger.score(), episode.steps_left
@@ -362,7 +365,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return observation, reward, episode.terminated, episode.truncated, info
 
     def _run_call(self, call: ToolCall) -> tuple[str, ToolError | None]:
-        """Run one call and charge its costs; return the text for the agent and the error."""
+        """Run one call and charge its costs. Return the text for the agent and the error."""
         episode = self.episode
         ledger = episode.ledger
         if episode.over:
@@ -389,9 +392,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return text, None
 
     def _execute_tool(self, spec: ToolSpec, arguments: dict[str, Any]) -> str:
-        """Run a tool, and turn unexpected exceptions into an `EnvironmentFault`.
+        """Run a tool, and convert unexpected exceptions to an `EnvironmentFault`.
 
-        This is the one boundary between mistakes of the agent and faults of the machine.
+        Only this method separates mistakes of the agent from faults of the machine.
         """
         if spec.function is None:
             raise ConfigurationError(f"tool {spec.name!r} has no function.")
@@ -422,8 +425,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Charge a failed call, and answer it with an example that works in this episode.
 
         Args:
-            words: Identifies calls in the same words; from the second one on `second_hint` is
-                appended to the answer.
+            words: Identifies equal calls. From the second one on, `second_hint` is appended to the
+                answer.
         """
         episode = self.episode
         episode.ledger.charge("failed_call")
@@ -457,7 +460,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             self.finish()
 
     def _budget_notice(self, steps_before: int) -> str:
-        """Return the line with the number of calls left when it falls to 3, 1 or 0, else ""."""
+        """Return the line with the number of calls left if it falls to 3, 1 or 0, or else ""."""
         left = self.episode.steps_left
         is_due = left <= 3 and any(left <= mark < steps_before for mark in (0, 1, 3))
         return budget_notice(left) if is_due and (left == 0 or not self.episode.over) else ""

@@ -1,7 +1,7 @@
 """The state of one episode: its turns, its ledger, and its `info`.
 
-All mutable state of an episode is in one `Episode` object. `reset` makes a new one, so two episodes
-share nothing.
+All mutable state of an episode is in one `Episode` object. `reset` creates a new one, so episodes
+share no state.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from toolgym.tasks import Task
 
 
 class Info(TypedDict):
-    """The `info` of `reset` and of every `step`; keys and types never change.
+    """The `info` of `reset` and of every `step`. Its keys and types are always the same.
 
-    Only `reward_parts` is a dict, because a vector environment merges dicts key by key.
+    Only `reward_parts` is a dict, because a vector environment merges dicts by key.
     """
 
     task_id: str
-    """The task being played."""
+    """The current task."""
     call: ToolCall | None
     """The last call of the action; None if there is no call."""
     calls: tuple[ToolCall, ...]
@@ -47,21 +47,23 @@ class Info(TypedDict):
     scored: bool
     """Whether the episode has a score; False only after a fault."""
     steps_left: int
-    """Calls that the budget still allows."""
+    """Number of calls left."""
     mistake: NotRequired[str]
-    """The mistake about whether the question has an answer: "refused_answerable",
+    """The agent's mistake about whether the question has an answer: "refused_answerable",
     "answered_unanswerable", or "" for neither. Only in environments where a question may have no
-    answer."""
+    answer.
+    """
     unjudged: NotRequired[bool]
     """Whether the answer is correct but could not be checked on other data. Only in environments
-    that judge answers on several databases (`sqlgym/TextToSQL-v0`)."""
+    that check answers on several databases (`sqlgym/TextToSQL-v0`).
+    """
 
 
 _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode is over)\)\Z")
 
 
 def budget_notice(steps_left: int) -> str:
-    """Return the last line of an observation, the number of calls left, with its line break.
+    """Return the last line of an observation with the number of calls left.
 
     >>> budget_notice(3), budget_notice(1)
     ('\\n(3 calls left)', '\\n(1 call left)')
@@ -95,7 +97,7 @@ def info_to_json(info: Mapping[str, Any]) -> dict[str, Any]:
 class Outcome(NamedTuple):
     """The outcome of an episode: correctness and progress, without the costs of calls.
 
-    A group whose rollouts all have the same outcome is dead: it gives no learning signal.
+    A group whose rollouts all have the same outcome provides no learning signal.
     """
 
     correct: bool
@@ -106,11 +108,11 @@ class Turn(NamedTuple):
     """One turn of an episode: an action and its results.
 
     Attributes:
-        action: The action as it was given, with lone surrogates in a text replaced.
+        action: The action as given, with lone surrogates in a text replaced.
         calls: The calls found in it.
-        results: The result of each call, as the agent reads it. Without a call it holds one text,
-            the error.
-        observation: The observation: the results, joined, and the notice on the budget.
+        results: The result of each call, as the agent reads it. Without a call, it contains one
+            text, the error.
+        observation: The observation: the joined results and the notice on the budget.
         reward: The change of the score.
         errors: The error of each call, or None.
     """
@@ -124,21 +126,21 @@ class Turn(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Whether there is a call, and every call was bound without an error."""
+        """Whether the turn contains a call, and every call was bound without an error."""
         return bool(self.calls) and all(call.error is None for call in self.calls)
 
 
 class ModelUsage(NamedTuple):
     """The usage of the models that an environment calls in an episode, such as its operators.
 
-    Replies from a cache count like others, so that the usage of an episode does not depend on what
-    was played before; what a server was paid may be less.
+    Cached replies count like others, so that the usage of an episode does not depend on earlier
+    episodes. The amount paid to a server may be lower.
 
     Attributes:
         calls: Number of calls.
         tokens_in: Number of prompt tokens.
         tokens_out: Number of generated tokens.
-        dollars: Cost of the calls by their price; None if a price is not known.
+        dollars: Cost of the calls in dollars; None if a price is unknown.
     """
 
     calls: int = 0
@@ -155,8 +157,8 @@ class Episode:
         env_usage: Usage of the models that the environment calls; None if it called none.
         over: Whether the episode has ended.
         seen: Fingerprints of the calls that were executed.
-        failed: Words and error code of each failed call.
-        fault: The fault that left the episode unscored; "" without one.
+        failed: Text and error code of each failed call.
+        fault: The fault that made the episode unscored, or "".
     """
 
     task: Task
@@ -194,7 +196,7 @@ class Episode:
     def use_models(
         self, calls: int, tokens_in: int, tokens_out: int, dollars: float | None
     ) -> None:
-        """Record calls of models by the environment; arguments as in `ModelUsage`."""
+        """Record calls of models by the environment. The arguments are those of `ModelUsage`."""
         used = self.env_usage or ModelUsage()
         total = None if dollars is None or used.dollars is None else used.dollars + dollars
         self.env_usage = ModelUsage(
@@ -202,7 +204,9 @@ class Episode:
         )
 
     def finish(self) -> float:
-        """Close the episode if it is still open, and return its score; nan after a fault."""
+        """Close the episode if it is still open, and return its score, which is nan after a
+        fault.
+        """
         if not self.over:
             self.over = True
             self.ledger.closed_unanswered = not self.ledger.answered
@@ -217,9 +221,9 @@ class Episode:
         """Return the `info` of a turn, or of `reset`, as new objects.
 
         Args:
-            calls: The calls of the turn; none for `reset`.
+            calls: The calls of the turn; empty for `reset`.
             errors: The error of each call, or None.
-            score: The running score. Default: it is computed.
+            score: The running score; None computes it.
         """
         ledger = self.ledger
         repairs = [code for call in calls for code in call.repairs]

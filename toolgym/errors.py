@@ -1,18 +1,19 @@
 """Exception types by responsible party: agent, environment, data set, caller.
 
-All derive from `ToolgymError`, as do the exceptions of `sqlgym`, `aflowgym` and `adapters`.
+All are subclasses of `ToolgymError`, including the exceptions of `sqlgym`, `aflowgym` and
+`adapters`.
 
-* `ToolError`: the agent's mistake, such as an unknown table or a missing argument. A tool raises
-  it; `ToolEnv.step` turns it into an observation, puts it into `info["error"]` and charges for it.
-  It never leaves `step`. `code` is stable: metrics and tests key on it.
-* `EnvironmentFault`: a fault of the machine or of this package, such as a database file that is
-  missing. It passes through `step` to the caller, and the episode is unscored (its score is nan).
-* `TaskRefused`: a task that cannot be played fairly, such as one with an empty gold answer. `reset`
-  goes on to the next task, unless the task was chosen by its id.
-* `ConfigurationError`: an invalid argument of the caller; also a `ValueError`. The message says
-  what to do.
+* `ToolError`: a mistake of the agent, such as an unknown table or a missing argument. A tool raises
+  it. `ToolEnv.step` converts it to an observation, stores it in `info["error"]` and charges for it.
+  It never leaves `step`. Its `code` is stable, so that metrics and tests can rely on it.
+* `EnvironmentFault`: a fault of the machine or of this package, such as a missing database file. It
+  passes through `step` to the caller, and the episode is unscored (its score is nan).
+* `TaskRefused`: a task that cannot be played, such as one with an empty gold answer. `reset` skips
+  it, unless the task was chosen by its id.
+* `ConfigurationError`: an invalid argument of the caller, and also a `ValueError`. The message
+  states the remedy.
 
-All can be pickled, so they can be raised in the processes of vector environments.
+All exceptions can be pickled, so the processes of vector environments can raise them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class ToolError(ToolgymError):
     def __init__(
         self, code: str, message: str, hint: str = "", example: dict[str, Any] | None = None
     ) -> None:
-        super().__init__(code, message, hint, example or {})  # all four, or it is lost in a pickle
+        # all four, because a pickle restores only these
+        super().__init__(code, message, hint, example or {})
         self.code = code
         self.message = message
         self.hint = hint
@@ -83,7 +85,7 @@ class EnvironmentFault(ToolgymError):
 
 
 class TaskRefused(ToolgymError):
-    """A task that cannot be played fairly, with the reason.
+    """A task that cannot be played, with the reason.
 
     Args:
         code: Stable identifier of the reason, such as `empty_gold` or `result_too_large`.
@@ -105,7 +107,7 @@ class TaskRefused(ToolgymError):
 
 
 class ConfigurationError(ToolgymError, ValueError):
-    """An invalid argument or setting of the caller; the message says what to do."""
+    """An invalid argument or setting of the caller. The message states the remedy."""
 
 
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
@@ -113,7 +115,7 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
 
     Args:
         problem: The error of the validation.
-        whole: Name of the model for errors that concern no single field; may be empty.
+        whole: Name of the model, for errors that do not concern a single field; may be empty.
     """
     lines = []
     for error in problem.errors():
@@ -123,4 +125,4 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
 
 
 class NoTasks(ConfigurationError):
-    """A split of a data set has no tasks."""
+    """Raised if a split of a data set has no tasks."""

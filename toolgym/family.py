@@ -1,9 +1,9 @@
-"""`TaskFamily`: the interface of an environment's tasks to the commands on data sets and episodes.
+"""`TaskFamily`: the interface between an environment's tasks and the commands.
 
-The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on played episodes
+The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on recorded episodes
 (`toolgym audit`, `toolgym stats`) contain no code for a particular environment. They call the
-methods of the attribute `family` of the environment class, a `TaskFamily`. Its defaults fit any
-task; a family overrides the methods that need more.
+methods of the attribute `family` of the environment class, which is a `TaskFamily`. Its defaults
+are valid for any task. A family overrides methods to provide more.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SynthesisOrder:
     Attributes:
         sources: Files to write tasks for, or folders of them.
         out: The folder to write.
-        splits: The share of each split by its name; the shares sum to 1. If empty, the family's
-            own splits are written, without those that would have no task.
+        splits: The share of each split by its name; the shares sum to 1. If empty, the splits of
+            the family are written, except empty ones.
         options: Options of the family, such as the number of tasks and the seed.
         link: Refer to the sources instead of copying them.
-        force: Replace a folder that an earlier synthesis wrote.
-        map: Function that does the work for each source; see `toolgym.workers`.
+        force: Replace a folder written by an earlier synthesis.
+        map: Function that processes the sources; see `toolgym.workers`.
     """
 
     sources: tuple[Path, ...]
@@ -52,27 +52,28 @@ class SynthesisOrder:
 
 @dataclass(frozen=True)
 class Origin:
-    """The license and the sources that a data set states; "" if it states none."""
+    """The license and the sources that a data set states, or "" for each that it does not state."""
 
     license: str = ""
     sources: str = ""
 
 
 class TaskFamily:
-    """A family of tasks, with defaults that fit any task."""
+    """A family of tasks, with defaults that are valid for any task."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
     """The usual order of the values of a fact, by its name; other values follow, sorted by name."""
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "items")
     """The respects in which a task can be unseen by a training: the task itself, its item (under
-    the family's name for items), and others that `marks` supports. Split names such as
-    `dev-databases` end with them."""
+    the family's name for items), and others that `marks` supports. They are the suffixes of split
+    names such as `dev-databases`.
+    """
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
         """Return the names of the splits of a data set; empty if the environment has no splits.
 
         Raises:
-            ConfigurationError: There is no such data set.
+            ConfigurationError: The data set does not exist.
         """
         return ()
 
@@ -87,18 +88,19 @@ class TaskFamily:
         return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return keys of a task; two tasks with a common key are the same in respect of `kind`.
+        """Return keys of a task. Two tasks with a common key are the same in respect of `kind`.
 
         Args:
             task: A task of this family.
             kind: One of `kinds`. The keys for the first kind include the item, so that tasks on
-                different items are never the same.
+                different items always differ.
 
         Returns:
-            The keys; empty if the task has none of this kind, such as no item, or cannot be used.
+            The keys. They are empty if the task cannot be used or has nothing of this kind, such as
+            no item.
 
         Raises:
-            ConfigurationError: There is no such kind.
+            ConfigurationError: The kind does not exist.
         """
         if kind == self.kinds[0]:
             fields = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
@@ -124,7 +126,7 @@ class TaskFamily:
         return {"item": task.item or "none"}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """Return a task in full, with its solution, for display: texts by heading.
+        """Return a complete task with its solution for display, as texts by heading.
 
         Raises:
             TaskRefused: The task cannot be played, so it has no solution.
@@ -132,7 +134,7 @@ class TaskFamily:
         return {"question": task.question, "item": task.item or "none"}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Return whether a recorded episode has the correct answer, by a second, independent rule.
+        """Return whether a recorded episode has the correct answer, by an independent second check.
 
         An override must not share code with the verdict of the environment.
 
@@ -142,7 +144,7 @@ class TaskFamily:
             turns: The turns, as in `EpisodeRecord.turns`.
 
         Returns:
-            The verdict; None if the second rule cannot decide.
+            The verdict, or None if the second check cannot decide.
         """
         return None
 
@@ -152,29 +154,29 @@ class TaskFamily:
         top: int = 10,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> Statistics:
-        """Return the tables of `toolgym stats`: statistics of what agents wrote in rollouts.
+        """Return the tables of `toolgym stats`: statistics of the actions in rollouts.
 
         Args:
-            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. There may be more than
-                fit into memory.
-            top: Number of entries in lists by frequency.
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. They need not fit into
+                memory.
+            top: Number of entries in frequency tables.
             env_kwargs: Arguments of the environment that a run recorded.
 
         Raises:
             ConfigurationError: This family has no statistics.
         """
         raise ConfigurationError(
-            "there are no statistics for the environment that was played; `toolgym report` shows"
+            "there are no statistics for this environment; `toolgym report` shows"
             " the metrics that every run has."
         )
 
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the outputs in a log of another program, as rollouts that `statistics` takes.
+        """Yield the model outputs in a log of another program, as rollouts for `statistics`.
 
-        `toolgym stats FILE` asks each family, and takes the first that yields one. Default: none.
+        `toolgym stats FILE` uses the first family that yields a rollout. The default yields none.
 
         Args:
-            lines: The lines of the log, without undecodable bytes; very long ones are cut.
+            lines: The lines of the log, without undecodable bytes. Very long lines are cut.
         """
         return iter(())
 
@@ -182,31 +184,31 @@ class TaskFamily:
         """Write a data set for sources that have no tasks, and return a summary as plain data.
 
         Returns:
-            The keys `out`, `splits` (number of tasks by split), `dropped`, and `sources`, which
-            has for each source `candidates`, `kept`, `by_hardness`, `rejected`, `missing` and
-            `left_out`.
+            A dict with `out`, `splits` (number of tasks by split), `dropped` and `sources`. For
+            each source, `sources` contains `candidates`, `kept`, `by_hardness`, `rejected`,
+            `missing` and `left_out`.
 
         Raises:
-            ConfigurationError: This family cannot write tasks, or not with these arguments.
+            ConfigurationError: This family cannot write tasks, or an argument is invalid.
         """
-        raise ConfigurationError("the tasks of this environment cannot be written by a program.")
+        raise ConfigurationError("this environment does not support the synthesis of tasks.")
 
     def invent(
         self, out: Path, n: int, first: int = 0, progress: Progress | None = None
     ) -> tuple[Path, ...]:
-        """Invent items that tasks can be written for, and return files that `synthesize` takes.
+        """Invent items for which tasks can be written, and return files for `synthesize`.
 
         Args:
             out: The folder to write.
             n: The number of items.
-            first: The number of the first item; one number always gives the same item.
+            first: The number of the first item. The same number always gives the same item.
             progress: Called with the number of finished items and the total.
 
         Raises:
             ConfigurationError: This family cannot invent items, or the files exist already.
             EnvironmentFault: The folder cannot be written.
         """
-        raise ConfigurationError("nothing can be invented for the tasks of this environment.")
+        raise ConfigurationError("this environment does not support the invention of items.")
 
     def rephrase(
         self,
@@ -216,24 +218,24 @@ class TaskFamily:
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> dict[str, Any]:
-        """Write a copy of a data set with questions that a chat model rephrased.
+        """Write a copy of a data set with questions rephrased by a chat model.
 
         Args:
             source: The folder of the data set.
             out: The folder to write.
             ask: Sends requests to the chat model.
-            overwrite: Replace a folder that this method wrote.
+            overwrite: Replace an existing folder that this method has written.
             progress: Called with the number of finished questions and the total.
 
         Returns:
-            The keys `out`, `questions`, `rephrased`, `refused` (number of refused replies by
+            A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by
             reason) and `unusable` (number of entries that are not tasks).
 
         Raises:
-            ConfigurationError: This family cannot rephrase questions, or not with these arguments.
+            ConfigurationError: This family cannot rephrase questions, or an argument is invalid.
             EnvironmentFault: The model does not reply, or the folder cannot be written.
         """
-        raise ConfigurationError("the questions of this environment cannot be rephrased.")
+        raise ConfigurationError("this environment does not support rephrasing.")
 
 
 def _canonical(value: Any) -> str:

@@ -1,9 +1,10 @@
 """Fork safety: renews locks, connections and threads in a forked child process.
 
-A fork copies the memory and one thread. A lock that another thread held at that moment stays locked
-in the child forever, the data that it guarded may be incomplete, and open files, server connections
-and thread pools still belong to the parent. An object that owns such resources has a method `renew`
-that creates them anew; after `renew_in_child(owner)` it is called at the start of every child.
+A fork copies the memory and one thread. A lock that another thread holds at this moment stays
+locked in the child forever, and the data that it guards may be inconsistent. Open files, server
+connections and thread pools still belong to the parent. An object that owns such resources has a
+method `renew` that recreates them. After `renew_in_child(owner)`, it is called at the start of
+every child.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from weakref import WeakSet
 
 
 class Renewable(Protocol):
-    """An object with locks, connections or threads that a forked child must create anew."""
+    """An object with locks, connections or threads that a forked child must recreate."""
 
     def renew(self) -> None:
-        """Create the resources, the first time or in a child, without waiting or using old ones.
+        """Create the resources without waiting or using old ones.
 
-        Threads of the parent may have been interrupted anywhere in a method; the child lacks them.
+        Called on creation and in each child. Threads of the parent may have been interrupted
+        anywhere in a method, and do not exist in the child.
         """
 
 
@@ -36,7 +38,7 @@ def leave_to_parent(*resources: Any) -> None:
     """Keep resources of the parent alive and unused, since closing them could harm the parent.
 
     Args:
-        resources: Connections, threads etc.; None and empty ones are ignored.
+        resources: Connections, threads and similar objects. None and empty objects are ignored.
     """
     _inherited.extend(filter(None, resources))
 

@@ -1,6 +1,7 @@
-"""Report on the tasks of a data set: which can be played, and counts by item, hardness etc.
+"""Report on the tasks of a data set: the playable tasks, and counts by item, hardness and other
+facts.
 
-Every task is verified, which computes its gold answer; verdicts of earlier runs are reused. A fault
+Every task is verified, which computes its gold answer. Verdicts of earlier runs are reused. A fault
 of the machine, such as a damaged file, is listed with its task and does not end the report.
 """
 
@@ -32,9 +33,9 @@ class TaskReport:
         codes: The number of refusals by code, the most frequent first.
         faults: Task id, split and message of each task whose check failed with a fault.
         duplicates: Ids of tasks that ask the same question about the same item.
-        rows: Counts of the playable tasks, one row for each item in each split, for each split (if
-            there are several), and for all: `split`, the item, `tasks`, and the number of tasks by
-            value of the other facts.
+        rows: Counts of the playable tasks. There is a row for each item in each split, for each
+            split (if there are several), and for all tasks. Its keys are `split`, the item,
+            `tasks`, and the number of tasks by value of the other facts.
     """
 
     name: str
@@ -70,20 +71,20 @@ def check_tasks(
         name: The name of the data set.
         sets: The tasks by split.
         progress: Called with the number of finished tasks and the total.
-        family: Provides the facts by which playable tasks are counted: the item first, then
-            hardness, shape of the result etc. Without it `rows` is empty.
+        family: Provides the facts by which playable tasks are counted, such as item, hardness and
+            shape of the result. Without it, `rows` is empty.
     """
     splits: dict[str, int] = {}
     refusals: list[tuple[str, TaskRefused]] = []
     faults: list[dict[str, str]] = []
-    same_question: dict[tuple[str, ...], list[str]] = defaultdict(list)  # ids by item and words
+    same_question: dict[tuple[str, ...], list[str]] = defaultdict(list)  # ids by item and question
     counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by split and item
     values: dict[str, set[str]] = defaultdict(set)  # by fact
     total, done = sum(map(len, sets.values())), 0
     for split, tasks in sets.items():
         checked: dict[str, TaskRefused | None] = {}
         for task in tasks:
-            # Questions that differ in letter case and blanks only are the same.
+            # Questions that differ only in case and spaces are the same.
             same_question[task.item, *task.question.casefold().split()].append(task.id)
             checked[task.id] = None
             try:

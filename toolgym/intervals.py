@@ -1,10 +1,10 @@
 """95 % confidence intervals of shares, means over tasks, differences and means over seeds; pass@k.
 
-Tries at one task are correlated, so sixteen tries at each of thirty tasks are less informative than
-480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number of independent
-tries and take Wilson's interval of that number, which is valid for shares of 0 and 1 too. Their
-intervals cover other tasks drawn from the same source. They do not cover another training seed,
-another prompt, or tasks of another kind.
+Attempts at one task are correlated, so sixteen attempts at each of thirty tasks are less
+informative than 480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number
+of independent attempts and return Wilson's interval for this number, which is valid for shares of 0
+and 1 too. Their intervals generalize to other tasks from the same source. They do not generalize to
+another training seed, another prompt, or tasks of another kind.
 
 Means over seeds have Student's interval (`average`).
 """
@@ -21,11 +21,12 @@ from toolgym.errors import ConfigurationError
 
 LEVEL: Final = 0.95
 Z95: Final = 1.959963984540054
-"""Half the width of a normal distribution's central 95 %, in standard errors."""
+"""Half the width of the central 95 % of a normal distribution, in standard errors."""
 LEAST_SEEDS: Final = 3
-"""Smallest number of values for a mean with an interval. With two values the interval extends 12.7
-standard errors to either side; with one value there is none."""
-_PARTS: Final = 400  # of Simpson's rule; an even number
+"""Minimum number of values for a mean with an interval. With two values the interval would extend
+12.7 standard errors to either side, and with one value it would be undefined.
+"""
+_PARTS: Final = 400  # number of intervals of Simpson's rule; even
 
 
 def wilson_interval(successes: int, n: int) -> tuple[float, float]:
@@ -46,7 +47,8 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def pass_at(n: int, correct: int, k: int) -> float:
-    """Return pass@k of n tries: 1 - C(n - c, k) / C(n, k) (Chen et al. 2021).
+    """Return pass@k for n attempts with c correct ones: 1 - C(n - c, k) / C(n, k) (Chen et al.
+    2021).
 
     >>> pass_at(4, 1, 2)
     0.5
@@ -77,14 +79,14 @@ def share(hits: int, of: int) -> Effect:
 
 
 def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
-    """Return a mean over tries at several tasks, with its interval for other tasks like these.
+    """Return a mean over attempts at several tasks, with its interval for similar tasks.
 
-    The interval is Wilson's for the effective number of tries (`_independent_tries`), which is the
-    number of tasks if there is one try at each, or if all tries have the same outcome.
+    The interval is Wilson's for the effective number of attempts (`_independent_tries`). This is
+    the number of tasks if there is one attempt per task, or if all attempts have the same outcome.
 
     Args:
         values: The mean of each task, between 0 and 1.
-        tries: The number of tries at each task, which is its weight.
+        tries: The number of attempts at each task, which is its weight.
 
     >>> found = mean_over_tasks([1.0, 1.0, 0.0, 0.0], [8, 8, 8, 8])
     >>> [round(each, 3) for each in (found.value, found.low, found.high)]
@@ -98,15 +100,16 @@ def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
-    """Return the second mean over tasks minus the first, with its interval for tasks like these.
+    """Return the second mean over tasks minus the first, with its interval for similar tasks.
 
     The difference is the mean gain minus the mean loss. Each of the two has Wilson's interval for
-    the effective number of tries; they are combined with the correlation of gain and loss.
+    the effective number of attempts. The intervals are combined with the correlation of gain and
+    loss.
 
     Args:
-        first: The mean of the tries at each task, between 0 and 1; at least one task.
+        first: The mean of the attempts at each task, between 0 and 1; at least one task.
         second: The same for the other evaluation, with the tasks in the same order.
-        tries: The total number of tries at all tasks.
+        tries: The total number of attempts at all tasks.
 
     >>> found = paired_difference([1.0] * 36 + [0.0] * 12 + [1.0] * 2, [1.0] * 48 + [0.0] * 2, 50)
     >>> [round(each, 3) for each in (found.value, found.low, found.high)]
@@ -143,24 +146,25 @@ def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
 
 
 def _joined(one: float, other: float, together: float) -> float:
-    """Return the distance from a difference to its bound, given those of the two values."""
+    """Return the distance from a difference to its bound, given the distances of the two values."""
     return math.sqrt(max(0.0, one**2 - 2 * together * one * other + other**2))
 
 
 def _independent_tries(
     columns: Sequence[Sequence[float]], weights: Sequence[int], most: int
 ) -> float:
-    """Return the effective number of tries: independent ones whose mean has the same variance.
+    """Return the effective number of attempts: the number of independent ones with the same
+    variance.
 
-    The variance of a mean of n independent tries is p (1 - p) / n; that of a mean over tasks is
-    estimated from the spread of the tasks. Their quotient gives the effective size of Korn and
-    Graubard (1998), which is reduced for a small number of tasks. Fully correlated tries count as
-    one per task, so the result is at least the number of tasks if all weights are equal.
+    The variance of a mean of n independent attempts is p (1 - p) / n. The variance of a mean over
+    tasks is estimated from the spread of the tasks. Their quotient is the effective size of Korn
+    and Graubard (1998), which is reduced for a small number of tasks. Fully correlated attempts
+    count as one per task, so the result is at least the number of tasks if all weights are equal.
 
     Args:
         columns: Values by task; the variances of several columns are added.
         weights: The weight of each task.
-        most: The total number of tries.
+        most: The total number of attempts.
     """
     count, whole = len(weights), sum(weights)
     least = whole**2 / math.fsum(weight**2 for weight in weights)
@@ -170,7 +174,7 @@ def _independent_tries(
         mean = math.fsum(value * weight for value, weight in pairs) / whole
         independent += mean * (1 - mean)
         clustered += math.fsum(((value - mean) * weight / whole) ** 2 for value, weight in pairs)
-    if count < 2 or not independent:  # the correlation of tries at a task is unknown
+    if count < 2 or not independent:  # the correlation of attempts at a task is unknown
         return least
     few = (Z95 / t_quantile(count - 1)) ** 2 * (count - 1) / count
     return max(least, independent / max(clustered, independent / most) * few)
@@ -193,7 +197,7 @@ def average(values: Sequence[float]) -> Effect:
     """Return a mean with Student's 95 % interval, for example over several seeds.
 
     Raises:
-        ConfigurationError: There are fewer than three values.
+        ConfigurationError: The number of values is less than three.
     """
     count = len(values)
     if count < LEAST_SEEDS:
@@ -211,8 +215,8 @@ def average(values: Sequence[float]) -> Effect:
 def t_quantile(freedom: float) -> float:
     """Return half the width of Student's two-sided 95 % interval, in standard errors.
 
-    With t = sqrt(n) sinh(u) the density of t with n degrees of freedom becomes cosh(u)^-n, which is
-    smooth for every n, fractions included.
+    With t = sqrt(n) sinh(u), the density of t with n degrees of freedom becomes cosh(u)^-n, which
+    is smooth for every real n.
 
     >>> [round(t_quantile(n), 3) for n in (1, 1.5, 2, 9, 100)]
     [12.706, 6.017, 4.303, 2.262, 1.984]

@@ -1,9 +1,9 @@
 """Attributes that are computed, and names that are imported, on first use.
 
 `lazy` is `functools.cached_property` without its lock. In Python 3.11 that lock belongs to the
-class, so threads wait for each other over different objects, and a forked child may wait forever
-for a thread that it does not have. Without the lock two threads may do the same work at the same
-time; the first result is kept.
+class. Threads therefore wait for each other although they use different objects, and a forked child
+may wait forever for a thread of its parent. Without the lock, two threads may compute the same
+value at the same time, and the first result is kept.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def lazy_names(
 
     Args:
         module: The `__name__` of the package.
-        homes: The names that are imported from each module, separated by blanks.
+        homes: The names that are imported from each module, separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
     public = sorted(home_of)

@@ -1,7 +1,7 @@
-"""Progress of long work in a library, reported to a listener and never printed.
+"""Progress of long work in a library. It is reported to a listener and never printed.
 
-A library calls `report_progress`; a caller that wants to show the progress sets a listener. The
-command line does so and shows a line on stderr. Without a listener, reports are ignored.
+A library calls `report_progress`. A caller that shows progress sets a listener. The command line
+does so and shows a line on stderr. Without a listener, reports are ignored.
 
     with progress_listener(lambda what, done, total: ...):
         sqlgym.load_tasks("my.db", "train")
@@ -21,7 +21,7 @@ _listener: ContextVar[Listener | None] = ContextVar("toolgym_long_work", default
 
 @contextmanager
 def progress_listener(listener: Listener) -> Iterator[None]:
-    """Send the reports of long work to a listener, inside this context and in this thread."""
+    """Context manager that sends the reports of long work in this thread to a listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -44,7 +44,7 @@ def report_progress(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def reporting(what: str) -> Iterator[None]:
-    """Report the start and the end of the work in this context, which has no parts."""
+    """Context manager that reports the start and the end of work that has no parts."""
     report_progress(what, 0, 1)
     try:
         yield

@@ -1,11 +1,11 @@
 """Episodes as chat messages, for chat templates and supervised training.
 
 The prompts of evaluations and trainers and the examples of data sets all come from these functions
-and from `ToolEnv.user_prompt`, so a model always sees the same wording of a task. A change of an
-environment's prompt requires a new version of its id.
+and from `ToolEnv.user_prompt`, so a model always sees the same wording of a task. A change to the
+prompt of an environment requires a new version of its id.
 
-A chat template shows the tools from their schemas. For servers and templates without tools,
-`tools_in_words` describes them in plain English.
+A chat template renders the tools from their schemas. For servers and templates without support for
+tools, `tools_in_words` describes them in plain English.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
 def system_prompt(env: ToolEnv[Any], *, in_words: bool = False) -> str:
     """Return the instructions to the agent, which begin with the environment's docstring.
 
-    Where the agent writes no calls (`ToolSpec.hidden`), the description of the tool follows.
+    If the agent writes no calls (`ToolSpec.hidden`), the description of the tool follows.
 
     Args:
         env: The environment.
-        in_words: Whether to describe the tools, for a server or chat template that does not show
-            them. Others render `env.tool_schemas()`.
+        in_words: Whether to describe the tools, for servers and chat templates that do not show
+            them. Other callers render `env.tool_schemas()`.
     """
     purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
     for spec in env.tools.values():
@@ -57,15 +57,15 @@ def system_prompt(env: ToolEnv[Any], *, in_words: bool = False) -> str:
 def tools_in_words(tools: Any) -> str:
     """Describe the tools in plain English, for a server or chat template that does not show them.
 
-    The text has the description of each tool, the type, default and description of each argument,
-    the form of a call, and which tool ends the episode.
+    The text contains the description of each tool, the type, default and description of each
+    argument, the format of a call, and the name of the tool that ends the episode.
 
     Args:
         tools: `ToolSpec`s, a mapping of them by name (`env.tools`), or OpenAI function schemas,
-            which do not say which tool ends the episode.
+            which do not state which tool ends the episode.
 
     Returns:
-        The text; "" without tools.
+        The text, or "" without tools.
 
     >>> from toolgym.tools import ToolSpec, read_spec
     >>> def look(self, at: str, closely: bool = False) -> str:
@@ -111,7 +111,7 @@ def _words() -> TemplateModule:
 
 
 def prompt_messages(env: ToolEnv[Any]) -> list[Message]:
-    """Return the chat before the agent's first turn; call `reset` first."""
+    """Return the chat before the agent's first turn. Call `reset` first."""
     return [
         {"role": "system", "content": system_prompt(env)},
         {"role": "user", "content": env.user_prompt()},
@@ -125,15 +125,16 @@ def episode_messages(
 
     Args:
         env: The environment.
-        final: Text of a last assistant turn without a call, for trainers whose episodes end with
-            one; None adds nothing.
+        final: Text of a final assistant turn without a call, for trainers whose episodes end with
+            one. None adds no turn.
         as_calls: Whether turns that are text with calls become `tool_calls` without the text, for
             chat templates that show a result only after `tool_calls`.
 
     Returns:
-        System and user message, then for each turn the assistant's message and the results. Turns
-        that are text keep that text unchanged. Turns that were given as calls become `tool_calls`
-        with arguments as a dict, because some templates would encode a JSON string twice.
+        The system and user messages, then the assistant's message and the results of each turn. A
+        turn that is text keeps its text unchanged. A turn that was given as calls becomes
+        `tool_calls` with arguments as a dict, because some templates would encode a JSON string
+        twice.
     """
     messages = prompt_messages(env)
     for turn in env.episode.turns:
@@ -168,11 +169,11 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
 def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
     """Return the transcript of a recorded episode, in the format of `episode_messages`.
 
-    A turn that was given as calls is recorded as the text of these calls; it becomes `tool_calls`,
-    as does a turn whose text is the same.
+    A turn that was given as calls is recorded as the text of these calls. Such a turn, and any turn
+    with the same text, becomes `tool_calls`.
 
     Args:
-        env: The environment with the arguments of the episode; it need not be reset.
+        env: The environment with the arguments of the episode. It need not be reset.
         record: The recorded episode.
 
     Raises:

@@ -1,7 +1,7 @@
 """Plug-ins of installed packages, which are found by their entry points.
 
 There are six groups: commands, environments, policies, workers, dashboards and names of models.
-Finding the plug-ins of a group reads metadata only; a plug-in is imported when it is loaded. If the
+Finding the plug-ins of a group reads only metadata. A plug-in is imported when it is loaded. If the
 import fails, the error names the package of the plug-in.
 """
 
@@ -22,7 +22,9 @@ MODEL_NAMES = "toolgym.model_names"
 
 
 class PluginError(ToolgymError):
-    """An entry point that cannot be loaded; the message names it, its package and the reason."""
+    """Raised for an entry point that cannot be loaded. The message contains its name, its package
+    and the reason.
+    """
 
 
 @dataclass(frozen=True)
@@ -41,11 +43,11 @@ class Plugin:
         """Import the plug-in and return the object that its value names.
 
         Raises:
-            PluginError: The import or the look-up failed.
+            PluginError: The import or the lookup failed.
         """
         try:
             return self.point.load()
-        except Exception as problem:  # a module of another package may raise anything
+        except Exception as problem:  # a module of another package may raise any exception
             point = self.point
             raise PluginError(
                 f"the entry point {point.name!r} of {self.origin} ({point.value}) cannot be loaded:"
@@ -56,7 +58,7 @@ class Plugin:
 def find_plugins(group: str) -> dict[str, Plugin]:
     """Return the entry points of a group by name, sorted, without importing them.
 
-    Of several entry points with one name, the first counts.
+    If several entry points have the same name, the first one is returned.
     """
     plugins: dict[str, Plugin] = {}
     for point in entry_points(group=group):

@@ -1,8 +1,9 @@
 """Records of finished episodes, and evaluations that summarize them.
 
-An `EpisodeRecord` is plain data that can be written as a line of JSON. An `Evaluation` holds the
-records of a policy on a set of tasks, and computes accuracy with its interval, scores etc. Episodes
-that a fault left unscored are counted, and excluded from accuracy and scores.
+An `EpisodeRecord` is plain data that can be written as a line of JSON. An `Evaluation` contains the
+records of a policy on a set of tasks, and computes the accuracy with its interval, scores and other
+numbers. Episodes that are unscored because of a fault are counted, but excluded from accuracy and
+scores.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ FIGURES: Final = ("score", "correct", "answered", "turns", "calls", "repairs", "
 
 
 SHOWN = ("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored")
-"""The figures of an evaluation that a notebook shows."""
+"""The numbers of an evaluation that a notebook shows."""
 MOST_CHARS: Final = 200
 """Number of characters of a text that a notebook shows."""
 
 
 def no_figures() -> dict[str, float]:
-    """Return the figures of an unscored episode: `scored` is 0, all others are nan."""
+    """Return the numbers of an unscored episode: `scored` is 0, all others are nan."""
     return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
@@ -69,16 +70,15 @@ class EpisodeRecord:
     Attributes:
         turns: One dict per turn with the keys `action`, `calls`, `observation`, `reward`,
             `repairs`, `errors`, `valid`, and, for several calls, `results`.
-        seed: Seed of the policy's draws.
+        seed: Seed for the sampling of the policy.
         score: The score; nan after a fault.
         progress_bin: As in `Outcome`.
         reward_parts: As in `info`.
-        fault: The fault that left the episode unscored; "" without one.
-        number: Number of the try at its task, from 0 (`toolgym.tries`); None if tries are not
-            numbered, as in training.
+        fault: The fault that made the episode unscored, or "".
+        number: Number of the attempt at its task, from 0 (`toolgym.tries`). None if attempts are
+            not numbered, as in training.
         mistake: As in `info`; None if every question has an answer.
-        env_usage: The fields of `ModelUsage`, for the models that the environment called; None if
-            it called none.
+        env_usage: The fields of `ModelUsage` for the models that the environment called, or None.
     """
 
     env_id: str
@@ -98,11 +98,11 @@ class EpisodeRecord:
     env_usage: dict[str, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields; nan is equal to nan, so unscored records can be equal."""
+        """Compare all fields. nan equals nan, so unscored records can be equal."""
         return isinstance(other, EpisodeRecord) and self.to_json() == other.to_json()
 
     def __repr__(self) -> str:
-        """Return one line; `turns` and `to_json` have the details."""
+        """Return one line. `turns` and `to_json` contain the details."""
         score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
         verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
         turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
@@ -111,8 +111,8 @@ class EpisodeRecord:
     def row(self) -> dict[str, Any]:
         """Return the record as a flat row of a table, with numbers, texts and lists of codes.
 
-        `turns` and `calls` are counts; the parts of the reward are `reward_NAME`, the usage of the
-        environment's models `env_NAME`.
+        `turns` and `calls` are counts. The parts of the reward are `reward_NAME`, and the usage of
+        the environment's models is `env_NAME`.
         """
         plain = self.to_json()
         turns, parts = plain.pop("turns"), plain.pop("reward_parts")
@@ -130,10 +130,10 @@ class EpisodeRecord:
         return {**plain, **counts, **amounts, **rewards}
 
     def figures(self) -> dict[str, float]:
-        """Return figures of the episode that can be averaged, for frameworks that average metrics.
+        """Return numbers of the episode that can be averaged, for frameworks that average metrics.
 
-        `correct`, `answered` and `scored` are 0 or 1; `turns`, `calls`, `repairs` and `errors` are
-        counts. For an unscored episode `scored` is 0 and all others are nan.
+        `correct`, `answered` and `scored` are 0 or 1. `turns`, `calls`, `repairs` and `errors` are
+        counts. For an unscored episode, `scored` is 0 and all others are nan.
         """
         if not self.scored:
             return no_figures()
@@ -143,7 +143,7 @@ class EpisodeRecord:
 
     @property
     def outcome(self) -> Outcome | None:
-        """The outcome of the episode; None if it is unscored."""
+        """The outcome of the episode, or None if it is unscored."""
         return Outcome(self.correct, self.progress_bin) if self.scored else None
 
     @classmethod
@@ -187,7 +187,7 @@ class EpisodeRecord:
         try:
             return _RECORD.validate_python(record)
         except ValidationError as problem:
-            raise ConfigurationError(f"it is no episode: {refused_fields(problem):.300}") from None
+            raise ConfigurationError(f"not an episode: {refused_fields(problem):.300}") from None
 
 
 _RECORD = TypeAdapter(EpisodeRecord)
@@ -215,15 +215,15 @@ def calls_text(calls: Iterable[ToolCall]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The evaluation of a policy on a set of tasks; an iterable of its records.
+    """The evaluation of a policy on a set of tasks. Iterating over it yields its records.
 
-    `accuracy` is over scored episodes; `interval` is its 95 % interval for other tasks like these,
-    which allows for the correlation of tries at one task; `validity` is the share of turns
-    in which every call was bound without an error.
+    `accuracy` is computed over scored episodes. `interval` is its 95 % interval for similar tasks,
+    which accounts for the correlation of attempts at one task. `validity` is the share of turns in
+    which every call was bound without an error.
 
     Attributes:
         records: The records of the episodes, in the order of the tasks.
-        k: Number of tries per task.
+        k: Number of attempts per task.
         refused: `task_id`, `code` and `reason` of each task that could not be played.
         usage: Usage of a metered policy, such as tokens and dollars; None for unknown amounts.
     """
@@ -234,7 +234,7 @@ class Evaluation:
     usage: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        """Return one line; `summary` has all figures, `rows` all episodes."""
+        """Return one line. `summary` contains all numbers, `rows` all episodes."""
         low, high = self.interval
         env_id = self.records[0].env_id if self.records else "no environment"
         tries = f" ({self.k} tries a task)" if self.k > 1 else ""
@@ -245,7 +245,7 @@ class Evaluation:
         )
 
     def _repr_html_(self) -> str:
-        """Return the figures as an HTML table, for notebooks."""
+        """Return the numbers as an HTML table, for notebooks."""
         env_id = self.records[0].env_id if self.records else "no environment"
         figures = self.summary()
         facts = {name: figures[name] for name in SHOWN}
@@ -270,8 +270,8 @@ class Evaluation:
             parts: The evaluations, in the order of their tasks in the result.
 
         Raises:
-            ConfigurationError: There are no parts or several environments, a task is in two parts,
-                or the numbers of tries differ.
+            ConfigurationError: There are no parts, the parts have different environments or numbers
+                of attempts, or two parts contain the same task.
         """
         shards = list(parts)
         records = tuple(record for part in shards for record in part)
@@ -284,8 +284,8 @@ class Evaluation:
         tasks = Counter(task_id for part in shards for task_id in {r.task_id for r in part})
         if twice := sorted(task_id for task_id, count in tasks.items() if count > 1):
             raise ConfigurationError(
-                f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}: play"
-                " other tasks in each (shard=, --shard)."
+                f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}:"
+                " evaluate different tasks in each (shard=, --shard)."
             )
         tries: dict[str, list[int | None]] = {}
         for record in records:
@@ -294,8 +294,8 @@ class Evaluation:
         for task_id, numbers in tries.items():
             if numbers != list(range(k)):
                 raise ConfigurationError(
-                    f"every task needs {k} tries, numbered from 0, but {task_id} has the tries"
-                    f" {numbers}: play each evaluation with the same k. (Episodes of a training"
+                    f"every task needs attempts 0 to {k - 1}, but {task_id} has the attempts"
+                    f" {numbers}: use the same k in each evaluation. (Episodes of a training"
                     " have no numbers.)"
                 )
         refused = {refusal["task_id"]: refusal for part in shards for refusal in part.refused}
@@ -312,22 +312,22 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """Share of correct episodes among the scored ones; nan without any."""
+        """Share of correct episodes among the scored ones; nan if there are none."""
         return _mean([float(record.correct) for record in self._scored])
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy, for other tasks drawn from the same source.
+        """95 % interval of the accuracy, for other tasks from the same source.
 
-        It is computed by `toolgym.intervals.mean_over_tasks`. It does not cover another training,
-        another prompt, or tasks of another kind.
+        It is computed by `toolgym.intervals.mean_over_tasks`. It does not generalize to another
+        training, another prompt, or tasks of another kind.
         """
         outcomes = list(self._outcomes().values())
         found = mean_over_tasks([sum(each) / len(each) for each in outcomes], [*map(len, outcomes)])
         return found.low, found.high
 
     def _outcomes(self) -> dict[str, list[bool]]:
-        """Return the correctness of all scored tries at each task, by task id."""
+        """Return the correctness of all scored attempts at each task, by task id."""
         outcomes: dict[str, list[bool]] = {}
         for record in self._scored:
             outcomes.setdefault(record.task_id, []).append(record.correct)
@@ -335,12 +335,12 @@ class Evaluation:
 
     @property
     def mean_score(self) -> float:
-        """Mean score of the scored episodes; nan without any."""
+        """Mean score of the scored episodes; nan if there are none."""
         return _mean([record.score for record in self._scored])
 
     @property
     def validity(self) -> float:
-        """Share of turns in which every call was bound; nan without turns."""
+        """Share of turns in which every call was bound; nan if there are no turns."""
         return _mean([float(turn["valid"]) for record in self.records for turn in record.turns])
 
     @property
@@ -350,12 +350,14 @@ class Evaluation:
 
     @property
     def pass_at_k(self) -> dict[int, Effect]:
-        """pass@j for j = 1..k with 95 % intervals: mean over tasks of Chen et al. 2021, eq. 1."""
+        """pass@j for j = 1..k with 95 % intervals: the mean over tasks of Chen et al. 2021, eq.
+        1.
+        """
         full = [sum(each) for each in self._outcomes().values() if len(each) == self.k]
         return {
             j: mean_over_tasks(
                 [pass_at(self.k, correct, j) for correct in full],
-                [self.k // j] * len(full),  # the number of disjoint groups of j tries
+                [self.k // j] * len(full),  # the number of disjoint groups of j attempts
             )
             for j in range(1, self.k + 1)
         }
@@ -365,8 +367,8 @@ class Evaluation:
         """Usage of the models that the environment called, summed over all episodes.
 
         Returns:
-            The fields of `ModelUsage`, and `episodes`, the number of episodes; empty if the
-            environment called no model.
+            The fields of `ModelUsage` and the number of `episodes`. Empty if the environment called
+            no model.
         """
         used = [record.env_usage for record in self.records if record.env_usage]
         if not used:
@@ -379,7 +381,7 @@ class Evaluation:
         return totals
 
     def summary(self) -> dict[str, Any]:
-        """Return the figures as plain data for JSON."""
+        """Return the numbers as plain data for JSON."""
         figures: dict[str, Any] = {
             "accuracy": self.accuracy,
             "interval": list(self.interval),
@@ -406,7 +408,7 @@ class Evaluation:
 
 
 def usage_text(usage: Mapping[str, Any]) -> str:
-    """Return `Evaluation.env_usage` as text; "" if it is empty or has unexpected values.
+    """Return `Evaluation.env_usage` as text, or "" if it is empty or has unexpected values.
 
     >>> usage = {"episodes": 4, "calls": 10, "tokens_in": 3000, "tokens_out": 1000}
     >>> usage_text({**usage, "dollars": 0.02})
@@ -422,13 +424,13 @@ def usage_text(usage: Mapping[str, Any]) -> str:
 
 
 def html_table(title: str, facts: Mapping[str, object]) -> str:
-    """Return a title and a table of names and values as HTML; texts are escaped and cut."""
+    """Return a title and a table of names and values as HTML. Texts are escaped and cut."""
     rows = "".join(
         f"<tr><th>{_shown(name)}</th><td>{_shown(value)}</td></tr>"
         for name, value in facts.items()
         if value is not None
     )
-    # The classes keep MathJax from reading two prices as a formula.
+    # The classes prevent MathJax from rendering two prices as a formula.
     return (
         f'<div class="tex2jax_ignore mathjax_ignore"><b>{_shown(title)}</b>'
         f"<table>{rows}</table></div>"

@@ -1,10 +1,10 @@
-"""Loads environments from entry points, and makes them by their ids.
+"""Loads environments from entry points, and creates them by their ids.
 
 Gymnasium does not load plug-ins. A package adds its environments with the entry-point group
-`toolgym.environments`; the value is the module whose import registers them with
-`gymnasium.register`. An environment in any other module has the id MODULE:ID, as in
-`mygym:mygym/Locks-v0`: the module is imported first, from the installed packages or from the
-current folder.
+`toolgym.environments`. The value of the entry point is a module that registers them with
+`gymnasium.register` when it is imported. An environment in any other module has an id of the form
+MODULE:ID, such as `mygym:mygym/Locks-v0`. The module is then imported from the installed packages
+or from the current folder.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from toolgym.unseen import PARTS, divided, unseen
 
 @functools.cache
 def load_environments() -> dict[str, str]:
-    """Import every registered family, once per process.
+    """Import the modules of all entry points, once per process.
 
     Returns:
-        The error of each module whose import failed, by entry-point name. Each is also a warning.
+        The error of each module whose import failed, by entry-point name. Each error is also issued
+        as a warning.
     """
     broken: dict[str, str] = {}
     for name, plugin in find_plugins(ENVIRONMENTS).items():
@@ -51,7 +52,7 @@ def load_environments() -> dict[str, str]:
 def tool_env_ids() -> list[str]:
     """Return the ids of all registered environments that are `ToolEnv`s, sorted."""
     load_environments()
-    # The metadata of all installed packages are read for this: once for a list, not for each id.
+    # This reads the metadata of all installed packages, once per list and not for each id.
     plugins = find_plugins(ENVIRONMENTS).values()
     families = {plugin.point.value.partition(".")[0] for plugin in plugins}
     return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
@@ -68,7 +69,7 @@ def spec_of(env_id: str) -> EnvSpec:
     """Return the registration of an environment, by its id or by MODULE:ID.
 
     Raises:
-        ConfigurationError: There is no such environment, or the module cannot be imported.
+        ConfigurationError: The environment does not exist, or the module cannot be imported.
     """
     load_environments()
     module, _, name = env_id.rpartition(":")
@@ -80,8 +81,8 @@ def spec_of(env_id: str) -> EnvSpec:
         ids = tool_env_ids()
         near = "".join(f"Did you mean {each}? " for each in get_close_matches(name, ids, 1))
         cure = (
-            f"{near}Known environments: {', '.join(ids)}. For an environment in a module of yours"
-            " give MODULE:ID, as in mygym:mygym/Locks-v0."
+            f"{near}Known environments: {', '.join(ids)}. For an environment in your own module,"
+            " use MODULE:ID, as in mygym:mygym/Locks-v0."
         )
         if module:
             points = {each: spec.entry_point for each, spec in gym.registry.items()}
@@ -98,14 +99,14 @@ def _import_module(module: str, env_id: str) -> None:
     """Import a module from the installed packages or, after them, from the current folder.
 
     Raises:
-        ConfigurationError: There is no such module, or its import fails.
+        ConfigurationError: The module does not exist, or its import fails.
     """
     here = str(Path.cwd())
     if not {"", here} & set(sys.path):  # a console script lacks the current folder
         sys.path.append(here)
     try:
         importlib.import_module(module)
-    except Exception as problem:  # the user's module may raise anything
+    except Exception as problem:  # the user's module may raise any exception
         cure = f"`python -c 'import {module}'` shows where."
         if isinstance(problem, ModuleNotFoundError) and f"{module}.".startswith(f"{problem.name}."):
             cure = (
@@ -119,24 +120,24 @@ def _import_module(module: str, env_id: str) -> None:
 
 
 def recorded(env_id: str) -> str:
-    """Return the id of an environment that a stranger's file may name.
+    """Return the id of an environment from an untrusted file.
 
     Raises:
-        ConfigurationError: Its module is not imported yet.
+        ConfigurationError: Its module has not been imported yet.
     """
     if ":" in env_id and env_id.rpartition(":")[0] not in sys.modules:
         raise ConfigurationError(
-            f"the module of {env_id} would be imported: if it is yours, name the environment"
-            " yourself."
+            f"{env_id} comes from a file, so its module is not imported. If you trust it, pass the"
+            " id of the environment yourself."
         )
     return env_id
 
 
 def environment_creator(env_id: str) -> Callable[..., Any]:
-    """Return the registered class or function that makes an environment, without calling it.
+    """Return the registered class or function that creates an environment, without calling it.
 
     Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
+        ConfigurationError: The environment does not exist, or its module cannot be imported.
     """
     point: Any = spec_of(env_id).entry_point
     try:
@@ -149,20 +150,20 @@ def environment_creator(env_id: str) -> Callable[..., Any]:
 
 
 def family_of(env_id: str) -> TaskFamily:
-    """Return the family of an environment, without making the environment.
+    """Return the family of an environment, without creating the environment.
 
     Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
+        ConfigurationError: The environment does not exist, or its module cannot be imported.
     """
     family = getattr(environment_creator(env_id), "family", None)
     return family if isinstance(family, TaskFamily) else TaskFamily()
 
 
 def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """Return the data set of an environment: the one in its arguments, else its default, or None.
+    """Return the data set in the arguments of an environment, or else its default, or None.
 
     Raises:
-        ConfigurationError: There is no such environment, or its module cannot be imported.
+        ConfigurationError: The environment does not exist, or its module cannot be imported.
     """
     own = parameters_of(environment_creator(env_id))[0].get("dataset")
     return env_kwargs.get("dataset", own)
@@ -175,14 +176,14 @@ def make(
 
     Args:
         env_id: The id of a registered environment, or MODULE:ID.
-        task_part: The part of its tasks to keep; it works for environments without splits too.
-            "training" or "evaluation" is one of the two parts of `toolgym.unseen.divided`.
-            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that are unseen, in respect of
-            the kind, by the environment made with `{**kwargs, **OTHER}`.
+        task_part: The part of its tasks to keep, also for environments without splits. "training"
+            and "evaluation" are the two parts of `toolgym.unseen.divided`. `{"unseen_by": OTHER,
+            "kind": "tasks"}` keeps the tasks that are unseen, in respect of the kind, by the
+            environment made with `{**kwargs, **OTHER}`.
         kwargs: Arguments of the environment.
 
     Raises:
-        ConfigurationError: There is no such environment, it is not a `ToolEnv`, an argument is
+        ConfigurationError: The environment does not exist or is not a `ToolEnv`, an argument is
             unknown, or the part has no tasks.
     """
     env = _make_environment(env_id, kwargs)
@@ -199,7 +200,7 @@ def make(
         env.tasks = unseen(env.tasks, other.tasks, task_part["kind"], env.family)
         if not len(env.tasks):
             raise ConfigurationError(
-                f"{env.tasks.name}: all of its tasks are in {other.tasks.name} too."
+                f"{env.tasks.name}: all of its tasks are also in {other.tasks.name}."
             )
     return env
 
@@ -213,15 +214,15 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     except TypeError as problem:
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(problem))
         if unknown is None or unknown[1] not in kwargs:
-            raise ConfigurationError(f"{env_id} cannot be made: {problem}.") from problem
+            raise ConfigurationError(f"{env_id} cannot be created: {problem}.") from problem
         has = ", ".join(parameters_of(environment_creator(env_id))[0]) or "none"
         raise ConfigurationError(
-            f"{env_id} has no argument {unknown[1]!r}; leave it out. Its arguments: {has}."
+            f"{env_id} has no argument {unknown[1]!r}. Its arguments: {has}."
         ) from None
     if not isinstance(env, ToolEnv):
         raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
     if env.spec is not None:
-        env.spec.id = env_id  # with its module, which records of episodes need
+        env.spec.id = env_id  # with its module, because records of episodes need it
     return env
 
 
@@ -232,8 +233,8 @@ def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
     that have a default are included.
 
     Returns:
-        The arguments by name (`inspect.Parameter.empty` if there is no default), and whether the
-        creator takes any other keyword.
+        The defaults of the arguments by name (`inspect.Parameter.empty` if there is none), and
+        whether the creator accepts other keywords.
     """
     makers: list[Any] = [creator]
     if isinstance(creator, type):

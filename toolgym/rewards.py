@@ -7,11 +7,12 @@
                  partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
 
 Every correct episode scores more than every incorrect one, by at least `margin`. Among incorrect
-episodes more progress scores more, which breaks ties within a group. Progress is the value of a
-state (the best or the last), never a count, so it cannot be farmed. Costs saturate, so penalties do
-not spiral. Step rewards are the differences of the running score, so they sum to it.
+episodes, more progress gives a higher score, which breaks ties within a group. Progress is the
+value of a state (the best or the last), never a count, so repeating an action cannot increase it.
+Costs saturate, so the total penalty is bounded. The reward of a step is the change of the running
+score, so rewards sum to the score.
 
-These inequalities are checked when a config is built; an error shows both sides with their numbers.
+The inequalities are checked when a config is created. An error shows both sides with their numbers.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from toolgym.errors import ConfigurationError, refused_fields
 Cost = Literal["step", "repeat", "failed_call", "repaired_call", "after_end"]
 COSTS: tuple[Cost, ...] = get_args(Cost)
 PARTS = ("outcome", "progress", *COSTS, "unanswered")
-"""The keys of `info["reward_parts"]`; their values sum to the running score."""
+"""The keys of `info["reward_parts"]`. Their values sum to the running score."""
 
 Mistake = Literal["", "refused_answerable", "answered_unanswerable"]
 MISTAKES: tuple[Mistake, ...] = get_args(Mistake)[1:]
-"""Mistakes about whether a question has an answer: denying one that exists, inventing one."""
+"""Mistakes about whether a question has an answer: denying an existing answer, or inventing one."""
 
 
 class RewardConfig(BaseModel):
-    """The weights of the episode score, in units of score: a clean correct episode is worth 1."""
+    """The weights of the episode score. A correct episode without costs scores 1."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -51,9 +52,9 @@ class RewardConfig(BaseModel):
     step: float = Field(0.01, ge=0)
     """Cost of each call except the terminal one."""
     repeat: float = Field(0.01, ge=0)
-    """Cost of a call that was made before with the same arguments, on top of its step."""
+    """Additional cost of a call that repeats an earlier one with the same arguments."""
     failed_call: float = Field(0.02, ge=0)
-    """Cost of a call that ended in an error observation, on top of its step."""
+    """Additional cost of a call that ends in an error observation."""
     repaired_call: float = Field(0.005, ge=0)
     """Cost of a call that was repaired, regardless of the number of repairs."""
     after_end: float = Field(0.02, ge=0)
@@ -86,7 +87,7 @@ class RewardConfig(BaseModel):
 
     @classmethod
     def of(cls, weights: RewardConfig | dict[str, Any] | None) -> RewardConfig:
-        """Return a config made of a dict of weights; None gives the defaults.
+        """Return a config from a dict of weights; None gives the defaults.
 
         Raises:
             ConfigurationError: A weight is unknown or out of range, or an inequality is violated.
@@ -107,18 +108,19 @@ class RewardConfig(BaseModel):
 
 @dataclass
 class Ledger:
-    """The earnings and costs of one episode so far.
+    """The gains and costs of one episode so far.
 
     Attributes:
         correct: Whether the answer is correct.
         answered: Whether the terminal call was executed.
         closed_unanswered: Whether the episode ended without an answer.
-        faulted: Whether a fault left the episode unscored.
-        mistake: The mistake about whether the question has an answer: one of `MISTAKES`, or "" for
-            neither. None in environments where every question has an answer.
+        faulted: Whether a fault made the episode unscored.
+        mistake: The agent's mistake about whether the question has an answer: one of `MISTAKES`, or
+            "". None in environments where every question has an answer.
         unjudged: Whether the answer is correct but could not be checked on other data. None in
-            environments that do not judge answers on other data.
-        progress: Progress of the best or the last state, 0 to 1, in bins of the config.
+            environments that do not check answers on other data.
+        progress: Progress of the best or the last state, from 0 to 1, rounded to the bins of the
+            config.
         spent: Number of times that each cost was charged.
     """
 
@@ -147,20 +149,20 @@ class Ledger:
 
         Args:
             progress: Progress from 0 to 1.
-            best: Whether the best state counts; if False, the last one does.
+            best: Whether the best state counts. If False, the last one counts.
 
         Raises:
             ConfigurationError: The progress is not between 0 and 1.
         """
         if not 0.0 <= progress <= 1.0:
-            raise ConfigurationError(f"progress must lie between 0 and 1, got {progress!r}.")
-        # The tolerance keeps rounding errors, as in 0.1 + 0.2, from falling into the lower bin.
+            raise ConfigurationError(f"progress must be between 0 and 1, got {progress!r}.")
+        # The tolerance prevents rounding errors, as in 0.1 + 0.2, from reaching the lower bin.
         binned = math.floor(progress * self.config.bins + 1e-9) / self.config.bins
         self.progress = max(self.progress, binned) if best else binned
 
     @property
     def cost(self) -> float:
-        """The saturated sum of all costs, 0 to `cost_cap`."""
+        """The saturated sum of all costs, from 0 to `cost_cap`."""
         return self._sums()[1]
 
     def _sums(self) -> tuple[float, float]:
@@ -172,10 +174,11 @@ class Ledger:
         return self._summed
 
     def parts(self) -> dict[str, float]:
-        """Return the parts of the running score; each cost has its share of the saturated cost.
+        """Return the parts of the running score. Each kind of cost is a share of the saturated
+        cost.
 
         Returns:
-            A value for each of `PARTS`. They sum to `score()`, up to rounding; all are nan after a
+            A value for each of `PARTS`. They sum to `score()`, up to rounding. All are nan after a
             fault.
         """
         if self.faulted:
@@ -192,7 +195,7 @@ class Ledger:
         return parts
 
     def score(self) -> float:
-        """Return the running score; nan after a fault."""
+        """Return the running score, which is nan after a fault."""
         if self.faulted:
             return math.nan
         earned = 1.0 if self.correct else self.config.partial * self.progress

@@ -1,12 +1,13 @@
-"""`play` and `evaluate`: play one episode, or k tries at each task of a data set.
+"""`play` and `evaluate`: play one episode, or k attempts at each task of a data set.
 
 Episodes run in lock step, `batch` at a time, so that a language model acts for all of them in one
-forward pass. Each becomes an `EpisodeRecord`, plain data that can be written as a line of JSON.
-Wrapped environments are stepped through their wrappers.
+forward pass. Each episode becomes an `EpisodeRecord`, plain data that can be written as a line of
+JSON. Wrapped environments are stepped through their wrappers.
 
-An episode is a numbered try at its task, and its draws depend on seed, task and number only
-(`toolgym.tries`). So worker processes (`toolgym.workers`) can play the batches, and several
-machines can play parts of the tasks, which `Evaluation.merged` merges: the records are the same.
+An episode is a numbered attempt at its task, and its random numbers depend only on seed, task and
+number (`toolgym.tries`). Therefore worker processes (`toolgym.workers`) can play the batches, and
+several machines can play parts of the tasks. `Evaluation.merged` merges the parts, and the records
+are the same as in a single evaluation.
 """
 
 from __future__ import annotations
@@ -47,15 +48,15 @@ def play(
     number: int = 0,
     **env_kwargs: Any,
 ) -> EpisodeRecord:
-    """Play one episode to its end.
+    """Play one episode.
 
     Args:
-        env: An environment, which may be wrapped; or the id, class or function that makes one.
+        env: An environment, which may be wrapped, or the id, class or function that creates one.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
-        seed: Seed of the task, of the draws of the environment and of those of the policy.
-        task_id: The task to play, in place of the one that the seed chooses.
-        number: Number of the try at the task, from 0. Another number gives the policy other draws,
-            and with `task_id` the environment too.
+        seed: Seed of the task, the environment and the policy.
+        task_id: The task to play, instead of the one that the seed chooses.
+        number: Number of the attempt at the task, from 0. It changes the random numbers of the
+            policy and, with `task_id`, those of the environment.
         env_kwargs: Arguments of the environment.
 
     Raises:
@@ -83,25 +84,26 @@ class _Playing(NamedTuple):
 
 
 def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
-    """Make an environment of an id, a class or a function; an environment is returned unchanged.
+    """Create an environment from an id, a class or a function. An environment is returned
+    unchanged.
 
     Raises:
-        ConfigurationError: The environment has no tools or cannot be made, or there are arguments
-            for an environment that is already made.
+        ConfigurationError: The environment has no tools or cannot be created, or there are
+            arguments for an existing environment.
     """
     if isinstance(env, str):
         return registration.make(env, **env_kwargs)
     if isinstance(env, gym.Env) and env_kwargs:
         raise ConfigurationError(
-            f"{min(env_kwargs)!r} is an argument for making an environment, but this one is already"
-            " made: give its id or its class, or leave the argument out."
+            f"{min(env_kwargs)!r} is an argument for creating an environment, but this one already"
+            " exists: pass its id or its class, or remove the argument."
         )
     try:
         made = env if isinstance(env, gym.Env) else env(**env_kwargs)
     except TypeError as problem:
         raise ConfigurationError(
-            f"no environment can be made from {env!r}: {problem}. Give an environment, an id such"
-            " as sqlgym/Explore-v0, or a class with its arguments by name."
+            f"no environment can be created from {env!r}: {problem}. Pass an environment, an id"
+            " such as sqlgym/Explore-v0, or a class with its arguments by name."
         ) from problem
     _inner(made)
     return made
@@ -124,22 +126,22 @@ def _id_of(env: ToolEnv[Any]) -> str:
 
 
 def _advance(playing: _Playing, action: Any) -> _Playing:
-    """Take one step; after a fault the episode is over and unscored.
+    """Take one step. After a fault, the episode is over and unscored.
 
     Raises:
-        ConfigurationError: The environment has begun another episode before the end of this one.
+        ConfigurationError: The environment has started another episode before the end of this one.
     """
     env, situation, episode = playing
     if situation.env.episode is not episode:
         raise ConfigurationError(
-            f"{env!r} began another episode within one: make one for each episode that is open."
+            f"{env!r} began another episode before the end of this one; use one per episode."
         )
     played = len(episode.turns)
     try:
         if isinstance(action, EnvironmentFault):
-            raise action  # no wrapper has use for it
+            raise action  # wrappers are skipped for a fault
         observation, _, terminated, truncated, _ = env.step(action)
-    except EnvironmentFault as fault:  # also that of a wrapper
+    except EnvironmentFault as fault:  # also raised by a wrapper
         episode.fail(fault)
         return playing._replace(situation=replace(situation, observation=str(fault)))
     # A wrapper may have changed the observation, ended the episode, or answered by itself.
@@ -169,9 +171,10 @@ class _Batch(NamedTuple):
 
 
 class _Player:
-    """Plays batches of tries in lock step, and reuses its environments and policy for all batches.
+    """Plays batches of attempts in lock step, and reuses its environments and policy for all
+    batches.
 
-    A pickle contains the arguments only; each process makes one player of them.
+    A pickle contains only the arguments, from which each process creates a player.
 
     Attributes:
         on_progress: Called in this process with the number of finished episodes of the current
@@ -191,8 +194,8 @@ class _Player:
         return as_policy(self._arguments[1])
 
     def play(self, tries: Sequence[Try]) -> _Batch:
-        """Play a batch of tries; the records have the order of the tries."""
-        with self._lock:  # the `map` of a pool of threads calls this from several
+        """Play a batch of attempts. The records have the order of the attempts."""
+        with self._lock:  # the `map` of a thread pool calls this from several threads
             env, _, seed, env_kwargs = self._arguments
             usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
             before = usage()
@@ -200,8 +203,8 @@ class _Player:
                 made = _make(env, env_kwargs)
                 if any(_inner(made) is _inner(other) for other in self.envs):
                     raise ConfigurationError(
-                        f"{env!r} returned the same environment twice: it must make a new one in"
-                        " each call. Or give the environment itself."
+                        f"{env!r} returned the same environment twice: it must create a new one in"
+                        " each call. Alternatively, pass the environment itself."
                     )
                 self.envs.append(made)
             opened = []
@@ -234,7 +237,7 @@ class _Player:
         except (pickle.PicklingError, TypeError, AttributeError) as problem:
             raise ConfigurationError(
                 f"{'the policy' if not named else 'the environment'} or one of its options cannot"
-                f" be sent to other processes: {problem}. Give the id or class of an environment,"
+                f" be sent to other processes: {problem}. Pass the id or class of an environment,"
                 " the name of a policy such as 'expert' or toolgym.policies.ByName(...), and plain"
                 " values as options, such as the path of a data set."
             ) from None
@@ -246,7 +249,9 @@ def _less(after: Any, before: Any) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _player_of(arguments: bytes) -> _Player:
-    """Return the player of an evaluation in a worker process, the same for all of its batches."""
+    """Return the player of an evaluation in a worker process. All of its batches share one
+    player.
+    """
     return _Player(*pickle.loads(arguments))
 
 
@@ -268,25 +273,26 @@ def evaluate(
     """Play every playable task, or n of them, k times each.
 
     Args:
-        env: The id of a registered environment, or a class or function that makes one. An
+        env: The id of a registered environment, or a class or function that creates one. An
             environment object plays one episode after another.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
-        k: Number of tries per task, for pass@k.
-        n: Number of tasks, chosen by the seed. Default: all.
-        task_ids: The tasks to play, in this order, in place of all tasks or `n` of them.
-        shard: The part of the tasks to play, from 1, and the number of parts.
+        k: Number of attempts per task, for pass@k.
+        n: Number of tasks, chosen by the seed; None means all.
+        task_ids: The tasks to play, in this order, instead of all tasks or `n` of them.
+        shard: The number of the part of the tasks to play, from 1, and the number of parts.
         batch: Number of episodes that are played in lock step.
         seed: Seed of the choice of tasks and of the episodes.
-        map: Function that applies the playing to the batches. Python's `map` plays them in this
-            process; `toolgym.workers.worker_processes` gives one for other processes, to which
-            environment and policy must be given by name.
+        map: Function that plays the batches. Python's `map` plays them in this process.
+            `toolgym.workers.worker_processes` provides one for other processes, which requires
+            environment and policy to be given by name.
         progress: Called with the number of finished episodes and the total.
         on_episode: Called with each record, in order, when its batch is finished.
         env_kwargs: Arguments of the environments.
 
     Raises:
-        ConfigurationError: k, n or batch is below 1, there is no such shard, the environment cannot
-            be made, no task is playable, or an argument cannot be sent to other processes.
+        ConfigurationError: k, n or batch is below 1, the shard does not exist, the environment
+            cannot be created, no task is playable, or an argument cannot be sent to other
+            processes.
         WorkerLost: A worker process ended while it played a batch.
     """
     if min(k, batch, 1 if n is None else n) < 1:
@@ -312,7 +318,8 @@ def evaluate(
     if not ids:
         raise ConfigurationError(tasks.nothing_playable())
     tries = tries_of(task_id for task_id in ids for _ in range(k))
-    size = 1 if isinstance(env, gym.Env) else batch  # an object plays one episode after another
+    # an environment object plays one episode after another
+    size = 1 if isinstance(env, gym.Env) else batch
     batches = [tries[first : first + size] for first in range(0, len(tries), size)]
     records: list[EpisodeRecord] = []
     usage: dict[str, Any] = {}

@@ -1,20 +1,20 @@
 """Escapes control tokens of chat templates in tool results, and replaces lone surrogates.
 
-A database cell with the text `<|im_end|>` would be tokenized as the end of a turn, and one with
-`<tool_call>` would be read as a call that no model wrote. So every text that the tokenizer or
-parser of a model family treats as control gets a backslash after its opening bracket:
-`<\\|im_end|>`, which no tokenizer treats as control. Data that already has the backslash gets a
-second one, so the original can be restored: an agent that copies an escaped text means the
-original. Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are unchanged.
+A database cell with the text `<|im_end|>` would be tokenized as the end of a turn. A cell with
+`<tool_call>` would be parsed as a call of the model. Therefore a backslash is inserted after the
+opening bracket of every text that a tokenizer or parser treats as control: `<\\|im_end|>`. No
+tokenizer treats the result as control. Text that already contains the backslash gets a second one,
+so that the original can be restored. If an agent copies an escaped text, it is unescaped.
+Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are unchanged.
 
-Escaped are `<|...|>` with any name (also with the full-width bar), sentence and padding tokens,
-turn and image marks, the bracketed marks of Mistral, Llama 2 and BERT, and every control text in
-the table of call formats (`toolgym.calls.formats`): marks, closing tags, thinking, results, ends of
-turns.
+The following texts are escaped: `<|...|>` with any name (also with the full-width bar), sentence
+and padding tokens, turn and image marks, and the bracketed marks of Mistral, Llama 2 and BERT.
+Every control text in the table of call formats (`toolgym.calls.formats`) is escaped too: marks,
+closing tags, thinking, results, ends of turns.
 
-JSON can also hold a lone surrogate (`"\\ud800"`), which cannot be encoded for a file, socket,
-terminal or tokenizer, so it is replaced in all input. Pages show a visible symbol for it and for
-each control character.
+JSON can also contain a lone surrogate (`"\\ud800"`), which cannot be encoded for a file, socket,
+terminal or tokenizer. It is replaced in all input. Pages show a visible symbol for it and for each
+control character.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _control() -> re.Pattern[str]:
 
 _ESCAPED: Final = re.compile(rf"[{re.escape(_OPENING)}]\\+")
 _LONGEST: Final = 300
-"""Upper bound of the number of characters of a control text."""
+"""Maximum length of a control text, in characters."""
 
 UNPRINTABLE: Final = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
@@ -68,7 +68,7 @@ UNPRINTABLE: Final = {
 
 
 def visible(text: str) -> str:
-    """Replace each character that a page cannot hold or show by a visible symbol.
+    """Replace each character that a page cannot show with a visible symbol.
 
     >>> visible("a\\x00b")
     'a␀b'
@@ -77,7 +77,7 @@ def visible(text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Replace every lone surrogate by U+FFFD, so that the text can be encoded as UTF-8."""
+    """Replace every lone surrogate with U+FFFD, so that the text can be encoded as UTF-8."""
     if text.isascii():
         return text
     try:
@@ -96,7 +96,7 @@ def escape_control_tokens(text: str) -> str:
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    # Nearly every result has none of these signs, and the pattern is far slower.
+    # Most results have none of these signs, and the pattern is much slower.
     if "<" not in text and "[" not in text and text.isascii():
         return text
     return _control().sub(lambda found: found.group() + "\\", text)
@@ -112,7 +112,7 @@ def unescape_control_tokens(text: str) -> str:
     """
     if "\\" not in text:
         return text
-    # From the end, because a control text is recognized by the original text after its sign.
+    # From the end, because the original text after its sign identifies a control text.
     parts: list[str] = []
     window, end = "", len(text)
     for found in reversed(list(_ESCAPED.finditer(text))):

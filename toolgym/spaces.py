@@ -1,9 +1,10 @@
 """`UnicodeText`: a Gymnasium space of all Unicode strings up to a length.
 
-Gymnasium's `Text` lists its alphabet, which is either too small for the contents of a database or
-takes seconds to build, and vector environments with shared memory silently return it as `"000..."`.
-This space is not a subclass of `Text`, so such a vector environment raises an error; pass
-`vector_kwargs={"shared_memory": False}` to `gym.make_vec(..., vectorization_mode="async")`.
+Gymnasium's `Text` enumerates its alphabet. A small alphabet cannot represent the contents of a
+database, and a large one takes seconds to build. Vector environments with shared memory silently
+return its values as `"000..."`. This space is not a subclass of `Text`, so such a vector
+environment raises an error. Pass `vector_kwargs={"shared_memory": False}` to `gym.make_vec(...,
+vectorization_mode="async")`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables of statistics on rollouts, which a task family returns and `toolgym stats` prints.
 
-A family counts, for example, the operators of workflows or the clauses of queries, and returns
-tables; the command prints any table. A `Share` holds its counts, so that every share is printed
-with its 95 % interval.
+For example, a family counts the operators of workflows or the clauses of queries. The command
+prints the tables of any family. A `Share` contains its counts, so that every share is printed with
+its 95 % interval.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """The share in [0, 1]; None if `of` is 0."""
+        """The share from 0 to 1, or None if `of` is 0."""
         return self.count / self.of if self.of else None
 
     @property
@@ -52,7 +52,7 @@ class Share:
         return f"{100 * self.value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts, the share and the interval; the last two are None if `of` is 0."""
+        """Return the counts, the share and the interval. The last two are None if `of` is 0."""
         bounds = list(self.interval) if self.of else None
         return {"count": self.count, "of": self.of, "share": self.value, "interval": bounds}
 
@@ -121,7 +121,7 @@ class Statistics:
         """Return a table by its name.
 
         Raises:
-            KeyError: There is no table with that name.
+            KeyError: The table does not exist.
         """
         for table in self.tables:
             if table.name == name:
@@ -130,7 +130,7 @@ class Statistics:
 
 
 def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the environment's arguments in a run's `config.json`; None if there are none."""
+    """Return the environment's arguments in a run's `config.json`, or None if there are none."""
     settings = config.get("settings")
     kwargs = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
     return dict(kwargs) if isinstance(kwargs, Mapping) else None

@@ -1,12 +1,12 @@
-"""`Task` and `TaskSet`: a problem to solve, and a sequence of them with slices, filters and splits.
+"""`Task` and `TaskSet`: a problem to solve, and a sequence of problems with slices and splits.
 
-A `Task` has an id that never changes, a question for the agent, an item (such as its database) by
-which a set can be split without leakage, and further data that its family needs to play and verify
-it. A `TaskSet` is a sequence of tasks. Slices, `filter`, `shuffle` and `split` return views that
-copy no task; all views share the record of refused tasks.
+A `Task` has a stable id, a question for the agent, an item (such as its database) by which a set
+can be split without leakage, and further data that its family needs. A `TaskSet` is a sequence of
+tasks. Slices, `filter`, `shuffle` and `split` return views that copy no tasks. All views share the
+record of refused tasks.
 
-The task of a seed is chosen by a hash of the seed, not by a random stream, so that it is the same
-on every machine and under every version of NumPy.
+The task of a seed is chosen by a hash of the seed, not by a random stream. It is the same on every
+machine and with every version of NumPy.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from toolgym.lazy import lazy
 
 @dataclass(frozen=True)
 class Task:
-    """One problem to solve; families add fields in subclasses.
+    """One problem to solve. Families add fields in subclasses.
 
     Attributes:
         id: Stable id, unique within the data set.
         question: The question for the agent.
-        item: The database or problem family of the task; splits keep the tasks of an item together.
-        extra: Other facts in the data set, such as hardness and origin.
+        item: The database or problem family of the task. Splits keep the tasks of an item together.
+        extra: Further facts from the data set, such as hardness and origin.
     """
 
     id: str
@@ -50,18 +50,18 @@ class Indexed(Protocol):
     """A sequence of tasks that finds a task by its id without creating all tasks."""
 
     def place_of(self, task_id: str) -> int | None:
-        """Return the index of the task with this id; None if there is none."""
+        """Return the index of the task with this id, or None if there is none."""
 
 
 class TaskSet(Sequence[T], Generic[T]):
-    """A sequence of tasks; slices, filters and splits of it are views.
+    """A sequence of tasks. Its slices, filters and splits are views.
 
     Args:
         tasks: The tasks in order: a list, or a sequence that creates a task when it is indexed. An
             `Indexed` sequence creates only the tasks that are used.
         name: Name of the set in error messages.
-        verify: Function that raises `TaskRefused` if a task cannot be played fairly. It is called
-            when a task is first drawn, not when the set is loaded.
+        verify: Function that raises `TaskRefused` if a task cannot be played. It is called when a
+            task is first drawn, not when the set is loaded.
         refused: Tasks that are known to be refused, such as entries that could not be loaded, by
             task id.
 
@@ -110,7 +110,7 @@ class TaskSet(Sequence[T], Generic[T]):
         return view
 
     def verified_by(self, verify: Callable[[T], None]) -> TaskSet[T]:
-        """Return the tasks with another `verify` and an own record of refused tasks."""
+        """Return the tasks with another `verify` and a separate record of refused tasks."""
         view = TaskSet(self._tasks, name=self.name, verify=verify, refused=self._unloaded)
         view._order, view._by_id = self._order, self._by_id
         return view
@@ -126,7 +126,7 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._view(order)
 
     def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, TaskSet[T]]:
-        """Divide the tasks by item, so that no database is in two parts.
+        """Divide the tasks by item, so that no item is in two parts.
 
         Args:
             shares: The share of the items of each part, by its name; the shares sum to 1.
@@ -157,14 +157,15 @@ class TaskSet(Sequence[T], Generic[T]):
         """Return the task with this id.
 
         Raises:
-            ConfigurationError: There is no such task in this view.
+            ConfigurationError: This view does not contain the task.
         """
         if isinstance(self._tasks, Indexed):
             place = self._tasks.place_of(task_id)
         else:
             if not self._by_id:
                 found = {task.id: place for place, task in enumerate(self._tasks)}
-                self._by_id.update(found)  # at once: another thread may look one up
+                # in one assignment, because another thread may look up a task
+                self._by_id.update(found)
             place = self._by_id.get(task_id)
         if place is None or place not in self._places:
             first = f"; the first is {self[0].id!r}" if len(self) else ""
@@ -179,7 +180,8 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
-        """Return the task of a seed: the first playable one from an index given by the seed's hash.
+        """Return the task of a seed: the first playable one, starting at an index given by the
+        seed's hash.
 
         Raises:
             ConfigurationError: The set is empty, or none of its tasks is playable.
@@ -193,7 +195,7 @@ class TaskSet(Sequence[T], Generic[T]):
         """Return the task with this id, or the next playable one if it is refused.
 
         Raises:
-            ConfigurationError: There is no such task in this view, or none is playable.
+            ConfigurationError: This view does not contain the task, or no task is playable.
         """
         task = self.get(task_id)
         if self.refusal_of(task) is None:
@@ -211,22 +213,23 @@ class TaskSet(Sequence[T], Generic[T]):
         """Return the task with this id if it can be played.
 
         Raises:
-            ConfigurationError: There is no such task in this view.
-            TaskRefused: The task cannot be played fairly.
+            ConfigurationError: This view does not contain the task.
+            TaskRefused: The task cannot be played.
         """
-        refusal = self._refused.get(task_id)  # perhaps an entry that could not be loaded
+        refusal = self._refused.get(task_id)  # it may be an entry that could not be loaded
         if refusal is None:
             task = self.get(task_id)
             refusal = self.refusal_of(task)
             if refusal is None:
                 return task
-        raise refusal.with_traceback(None)  # it would grow, and hold the environment
+        # the traceback would grow and keep the environment alive
+        raise refusal.with_traceback(None)
 
     def refusal_of(self, task: T) -> TaskRefused | None:
-        """Return why a task cannot be played fairly, or None; verifies it the first time.
+        """Return why a task cannot be played, or None. The first call verifies the task.
 
         Raises:
-            EnvironmentFault: Something that the task needs is missing.
+            EnvironmentFault: A resource that the task needs is missing.
         """
         is_verified = task.id in self._refused or task.id in self._verified
         if self._verify is not None and not is_verified:
@@ -243,7 +246,9 @@ class TaskSet(Sequence[T], Generic[T]):
 
     @property
     def refused(self) -> dict[str, TaskRefused]:
-        """The tasks known to be refused so far, by task id; `check` verifies the rest."""
+        """The tasks that are known to be refused so far, by task id. `check` verifies the
+        others.
+        """
         return dict(self._refused)
 
     def check(self, progress: Callable[[int, int], None] | None = None) -> dict[str, TaskRefused]:
@@ -262,11 +267,11 @@ class TaskSet(Sequence[T], Generic[T]):
         return self.refused
 
     def playable(self) -> TaskSet[T]:
-        """Return the tasks of this view that are not refused; verifies all tasks."""
+        """Return the tasks of this view that are not refused. This verifies all tasks."""
         return self.filter(lambda task: self.refusal_of(task) is None)
 
     def first_playable(self, n: int) -> TaskSet[T]:
-        """Return the first `n` tasks that are not refused; verifies only as many as needed."""
+        """Return the first `n` tasks that are not refused. This verifies only as many as needed."""
         playable = (i for i in self._order if self.refusal_of(self._tasks[i]) is None)
         return self._view(list(islice(playable, n)))
 
@@ -275,7 +280,7 @@ class TaskSet(Sequence[T], Generic[T]):
 
 
 def nothing_playable(name: str, refused: Sequence[Mapping[str, str]]) -> str:
-    """Return the message for a data set without a playable task: counts by code, and the first
+    """Return the message for a data set without a playable task: counts by code and the first
     reasons.
 
     Args:

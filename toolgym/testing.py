@@ -1,4 +1,4 @@
-"""`check_tool_env`: a test of your own environment.
+"""`check_tool_env`: a test for your own environment.
 
     from toolgym.testing import check_tool_env
 
@@ -26,7 +26,9 @@ from toolgym.records import EpisodeRecord
 
 
 class ContractBroken(ToolgymError, AssertionError):
-    """A requirement that an environment violates; the message names it and what to change."""
+    """Raised for a requirement that an environment violates. The message names it and the
+    remedy.
+    """
 
 
 def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwargs: Any) -> None:
@@ -38,12 +40,12 @@ def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwa
     Args:
         env_id: The id of a registered environment, or MODULE:ID.
         seeds: Number of seeds for each check.
-        luck: Whether outcomes depend on chance, so that the expert may fail on some seeds.
+        luck: Whether outcomes are random, so that the expert may fail on some seeds.
         env_kwargs: Arguments of the environment, as for `gymnasium.make`.
 
     Raises:
         ContractBroken: A requirement is violated; the first one is reported.
-        ConfigurationError: The environment cannot be made.
+        ConfigurationError: The environment cannot be created.
     """
 
     def make() -> ToolEnv[Any]:
@@ -71,7 +73,7 @@ def _check_class(env: ToolEnv[Any]) -> None:
     name = type(env).__name__
     taken, _ = registration.parameters_of(type(env))
     for option in ("step_limit", "parsing", "rewards", "render_mode"):
-        problem = f"{name} takes no argument {option}; hand **options on to ToolEnv.__init__"
+        problem = f"{name} has no argument {option}; pass **options to ToolEnv.__init__"
         _demand(option in taken, problem)
     ids = env.tasks.ids
     _demand(len({*ids}) == len(ids), "two tasks have the same id; each needs its own")
@@ -83,9 +85,7 @@ def _check_class(env: ToolEnv[Any]) -> None:
 
 
 def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: list[Any]) -> None:
-    """Return the same actions give the same episode, in another copy and after an episode was
-    played.
-    """
+    """Check that the same actions give the same episode, in a copy and after another episode."""
 
     def play(env: ToolEnv[Any], **options: Any) -> list[Any]:
         begun = env.reset(seed=seed, **options)
@@ -96,8 +96,8 @@ def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: lis
     task_id = first[0][1]["task_id"]
     again = play(one, options={"task_id": task_id})
     for results, where in (
-        (copied, "another copy; draw from self.np_random, or seed a generator by the task"),
-        (again, "a second episode; set everything that an episode changes anew in `begin`"),
+        (copied, "another copy; use self.np_random, or a generator seeded by the task"),
+        (again, "a second episode; reset in `begin` everything that an episode changes"),
     ):
         for turn, both in enumerate(zip(first, results, strict=True)):
             for value, other_value in zip(*both, strict=True):
@@ -113,7 +113,7 @@ def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
     last = [f"{turn['action']} -> {turn['observation']:.200}" for turn in record.turns[-3:]]
     _demand(
         record.correct or (luck and record.answered),
-        f"{where}: the expert fails; does its terminal tool return `self.submit(verdict)`?"
+        f"{where}: the expert fails; check that the terminal tool returns `self.submit(verdict)`."
         f" Its last turns: {'; '.join(last)}",
     )
     gained = math.fsum(turn["reward"] for turn in record.turns)
@@ -124,7 +124,7 @@ def _check_expert(record: EpisodeRecord, where: str, luck: bool) -> None:
 
 
 def _check_examples(env: ToolEnv[Any]) -> None:
-    """Return the example calls in error messages ("This works: ...") work."""
+    """Check that the example calls in error messages ("This works: ...") work."""
     for name in env.tools:
         env.reset(seed=0)
         example = env.example_call(name)
@@ -132,16 +132,19 @@ def _check_examples(env: ToolEnv[Any]) -> None:
             continue
         calls = parse_calls(example, env.tools)
         clean = len(calls) == 1 and calls[0].error is None and not calls[0].repairs
-        _demand(clean, f"example_call({name!r}) gives {example!r}, which is not a clean call")
+        _demand(
+            clean,
+            f"example_call({name!r}) returns {example!r}, which needs repairs or is invalid",
+        )
         error = env.step(example)[4]["error"]
-        _demand(error is None, f"example_call({name!r}) gives {example!r}, which fails: {error}")
+        _demand(error is None, f"example_call({name!r}) returns {example!r}, which fails: {error}")
 
 
 _ODD: list[Any] = ["", "x" * 10_000, "\x00 'a\" <|im_end|>", -1, 10**30, 0.5, True, None, [], {}]
 
 
 def _check_odd_arguments(env: ToolEnv[Any]) -> None:
-    """No argument raises an exception, and every `info` can be pickled."""
+    """Check that no argument raises an exception, and that every `info` can be pickled."""
     odd: list[Any] = ["", "no call", '<tool_call>{"name": "', b"\xff", 7, None, [], {"name": 5}]
     for name, spec in env.tools.items():
         fields = spec.arguments.model_fields
@@ -154,8 +157,8 @@ def _check_odd_arguments(env: ToolEnv[Any]) -> None:
             _, reward, *_, info = env.step(action)
         except Exception as problem:
             raise ContractBroken(
-                f"step({action!r:.200}) raised {problem!r:.500}; for a mistake of the agent raise"
-                " toolgym.ToolError, which becomes an observation"
+                f"step({action!r:.200}) raised {problem!r:.500}; raise toolgym.ToolError for a"
+                " mistake of the agent, so that it becomes an observation"
             ) from problem
         _demand(
             low <= info["score"] <= high and math.isclose(reward, info["score"]),

@@ -1,13 +1,13 @@
-"""`@tool`: makes a tool of a typed method, whose signature and docstring are its only source.
+"""`@tool`: turns a typed method into a tool, defined by its signature and docstring.
 
 The signature and the Google-style docstring define the tool's name, its arguments as a pydantic
-model, the JSON schema in the prompt, and the help text. The docstring is prompt text that the agent
-reads, so remarks about the implementation belong elsewhere. Defining a tool fails if a type, the
-docstring, or the `Args` line of an argument is missing, or if `Args` documents an argument that
-does not exist.
+model, the JSON schema in the prompt, and the help text. The docstring is part of the prompt, so
+remarks about the implementation belong elsewhere. Defining a tool fails if a type, the docstring,
+or the `Args` line of an argument is missing, or if `Args` documents an argument that does not
+exist.
 
-A decorated method can be called from Python: `env.describe("singer")` goes through `ToolEnv.call`,
-so it spends budget and earns reward like a call that a model wrote.
+A decorated method can be called from Python. `env.describe("singer")` goes through `ToolEnv.call`,
+so it counts and changes the score like a call written by a model.
 
     class MyEnv(ToolEnv):
         @tool
@@ -55,15 +55,15 @@ class ToolSpec:
         name: The name of the tool.
         description: The docstring without its sections.
         arguments: A pydantic model, one field per argument, in the order of the signature. In a
-            spec read from a schema, the alias of each field is the name of the argument.
-        terminal: Whether a call ends the episode; such a call costs no step.
+            spec that was read from a schema, the alias of each field is the name of the argument.
+        terminal: Whether a call ends the episode. Such a call costs no step.
         aliases: Other names that a call may use.
-        function: The undecorated method; None for a spec read from a schema.
-        bare: Reads a message without a call: returns the arguments of a call of this tool if the
-            message is nothing else, and None otherwise. The call gets the repair `bare_argument`
-            unless the tool is hidden.
-        hidden: Whether prompts leave the tool out because the agent writes no calls: its first
-            message is the answer, and is read by `bare`.
+        function: The undecorated method; None for a spec that was read from a schema.
+        bare: Function that reads a message without a call. It returns the arguments of a call of
+            this tool if the message consists of them, and None otherwise. The call gets the repair
+            `bare_argument` unless the tool is hidden.
+        hidden: Whether prompts omit the tool because the agent writes no calls. Its first message
+            is the answer, and `bare` reads it.
     """
 
     name: str
@@ -77,9 +77,7 @@ class ToolSpec:
 
     @lazy
     def parameters(self) -> dict[str, Any]:
-        """Return the arguments as a JSON schema that forbids unknown keys, without pydantic's
-        titles.
-        """
+        """Return the arguments as a JSON schema without titles that forbids unknown keys."""
         schema = _without_titles(self.arguments.model_json_schema())
         schema.setdefault("properties", {})
         schema.pop("description", None)
@@ -127,7 +125,7 @@ def tool(
 
     Args:
         method: The method, if the decorator is used without parentheses.
-        terminal: Whether a call ends the episode; such a call costs no step.
+        terminal: Whether a call ends the episode. Such a call costs no step.
         aliases: Other names that a call may use.
 
     Raises:
@@ -194,7 +192,7 @@ def read_docstring(name: str, docstring: str | None) -> tuple[str, dict[str, str
     """Split a Google-style docstring into its description and its `Args` lines by name.
 
     Raises:
-        TypeError: There is no description.
+        TypeError: The description is missing.
     """
     text = inspect.cleandoc(docstring or "")
     sections = re.split(r"^(Args|Returns|Raises|Yields|Examples?|Note):\s*$", text, flags=re.M)
@@ -211,7 +209,7 @@ def read_docstring(name: str, docstring: str | None) -> tuple[str, dict[str, str
 
 
 def specs_from(tools: Any) -> dict[str, ToolSpec]:
-    """Return tools by name, from specs, a mapping of specs, or OpenAI function schemas.
+    """Return tools by name from specs, a mapping of specs, or OpenAI function schemas.
 
     Raises:
         TypeError: An entry is neither a `ToolSpec` nor a function schema.
@@ -231,7 +229,7 @@ def _from_schema(schema: Any) -> ToolSpec:
     fields: dict[str, Any] = {}
     for name, declared in parameters.get("properties", {}).items():
         default = ... if name in required else declared.get("default")
-        # Any text can be an alias; a field called `_id`, `copy` or `model_dump` is refused.
+        # Any text can be an alias, but a field must not be named `_id`, `copy` or `model_dump`.
         described = Field(default, alias=name, description=declared.get("description"))
         kind = _python_type(declared)
         fields[f"argument_{len(fields)}"] = (kind if name in required else kind | None, described)
@@ -264,7 +262,7 @@ def _python_type(declared: Mapping[str, Any]) -> Any:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Copy a schema without the titles that pydantic generates, which would cost prompt tokens."""
+    """Copy a schema without pydantic's titles, which would cost prompt tokens."""
     if isinstance(schema, dict):
         fields = {k: v for k, v in schema.items() if not (k == "title" and isinstance(v, str))}
         return {key: _without_titles(value) for key, value in fields.items()}

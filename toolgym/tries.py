@@ -1,8 +1,9 @@
-"""Numbered tries at tasks, whose seeds do not depend on the machine or on the order of play.
+"""Numbered attempts at tasks, with seeds that do not depend on the machine or the order of play.
 
-The draws of a try depend on the seed of the evaluation, the id of the task and the number of the
-try only: not on the order of the tasks, the batch, or earlier episodes. So the tasks of an
-evaluation can be divided among machines, and each part plays the same episodes as a single run.
+The random numbers of an attempt depend only on the seed of the evaluation, the id of the task and
+the number of the attempt. They do not depend on the order of the tasks, the batch, or earlier
+episodes. So the tasks of an evaluation can be divided among machines, and each part plays the same
+episodes as a single run.
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ __all__ = ["Try", "seed_of_try", "tries_of"]
 
 
 class Try(NamedTuple):
-    """One try at a task; tries are numbered from 0."""
+    """One attempt at a task. Attempts are numbered from 0."""
 
     task_id: str
     number: int
 
 
 def seed_of_try(seed: int, task_id: str, number: int) -> int:
-    """Return the seed of all draws in one try, below 2**48, so that JSON holds it exactly.
+    """Return the seed of all random numbers of an attempt, below 2**48 so that JSON can represent
+    it.
 
     >>> seed_of_try(0, "singers-001", 1) == seed_of_try(0, "singers-001", 1)
     True
@@ -37,7 +39,7 @@ def seed_of_try(seed: int, task_id: str, number: int) -> int:
 
 
 def tries_of(task_ids: Iterable[str]) -> list[Try]:
-    """Number the tries of each task from 0, in the order of the ids.
+    """Number the attempts at each task from 0, in the order of the ids.
 
     >>> [number for _, number in tries_of(["a", "b", "a"])]
     [0, 0, 1]

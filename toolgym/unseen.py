@@ -1,10 +1,10 @@
 """Selects tasks that a training set does not contain, and splits sets into training and evaluation.
 
-Whether tasks are held out is computed from the two sets, not taken from the names of splits. A
-family gives keys for each task (`TaskFamily.marks`), and a task is unseen in some respect if no
-training task has one of its keys. `TaskFamily.kinds` names the respects: the task, its item, its
-shape etc. Every split is available for each kind: `dev-databases` has the tasks of `dev` on
-databases that `train` does not use.
+Held-out tasks are determined by comparing the two sets, not by the names of splits. A family
+provides keys for each task (`TaskFamily.marks`). A task is unseen in some respect if no training
+task has one of its keys. `TaskFamily.kinds` names the respects: the task, its item, its shape and
+others. Every split is available for each kind. For example, `dev-databases` contains the tasks of
+`dev` on databases that `train` does not use.
 
 For environments without splits, `divided` splits the tasks by item, or else by task.
 """
@@ -35,7 +35,7 @@ Tasks = TaskSet[Any]
 
 
 def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Split a name such as `dev-databases` into split and kind; None for a plain split.
+    """Split a name such as `dev-databases` into split and kind. Returns None for a plain split.
 
     >>> split_of("dev-databases", ("tasks", "databases")), split_of("dev", ("tasks",))
     (('dev', 'databases'), None)
@@ -47,7 +47,8 @@ def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
 def load_split(
     name: str, family: TaskFamily, load: Callable[[str], Tasks], *, is_own: bool = False
 ) -> Tasks:
-    """Load the tasks of a split; if its name has a kind, only the tasks that are unseen in it.
+    """Load the tasks of a split. If its name has a kind, load only the tasks that are unseen in
+    this respect.
 
     Args:
         name: Name of the split, such as `dev` or `dev-databases`.
@@ -57,7 +58,8 @@ def load_split(
             selected from that split, not from `dev`.
 
     Raises:
-        ConfigurationError: There is no such split, or no task of it is unseen in that respect.
+        ConfigurationError: The split does not exist, or none of its tasks is unseen in this
+            respect.
     """
     parsed = split_of(name, family.kinds)
     if parsed is None:
@@ -85,11 +87,11 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
             item, is not unseen.
 
     Raises:
-        ConfigurationError: The family has no such kind.
+        ConfigurationError: The family does not have this kind.
     """
     seen: set[str] = set()
     compared: Iterable[Task] = training
-    if kind == TASKS:  # tasks on different items differ: their keys need not be computed
+    if kind == TASKS:  # tasks on different items differ, so their keys need not be computed
         items = {task.item for task in tasks}
         compared = (task for task in training if task.item in items)
     for task in compared:
@@ -114,16 +116,16 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
 def kinds_unseen(
     tasks: Tasks, training: Tasks, kinds: Sequence[str], family: TaskFamily
 ) -> tuple[str, ...]:
-    """Return the kinds in which all of the tasks are unseen."""
+    """Return the kinds in which all tasks are unseen."""
     whole = len(tasks)
     return tuple(k for k in kinds if whole and len(unseen(tasks, training, k, family)) == whole)
 
 
 def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
-    """Split a set into a training and an evaluation part, which has about a fifth of the tasks.
+    """Split a set into a training part and an evaluation part with about a fifth of the tasks.
 
-    The set is split by item if there are at least two items, else by task. Hashes alone decide the
-    part of a task, and no task of the evaluation is in the training under another id.
+    The set is split by item if there are at least two items, otherwise by task. Only hashes
+    determine the part of a task. No task of the evaluation is in the training under another id.
 
     Returns:
         The parts by the names in `PARTS`; empty if the set has no two different tasks.
@@ -135,7 +137,7 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
 
 @dataclass(frozen=True)
 class _HashableSet:
-    """A cache key for a set of tasks: equal for equal contents, as in copies of an environment."""
+    """A cache key for a set of tasks, equal for equal contents, as in copies of an environment."""
 
     contents: tuple[tuple[str, str, str], ...]
     tasks: Tasks = field(compare=False)
@@ -146,7 +148,7 @@ class _HashableSet:
 def _division(key: _HashableSet) -> dict[str, frozenset[str]]:
     """Return the ids of the tasks in each part.
 
-    If a part would have no playable task, only the playable tasks are divided.
+    If a part would have no playable task, only playable tasks are divided.
     """
     parts = _divide(key.tasks, key.family)
     if all(len(part.first_playable(1)) for part in parts):
@@ -159,8 +161,8 @@ def _ids_by_part(parts: tuple[Tasks, ...]) -> dict[str, frozenset[str]]:
 
 
 def _divide(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
-    """Return the two parts of a set; () if one would be empty."""
-    first: dict[str, str] = {}  # the id of the first task by key, for all equal tasks
+    """Return the two parts of a set, or () if one would be empty."""
+    first: dict[str, str] = {}  # by key, the id of the first of all equal tasks
 
     def same(task: Task) -> str:
         mark = min(family.marks(task, TASKS), default=f"unusable {task.id}")
@@ -179,8 +181,8 @@ def _divide(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
 def _choose(sizes: Mapping[str, int]) -> frozenset[str]:
     """Return the groups for evaluation.
 
-    In the order of their hashes, all groups are chosen that bring the number of tasks closer to
-    `SHARE`; the smallest group, if none does.
+    In the order of their hashes, each group is chosen that brings the number of tasks closer to
+    `SHARE`. If there is none, the smallest group is chosen.
     """
     order = sorted(sizes, key=_hash_of)
     lacking = SHARE * sum(sizes.values())

@@ -1,8 +1,8 @@
 """Worker processes for work that consists of independent parts, such as batches of episodes.
 
-A function with such work takes an argument `map`, which it calls like Python's `map`, with a
-function and a sequence of items. The results come in the order of the items, so they do not depend
-on where the parts are done. Python's `map` does them in this process, `worker_processes` gives a
+A function with such work has an argument `map`, which it calls like Python's `map`, with a function
+and a sequence of items. The results have the order of the items, so they do not depend on where the
+parts are processed. Python's `map` processes them in this process. `worker_processes` provides a
 `map` for processes of this machine, and installed packages add others (`adapters.ray`).
 """
 
@@ -36,7 +36,7 @@ MOST_CHARS = 200
 
 
 class WorkerLost(EnvironmentFault):
-    """A worker process ended before it finished an item."""
+    """Raised if a worker process ends before it has finished an item."""
 
 
 @contextmanager
@@ -48,9 +48,9 @@ def worker_processes(count: int) -> Iterator[Map]:
     The `map` raises `WorkerLost` if a process ends during its work, for example for lack of memory.
 
     Args:
-        count: Maximum number of processes, at least 1; each is started when there is work for it.
+        count: Maximum number of processes, at least 1. Each is started when there is work for it.
     """
-    from concurrent.futures import ProcessPoolExecutor  # imported when processes are asked for
+    from concurrent.futures import ProcessPoolExecutor  # imported only if processes are used
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
 
@@ -70,7 +70,7 @@ def worker_processes(count: int) -> Iterator[Map]:
                 raise WorkerLost(
                     "a worker process ended, or raised an error that cannot be pickled, while it"
                     f" worked on {items[done]!r:.{MOST_CHARS}} or a part after it.",
-                    "Look whether it needs more memory than there is, and use fewer processes. A"
+                    "If it ran out of memory, use fewer processes. A"
                     " program that starts processes must do so under `if __name__ =="
                     " '__main__':`.",
                 ) from problem
@@ -81,7 +81,7 @@ def worker_processes(count: int) -> Iterator[Map]:
         try:
             yield map_in_processes
         except BaseException:
-            writer.close()  # ends the processes, whose work is no longer needed
+            writer.close()  # end the processes, whose work is no longer needed
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -94,8 +94,9 @@ def _begin(watched: Connection) -> None:
     from multiprocessing import parent_process
     from multiprocessing.connection import wait
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when PyTorch is loaded
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent handles it
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch reads it when it is loaded
+    # Ctrl-C reaches all processes, and the parent handles it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     sentinels: list[Connection | int] = [watched]
     if parent is not None:
@@ -109,7 +110,7 @@ def _begin(watched: Connection) -> None:
 
 
 def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
-    """Open the workers of an installed package; the context manager gives their `map`.
+    """Return a context manager with the `map` of an installed package's workers.
 
     Args:
         name: Name of the entry point in the group `toolgym.workers`, such as `ray`.

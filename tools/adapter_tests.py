@@ -1,15 +1,14 @@
-"""Run the tests of the adapters to other frameworks, each in a virtual environment of its own.
+"""Run the tests of the adapters to other frameworks, each in its own virtual environment.
 
-The frameworks exclude each other, and none of them is needed for anything else here. An adapter
-NAME has the extra NAME in `pyproject.toml` (with hyphens for underscores), its pins in
-`constraints/NAME.txt`, and its tests in `tests/adapters/NAME`; its environment is `.venvs/NAME`,
-which is kept and made anew when the pins or `pyproject.toml` change:
+The frameworks have conflicting dependencies. An adapter NAME has the extra NAME in `pyproject.toml`
+(with hyphens for underscores), pins in `constraints/NAME.txt`, and tests in `tests/adapters/NAME`.
+Its environment `.venvs/NAME` is created again when the pins or `pyproject.toml` change.
 
-    python tools/adapter_tests.py --jobs 2      # all of them, two at a time
+    python tools/adapter_tests.py --jobs 2      # all adapters, two at a time
     python tools/adapter_tests.py mcp -- -k stdio
 
-An adapter whose framework the package index does not offer is skipped. Exit status 1 when any
-failed.
+An adapter is skipped if the package index does not have its framework. The exit status is 1 if a
+test failed.
 """
 
 from __future__ import annotations
@@ -29,20 +28,20 @@ PASSED, FAILED, SKIPPED = "passed", "FAILED", "skipped"
 
 
 def adapters(root: Path = ROOT) -> list[str]:
-    """Return the names of the adapters that have an environment of their own."""
+    """Return the names of the adapters with pins."""
     return sorted(path.stem for path in (root / "constraints").glob("*.txt"))
 
 
 def check(name: str, options: list[str], end: float) -> tuple[str, str]:
-    """Make the environment of one adapter and run its tests.
+    """Create the environment of one adapter and run its tests.
 
     Args:
-        name: The adapter.
+        name: Name of the adapter.
         options: Arguments of pytest.
-        end: The time, as `time.monotonic` counts, at which all must be done.
+        end: Deadline, on the clock of `time.monotonic`.
 
     Returns:
-        How it went, and why.
+        The result and its reason.
     """
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:
@@ -80,13 +79,15 @@ def check(name: str, options: list[str], end: float) -> tuple[str, str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check the adapters that were named, or all, and print how each went."""
+    """Test the named adapters, or all, and print the results."""
     options = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     options.add_argument(
         "names", nargs="*", metavar="NAME", help=f"{', '.join(adapters())} (default: all)"
     )
-    options.add_argument("--minutes", type=float, default=25.0, help="For all of them together.")
-    options.add_argument("--jobs", type=int, default=1, help="How many at a time.")
+    options.add_argument(
+        "--minutes", type=float, default=25.0, help="Time limit for all adapters together."
+    )
+    options.add_argument("--jobs", type=int, default=1, help="Number of adapters tested at a time.")
     words = list(sys.argv[1:] if arguments is None else arguments)
     cut = words.index("--") if "--" in words else len(words)
     given = options.parse_args(words[:cut])
@@ -95,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names, end = given.names or adapters(), time.monotonic() + 60 * given.minutes
     with ThreadPoolExecutor(given.jobs) as pool:
         done = list(pool.map(lambda name: check(name, words[cut + 1 :], end), names))
-    print("\nThe adapters, each in an environment of its own:")
+    print("\nResults:")
     for name, (state, why) in zip(names, done, strict=True):
         print(f"{name}: {state}{f', {why}' if why else ''}")
     return int(any(state == FAILED for state, _ in done))

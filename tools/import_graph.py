@@ -1,6 +1,6 @@
-"""Which modules of ours import which, read from their source.
+"""The imports between the modules of this repository, read from their source.
 
-An import inside a function or for a type hint counts as well: it is knowledge of the other module.
+Imports inside functions and for type hints count too.
 """
 
 import ast
@@ -11,23 +11,23 @@ PACKAGES = ("toolgym", "sqlgym", "aflowgym", "adapters")
 
 
 def source_files(root: Path) -> list[Path]:
-    """Every file of the packages in a checkout, in order."""
+    """Return the Python files of the packages in a checkout, sorted."""
     return sorted(path for package in PACKAGES for path in (root / package).rglob("*.py"))
 
 
 def module_of(path: Path, root: Path) -> str:
-    """The dotted name of a file; a folder's `__init__.py` has the folder's."""
+    """Return the dotted name of a file; an `__init__.py` has the name of its folder."""
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def imports(root: Path) -> dict[str, set[str]]:
-    """For each module of a checkout the modules of ours that it imports, itself left out."""
+    """Return, for each module of a checkout, the other modules of the checkout that it imports."""
     files = {module_of(path, root): path for path in source_files(root)}
     found: dict[str, set[str]] = {module: set() for module in files}
     for module, path in files.items():
         for name in _names(path):
-            while name and name not in files:  # what a module defines is found in the module
+            while name and name not in files:  # a name in a module stands for the module
                 name = name.rpartition(".")[0]
             if name and name != module:
                 found[module].add(name)

@@ -1,10 +1,10 @@
-"""Run the fast tests that need no torch on every supported interpreter that this machine has.
+"""Run the fast tests that need no torch on every supported interpreter of this machine.
 
-The supported ones are the classifiers in `pyproject.toml`; the one that runs this script is left
-out, since the whole suite has run on it. An interpreter counts as found when it starts and says
-the version it is named for: a version manager's shim may exist and fail. Looked for on `PATH` and
-under pyenv's versions. Each gets a fresh environment in `.venvs/`, with the base install and
-pytest only. Exit status 1 when a run failed; an interpreter that is not there is named, no failure.
+The classifiers in `pyproject.toml` list the supported versions. The interpreter that runs this
+script is excluded. Others are searched on `PATH` and in pyenv's versions, and must start with the
+expected version. Each gets a new environment in `.venvs/` with the base install and pytest.
+
+The exit status is 1 if a test failed. A missing interpreter is listed and is not a failure.
 """
 
 import os
@@ -20,14 +20,14 @@ TIER = "not integration and not nightly and not torch"
 
 
 def supported(root: Path = ROOT) -> list[str]:
-    """Versions such as "3.12" that the package claims to support."""
+    """Return the supported versions, such as "3.12"."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [name for name in project["classifiers"] if name.startswith(CLASSIFIER)]
     return [name.rsplit(" ", 1)[1] for name in names]
 
 
 def candidates(version: str) -> list[str]:
-    """Commands that may start this version, the one on `PATH` first, then pyenv's newest."""
+    """Return commands that may start a version: the one on `PATH`, then pyenv's, newest first."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     patches = sorted(
         (folder for folder in pyenv.glob(f"{version}.*") if folder.name.split(".")[2].isdigit()),
@@ -38,7 +38,7 @@ def candidates(version: str) -> list[str]:
 
 
 def find(version: str) -> str | None:
-    """The first command that really starts this version, or None."""
+    """Return the first command that starts this version, or None."""
     for command in candidates(version):
         try:
             told = subprocess.run([command, "--version"], capture_output=True, text=True)
@@ -50,7 +50,7 @@ def find(version: str) -> str | None:
 
 
 def run_tests(version: str, command: str, pytest_options: list[str]) -> bool:
-    """Build the environment for one interpreter, run the tests in it, say whether they passed."""
+    """Create the environment of an interpreter and return whether its tests pass."""
     folder = ROOT / ".venvs" / version
     python = str(folder / "bin" / "python")
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
@@ -64,7 +64,7 @@ def run_tests(version: str, command: str, pytest_options: list[str]) -> bool:
 
 
 def main(pytest_options: list[str]) -> int:
-    """Run on every other supported interpreter, then print which ran and which did not."""
+    """Test every other supported interpreter and print the results."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     lines, failed = [], False
     for version in supported():

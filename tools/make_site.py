@@ -1,10 +1,10 @@
-"""Build the documentation site, or show it while it is written.
+"""Build the documentation site, or serve it during writing.
 
-    python tools/make_site.py             # into build/site/html; fails on a broken link or anchor
-    python tools/make_site.py --serve     # at http://localhost:8000, and again after each change
+    python tools/make_site.py             # builds build/site/html; fails on a broken link or anchor
+    python tools/make_site.py --serve     # serves http://localhost:8000, rebuilt after each change
 
-The pages are prepared (`tools/site_pages.py`), built by Zensical with mkdocstrings in its strict
-mode, and checked once more as HTML (`tools/site_links.py`). It needs the extra `docs`.
+The pages are prepared by `tools/site_pages.py`, built by Zensical with mkdocstrings in strict mode,
+and checked as HTML by `tools/site_links.py`. The script requires the extra `docs`.
 """
 
 import argparse
@@ -25,21 +25,21 @@ from tools.site_pages import site_files
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "site"
 LOOK_EVERY = 1.0
-"""Seconds between two looks at the sources while the site is shown."""
+"""Seconds between two checks of the sources while the site is served."""
 
 
 def settings(root: Path = ROOT) -> dict[str, str]:
-    """The settings of the site that more than Zensical reads, from `zensical.toml`."""
+    """Return the `[project]` settings of `zensical.toml`."""
     with (root / "zensical.toml").open("rb") as file:
         project: dict[str, str] = tomllib.load(file)["project"]
     return project
 
 
 def prepare(work: Path, root: Path = ROOT) -> None:
-    """Write what Zensical reads into a folder, where it differs from what is there.
+    """Write the changed inputs of Zensical into a folder.
 
     Args:
-        work: The folder; what it holds besides is left alone, but for pages that are gone.
+        work: The folder. Pages that no longer exist are removed; other files are kept.
         root: The checkout.
     """
     wanted = {
@@ -60,28 +60,28 @@ def prepare(work: Path, root: Path = ROOT) -> None:
 
 
 def command(*arguments: str) -> list[str]:
-    """How Zensical is run by this interpreter."""
+    """Return the command that runs Zensical with this interpreter."""
     return [sys.executable, "-m", "zensical", *arguments]
 
 
 def environment() -> dict[str, str]:
-    """The environment that it runs in: packages and drawings come from this checkout."""
+    """Return environment variables with which packages are imported from this checkout."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path}
 
 
 def build(work: Path = WORK, root: Path = ROOT) -> list[str]:
-    """Build the site into the folder `html` of a working folder, and say what is wrong with it.
+    """Build the site into the folder `html` of a working folder.
 
     Args:
         work: The folder to work in.
         root: The checkout.
 
     Returns:
-        What has to be mended, in the words of those who found it; empty if nothing is.
+        Messages of the generator and of the link check; empty if there is no problem.
 
     Raises:
-        FileNotFoundError: A page links to a file that is not there.
+        FileNotFoundError: A page links to a missing file.
     """
     prepare(work, root)
     shutil.rmtree(work / "html", ignore_errors=True)
@@ -98,13 +98,13 @@ def build(work: Path = WORK, root: Path = ROOT) -> list[str]:
     if ran.returncode:
         told, _, trace = printed.partition("Traceback (most recent call last)")
         return [told if "--strict flag is set" in trace else printed]
-    # A docstring that cannot be read is told, but is no warning to the generator.
+    # The generator reports an invalid docstring, but does not count it as a warning.
     unread = [line for line in printed.splitlines() if line.startswith("griffe: ")]
     return unread + broken_links(work / "html", settings(root)["site_url"])
 
 
 def serve(work: Path = WORK, root: Path = ROOT) -> int:
-    """Show the site at a local address until interrupted; return the exit status."""
+    """Serve the site until interrupted, and return the exit status."""
     prepare(work, root)
     over = threading.Event()
 
@@ -125,11 +125,13 @@ def serve(work: Path = WORK, root: Path = ROOT) -> int:
 
 
 def main() -> int:
-    """Read the command line; return the exit status."""
+    """Parse the command line, build or serve, and return the exit status."""
     parser = argparse.ArgumentParser(description="Build the documentation site.")
-    parser.add_argument("--serve", action="store_true", help="show it at a local address")
-    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout with the pages")
-    parser.add_argument("--work", type=Path, default=WORK, help="the folder to work in")
+    parser.add_argument(
+        "--serve", action="store_true", help="serve the site and rebuild it after changes"
+    )
+    parser.add_argument("--root", type=Path, default=ROOT, help="folder of the checkout")
+    parser.add_argument("--work", type=Path, default=WORK, help="working folder")
     chosen = parser.parse_args()
     try:
         if chosen.serve:
@@ -140,7 +142,7 @@ def main() -> int:
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
-        print("The site is not as it should be; see above.", file=sys.stderr)
+        print("The site has the problems above.", file=sys.stderr)
         return 1
     print(f"The site is in {chosen.work / 'html'}")
     return 0

@@ -1,8 +1,8 @@
-"""The pages of the documentation site that are made from docstrings.
+"""The pages of the Python API on the documentation site.
 
-A page tells what one package is for users, by the list `__all__` where it has one; what of other
-modules is meant for users is named here. A page is Markdown with the directives of mkdocstrings,
-which reads the sources and imports nothing: neither torch nor trl has to be installed.
+A page documents the names in `__all__` of a package, or the names that are listed here. It contains
+directives for mkdocstrings, which reads the sources without importing them, so torch and trl need
+not be installed.
 """
 
 import ast
@@ -66,20 +66,20 @@ PAGES: dict[str, tuple[str, ...]] = {
         "adapters.training.settings.resolve",
     ),
 }
-"""What each page of the reference documents: packages with `__all__`, or single objects."""
+"""The contents of each page: packages with `__all__`, or single objects."""
 
 
 def api_pages() -> dict[str, str]:
-    """The text of each page of the API reference, by its path among the pages of the site.
+    """Return the text of each page of the API reference, by its path.
 
     Raises:
-        RuntimeError: A package that stands for its `__all__` has none.
+        RuntimeError: A package has no `__all__`.
     """
     return {f"api/{name}.md": _page(name, entries) for name, entries in PAGES.items()}
 
 
 def documented(entries: tuple[str, ...]) -> list[str]:
-    """The dotted names of what a page documents, in its order.
+    """Return the dotted names of the objects on a page, in order.
 
     Raises:
         RuntimeError: A package has no `__all__`.
@@ -92,7 +92,7 @@ def documented(entries: tuple[str, ...]) -> list[str]:
 
 
 def public_names(package: str) -> list[str]:
-    """The names in `__all__` of a package, or those that it imports as themselves.
+    """Return the names in `__all__` of a package, or those that it re-exports.
 
     Raises:
         RuntimeError: It has neither.
@@ -109,12 +109,12 @@ def public_names(package: str) -> list[str]:
     ]
     names = sorted(each.name for each in imports if each.asname == each.name != "__version__")
     if not names:
-        raise RuntimeError(f"{package} has no __all__: name what the page is to document in PAGES.")
+        raise RuntimeError(f"{package} has no __all__: list the documented names in PAGES.")
     return names
 
 
 def _source(name: str) -> Path | None:
-    """The file of a package, and None where the name is that of an object."""
+    """Return the file of a package; None if the name is that of an object."""
     file = ROOT.joinpath(*name.split("."), "__init__.py")
     return file if file.is_file() else None
 
@@ -122,7 +122,7 @@ def _source(name: str) -> Path | None:
 def _page(name: str, entries: tuple[str, ...]) -> str:
     parts = [f"# {name}"]
     if _source(name):
-        # What the package says of itself, without a heading of its own.
+        # The docstring of the package, without a heading.
         options = ("members: false", "show_root_heading: false", "show_root_toc_entry: false")
         parts.append(_directive(name, options))
     return "\n\n".join([*parts, *(_directive(each) for each in documented(entries))]) + "\n"

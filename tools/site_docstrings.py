@@ -1,8 +1,6 @@
-"""Docstrings as the reference shows them: a session at the prompt becomes a block of code.
+"""A griffe extension that fences doctest sessions in docstrings.
 
-In a source a session stands by itself, where `doctest` and a reader find it; in Markdown its `>>>`
-would be a quotation. The extension goes over each docstring that griffe has read and puts a fence
-around every session in it.
+Without a fence, Markdown reads the `>>>` of a session as a quotation.
 """
 
 import re
@@ -14,7 +12,7 @@ SESSION = re.compile(r"(?:^(?P<indent> *)>>> .*\n(?:(?! *\n).*\n?)*(?:[ ]*\n(?= 
 
 
 class Sessions(griffe.Extension):
-    """The extension of griffe that is named in `zensical.toml`."""
+    """The griffe extension that `zensical.toml` lists."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Fence the sessions in the docstring of an object."""
@@ -23,7 +21,7 @@ class Sessions(griffe.Extension):
 
 
 def fenced(text: str) -> str:
-    """A docstring with its sessions as blocks of code.
+    """Return a docstring with its sessions as code blocks.
 
     >>> fenced("Adds.\\n\\n>>> 1 + 1\\n2\\n")
     'Adds.\\n\\n```pycon\\n>>> 1 + 1\\n2\\n```\\n'

@@ -1,9 +1,8 @@
-"""Every link of the built site leads somewhere, on the site itself.
+"""Check the links of the built site.
 
-The generator's own check reads the Markdown, so it sees neither pictures and files that are no
-pages, nor what its theme and mkdocstrings write. This reads the HTML as a browser would get it:
-each address within the site has to be a file, each anchor an id on that page, and nothing that a
-page loads by itself may come from another host.
+The generator checks only links in Markdown. This module checks the HTML, including that of the
+theme and of mkdocstrings: each address within the site must be a file, each anchor must be an id of
+its page, and no page may load anything from another host.
 """
 
 from collections.abc import Iterator
@@ -12,13 +11,13 @@ from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
 LOADS = {("img", "src"), ("script", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
-"""What a browser fetches without being asked."""
+"""Attributes whose address a browser loads with the page."""
 NOT_LOADED = ("canonical", "next", "prev", "alternate")
-"""Relations of a `link` that a browser does not fetch."""
+"""Relations of a `link` that a browser does not load."""
 
 
 class _Page(HTMLParser):
-    """The addresses and the anchors of a page."""
+    """Collects the addresses and anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,7 +25,7 @@ class _Page(HTMLParser):
         self.links: list[tuple[str, bool]] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the ids and the addresses of an element."""
+        """Collect the ids and addresses of an element."""
         values = {name: value for name, value in attrs if value is not None}
         self.anchors |= {values[name] for name in ("id", "name") if name in values}
         relation = values.get("rel", "")
@@ -38,11 +37,11 @@ class _Page(HTMLParser):
 
 
 def broken_links(site: Path, site_url: str) -> list[str]:
-    """What is wrong with the links of a built site, a line for each; empty if nothing is.
+    """Return one line for each broken link of a built site.
 
     Args:
-        site: The folder with the HTML.
-        site_url: Where the site is going to be; links to it are links within the site.
+        site: Folder with the HTML.
+        site_url: Public address of the site; links to it are checked too.
     """
     pages = {file: _read(file) for file in sorted(site.rglob("*.html"))}
     return [line for file in pages for line in _wrong_on(file, pages, site, site_url)]
@@ -55,7 +54,7 @@ def _read(file: Path) -> _Page:
 
 
 def _wrong_on(file: Path, pages: dict[Path, _Page], site: Path, site_url: str) -> Iterator[str]:
-    # The page for wrong addresses may be shown at any of them, so its links start from the root.
+    # The 404 page is shown at any address, so its links start from the root.
     place = "" if file.name == "404.html" else file.relative_to(site).as_posix()
     for address, is_loaded in pages[file].links:
         target = urlsplit(urljoin(urljoin(site_url, place), address))

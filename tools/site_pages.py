@@ -1,11 +1,11 @@
-"""The pages of the documentation as the site generator reads them.
+"""Prepares the pages of the documentation for the site generator.
 
-The files under `docs/` are written for a code host: they link to files of the repository, and mark
-a block by how it is tested (`python train`). This copies them, and those files elsewhere that are
-pages of the site too, with three changes. A link to a file that is a page leads to that page, and
-one to any other file leads to the repository. A block is marked by its language alone, with `pycon`
-for one that shows what is printed. And text that is set in becomes a block, `sh` where it begins
-with a command.
+The pages under `docs/`, and those in `ELSEWHERE`, are written for a code host. Their copies for the
+site differ in three ways:
+
+* Links to other pages lead to the site, and links to other files lead to the repository.
+* Code blocks are marked only by their language, without the mark of the tests (`python train`).
+* Indented blocks become fenced blocks, with the language `sh` if they begin with a command.
 """
 
 import os
@@ -22,7 +22,7 @@ ELSEWHERE = {
     "SECURITY.md": "security.md",
     "data/sql/README.md": "data-card.md",
 }
-"""Files outside `docs/` that are pages of the site, and by which name."""
+"""Files outside of `docs/` that are pages of the site, with their names there."""
 LINK = re.compile(r"(?<=\]\()(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?(?=\))")
 INDENTED = re.compile(r"(?<=\n\n)(?P<block>(?: {4}.*\n)(?:(?: {4}.*)?\n)*)", re.M)
 COMMANDS = (
@@ -44,17 +44,17 @@ FENCE = re.compile(
 
 
 def site_files(root: Path, repository: str) -> Iterator[tuple[str, bytes]]:
-    """Every file that the generator reads, by its path among the pages.
+    """Return every input file of the generator, by its path.
 
     Args:
         root: The checkout.
-        repository: The address of the repository, for links to files that are no pages.
+        repository: Address of the repository, for links to files that are not pages.
 
     Raises:
-        FileNotFoundError: A page links to a file that is not there; the message names both.
+        FileNotFoundError: A page links to a missing file; the message names both.
     """
     docs = root / "docs"
-    # Markdown in a folder of its own is a part of some page, which a generator puts there.
+    # Markdown in a subfolder is part of another page.
     sources = [file for file in _files(docs) if file.suffix != ".md" or file.parent == docs]
     places = {file: file.relative_to(docs).as_posix() for file in sources}
     places |= {root / file: place for file, place in ELSEWHERE.items()}
@@ -75,17 +75,17 @@ def _files(folder: Path) -> list[Path]:
 
 
 def page_of(text: str, file: Path, places: dict[Path, str], root: Path, repository: str) -> str:
-    """A page as the generator reads it.
+    """Return the text of a page for the generator.
 
     Args:
-        text: What the file holds.
-        file: Where it lies, which its links start from.
-        places: The files that are pages or pictures of the site, with their paths there.
+        text: Text of the file.
+        file: Path of the file, from which its links start.
+        places: Files that are pages or pictures of the site, with their paths there.
         root: The checkout.
-        repository: The address of the repository.
+        repository: Address of the repository.
 
     Raises:
-        FileNotFoundError: A link leads to a file that is not there.
+        FileNotFoundError: A link leads to a missing file.
     """
 
     own = f"{repository}/blob/main/"
@@ -103,7 +103,7 @@ def page_of(text: str, file: Path, places: dict[Path, str], root: Path, reposito
             return Path(os.path.relpath(places[meant], here)).as_posix() + anchor
         if not meant.exists():
             raise FileNotFoundError(
-                f"{file.relative_to(root)} links to {target}, which is not there."
+                f"{file.relative_to(root)} links to {target}, which does not exist."
             )
         kind = "tree" if meant.is_dir() else "blob"
         return f"{repository}/{kind}/main/{meant.relative_to(root).as_posix()}{anchor}"
@@ -116,12 +116,12 @@ def page_of(text: str, file: Path, places: dict[Path, str], root: Path, reposito
 
 
 def _prose(text: str, led: Callable[[re.Match[str]], str]) -> str:
-    """What stands between blocks, with its links led and its indented text as blocks."""
+    """Convert the links and the indented blocks of text between code blocks."""
     parts, end = [], 0
     for found in INDENTED.finditer(text):
         before = text[end : found.start()]
         if re.match(r"\s|[*+-] |\d+\. ", before.rstrip().rpartition("\n")[2]):
-            continue  # the second paragraph of an entry of a list
+            continue  # a second paragraph of a list item
         code = textwrap.dedent(found["block"]).strip("\n")
         language = "sh" if code.split()[0] in COMMANDS else "text"
         parts += [LINK.sub(led, before), f"```{language}\n{code}\n```\n\n"]
@@ -130,7 +130,7 @@ def _prose(text: str, led: Callable[[re.Match[str]], str]) -> str:
 
 
 def _block(fence: re.Match[str]) -> str:
-    """A block of code, marked by its language alone."""
+    """Return a code block that is marked only by its language."""
     language = fence["info"].split(" ")[0]
     if language == "python" and re.search(r"^ *>>> ", fence["body"], re.M):
         language = "pycon"

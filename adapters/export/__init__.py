@@ -1,8 +1,11 @@
 """Data sets and environments as folders for other frameworks.
 
-Read `folder` first: a folder with one file per split and a card, which `datasets.load_dataset`
-loads. `tables` defines columns and rows. Data sets are `rows` (tasks, in the row formats of
-trainers), `demonstrations` (transcripts of the expert) and `rollouts` (of a run). Lines of JSON
-need the base install only; parquet needs the extra `train`. `openenv_folder` and
-`verifiers_package` write an environment.
+- `folder` writes a folder with one file per split and a card, which `datasets.load_dataset` loads.
+- `tables` defines columns and rows.
+- `rows` exports tasks in the row formats of trainers.
+- `demonstrations` exports transcripts of the expert.
+- `rollouts` exports the rollouts of a run.
+- `openenv_folder` and `verifiers_package` write an environment.
+
+JSON lines only need the base install; parquet needs the extra `train`.
 """

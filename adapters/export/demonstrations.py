@@ -1,13 +1,13 @@
-"""The expert's transcripts as chat messages with tool calls, for supervised training.
+"""Transcripts of the expert as chat messages with tool calls, for supervised training.
 
-They are played through the real environment, so a model reads the same text when it imitates as
-when it acts. Only episodes with a right answer become rows. With `recoveries`, some calls fail and
-are then mended; the assistant's message of a failed call has `"weight": 0`, and a trainer has to
-leave it out of the loss.
+They are played in the environment, so a model reads the same text in supervised training as in
+rollouts. Only episodes with a correct answer become rows. With `recoveries`, some calls first fail
+and are then corrected. The assistant's message of a failed call has `"weight": 0`, and a trainer
+has to exclude it from the loss.
 
-A message has the keys that it needs and no others. Arguments are JSON text, as servers send them,
-or objects: some chat templates write a text unchanged, and some encode it once more, so that a
-model would learn to send a JSON string instead of an object; `adapters.trl.check_format` finds out.
+A message only has the keys that it needs. Arguments are JSON text, as servers send them, or
+objects. Some chat templates write a text unchanged, and others encode it again, so that a model
+would learn to send a JSON string instead of an object. `adapters.trl.check_format` detects this.
 Objects have the `Json` type of `datasets`, which loses digits of some numbers.
 """
 
@@ -30,19 +30,19 @@ from toolgym.messages import Message
 
 Arguments = Literal["text", "object"]
 NOT_SOLVED: Final = "expert_failed"
-"""Code of an episode that is left out because its answer was not right."""
+"""Code of an excluded episode whose answer is not correct."""
 
 
 def message_columns(arguments: Arguments) -> tuple[Column, ...]:
-    """The columns of a transcript."""
+    """Return the columns of a transcript."""
     how = "JSON text" if arguments == "text" else "objects"
     return (
         Column(
             "messages",
             ["json"],
-            "the chat: each message has `role` and `content`, an assistant's may have `tool_calls`"
-            f" (arguments are {how}) and `weight` (0: not to be learned), a result has the `name`"
-            " of its tool",
+            "the chat. Each message has `role` and `content`. A message of the assistant may have"
+            f" `tool_calls` (arguments are {how}) and `weight` (0 means not to be learned). A tool"
+            " result has the `name` of its tool",
         ),
         Column("tools", "string", "the schemas of the tools, as JSON text"),
     )
@@ -60,19 +60,19 @@ def demonstration_export(
     final: str = LAST_WORD,
     progress: Progress | None = None,
 ) -> Export:
-    """The expert's transcripts of the tasks of some parts, as a table.
+    """Return the expert's transcripts of the tasks of some parts, as a table.
 
     Args:
-        env_id: The environment.
-        parts: Its splits, with their tasks.
+        env_id: Id of the environment.
+        parts: Splits of the environment with their tasks.
         facts: Facts for the card.
-        left_out: Tasks that were refused before.
+        left_out: Tasks that are already refused.
         seed: Seed of the expert's situations.
-        recoveries: Probability that a call fails first and is then mended, 0 to 1.
+        recoveries: Probability that a call first fails and is then corrected, from 0 to 1.
         arguments: Format of the arguments of calls.
-        final: Text of a last assistant's turn without a call, which trainers need that continue
-            until such a turn; empty for none.
-        progress: Called with the number of episodes played, and of all episodes.
+        final: Text of a last assistant turn without a call, for trainers that continue until such a
+            turn. Empty adds no turn.
+        progress: Function that is called with the number of episodes played and the total.
     """
     left, done = list(left_out), 0
     player, total = RecoveringExpert(seed, recoveries), sum(len(part.tasks) for part in parts)
@@ -89,12 +89,12 @@ def demonstration_export(
                 messages = transcript(env, final or None)
                 yield {"task_id": task_id, **chat_of(env, messages, arguments)}
             else:
-                reason = "the expert's answer was not right."
+                reason = "the expert's answer is not correct."
                 left.append(LeftOut(part.split, task_id, NOT_SOLVED, reason))
 
     return Export(
         title=f"Demonstrations of {env_id}",
-        about="The transcripts of the environment's own expert, right answers only.",
+        about="Transcripts of the environment's expert, only those with a correct answer.",
         columns=(Column("task_id", "string", "the task"), *message_columns(arguments)),
         splits={part.split: rows(part) for part in parts},
         facts=facts,
@@ -104,7 +104,7 @@ def demonstration_export(
 
 
 def chat_of(env: ToolEnv[Any], messages: Sequence[Message], arguments: Arguments) -> Row:
-    """The columns of `message_columns`."""
+    """Return the columns of `message_columns` for a transcript."""
     written = [dict(message) for message in messages]
     for message in written if arguments == "text" else ():
         if "tool_calls" in message:
@@ -117,16 +117,16 @@ def chat_of(env: ToolEnv[Any], messages: Sequence[Message], arguments: Arguments
 
 
 def notes(arguments: Arguments) -> tuple[str, ...]:
-    """Paragraphs of a card on training with transcripts."""
+    """Return the paragraphs of a card on training with transcripts."""
     check = (
-        'Before training, `adapters.trl.check_format(dataset["train"], tokenizer)` renders every'
-        " row by the chat template and fails on a dropped call, a null among its arguments, or"
-        " arguments that are encoded twice."
+        'Before training, run `adapters.trl.check_format(dataset["train"], tokenizer)`. It renders'
+        " every row with the chat template and raises an error for a dropped call, a null among"
+        " arguments, or arguments that are encoded twice."
     )
     other = (
-        "If it finds them encoded twice, export again with `--arguments object`."
+        "If arguments are encoded twice, export again with `--arguments object`."
         if arguments == "text"
-        else "The `Json` type of `datasets` returns objects with their own keys; it may change the"
+        else "The `Json` type of `datasets` returns objects with their own keys. It may change the"
         " last digits of numbers, which `--arguments text` keeps."
     )
     return (check, other)

@@ -3,7 +3,7 @@
     README.md                          the card, with the files and the types for `datasets`
     data/train-00000-of-00001.parquet  or .jsonl; one file for each split
 
-The same export gives the same bytes: no clock is read, and rows come in the order of the seed.
+The same export gives the same bytes, since no clock is read and rows are in the order of the seed.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def check_place(out: Path, format: Format = "jsonl") -> None:
     """Check that an export can be written.
 
     Raises:
-        ConfigurationError: `out` is a file, or a folder with something in it, or the format needs a
+        ConfigurationError: If `out` is a file or a folder that is not empty, or the format needs a
             package that is not installed.
     """
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
-        raise ConfigurationError(f"{out} is not an empty folder: name another one.")
+        raise ConfigurationError(f"{out} is not an empty folder. Choose another one.")
     if format == "parquet" and importlib.util.find_spec("datasets") is None:
         raise ConfigurationError(
             "--format parquet needs the package datasets; run: pip install 'toolgym[train]', or"
@@ -46,8 +46,8 @@ def put_in_place(out: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes `out` when the block ends without an exception.
 
     Raises:
-        ConfigurationError: `out` is a file, or a folder with something in it.
-        EnvironmentFault: A file cannot be written.
+        ConfigurationError: If `out` is a file or a folder that is not empty.
+        EnvironmentFault: If a file cannot be written.
     """
     check_place(out)
     place = out.absolute()
@@ -61,7 +61,7 @@ def put_in_place(out: Path) -> Iterator[Path]:
     except OSError as problem:
         raise EnvironmentFault(
             f"{out} cannot be written: {problem.strerror or problem}.",
-            "Free some disk space, or name another folder.",
+            "Free some disk space, or choose another folder.",
         ) from problem
 
 
@@ -73,19 +73,19 @@ def write_texts(texts: Mapping[str, str], folder: Path) -> None:
 
 
 def write_export(export: Export, out: Path, *, format: Format = "parquet") -> dict[str, int]:
-    """Write a data set; the folder appears complete or not at all.
+    """Write a data set. The folder is created atomically.
 
     Args:
-        export: Its rows are consumed.
-        out: The folder; it must be absent or empty.
+        export: The data set. Its rows are consumed.
+        out: The folder, which must not exist or must be empty.
         format: `parquet` needs the package datasets.
 
     Returns:
         The number of rows by split.
 
     Raises:
-        ConfigurationError: The folder or the format cannot be used, or a split has no rows.
-        EnvironmentFault: A file cannot be written.
+        ConfigurationError: If the folder or the format cannot be used, or a split has no rows.
+        EnvironmentFault: If a file cannot be written.
     """
     check_place(out, format)
     counts: dict[str, int] = {}
@@ -98,7 +98,8 @@ def write_export(export: Export, out: Path, *, format: Format = "parquet") -> di
             with lines.open("w", encoding="utf-8") as stream:
                 for row in rows:
                     line = json_text({each.name: row[each.name] for each in export.columns})
-                    # UTF-8 has no lone surrogates: a text gets the six letters of the escape.
+                    # UTF-8 has no lone surrogates, so a text gets the six characters of their
+                    # escape.
                     line = _SURROGATE.sub(lambda found: rf"\\u{ord(found[0]):x}", line)
                     stream.write(f"{line}\n")
                     counts[split] += 1
@@ -115,7 +116,7 @@ def write_export(export: Export, out: Path, *, format: Format = "parquet") -> di
 
 
 def _to_parquet(lines: Path, file: Path, columns: Iterable[Column]) -> None:
-    """Convert lines of JSON to Parquet and remove them."""
+    """Convert JSON lines to Parquet and remove them."""
     import datasets
 
     def feature(kind: Kind) -> Any:
@@ -139,10 +140,10 @@ def _to_parquet(lines: Path, file: Path, columns: Iterable[Column]) -> None:
 
 
 def _card(export: Export, files: Mapping[str, str]) -> str:
-    """The text of the card: a header for `datasets` and the Hub, then what a reader wants to know.
+    """Return the text of the card: a header for `datasets` and the hub, then text for readers.
 
-    The header names the types of the columns, which `datasets` would otherwise guess from the lines
-    of JSON, wrongly where rows differ. JSON is valid YAML.
+    The header names the types of the columns. Without it, `datasets` would guess them from the JSON
+    lines, and guess wrong if rows differ. JSON is valid YAML.
     """
 
     def entry(name: str, kind: Kind) -> dict[str, Any]:

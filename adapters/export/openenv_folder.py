@@ -77,8 +77,9 @@ __all__ = ["ToolgymAction", "ToolgymEnv", "ToolgymObservation"]
 '''
 _APP: Final = '''"""The server of {env_id}: `server --host 0.0.0.0 --port {port}`.
 
-A client selects a task; everything else is fixed below. The Host of a request must be localhost,
-the name of the Space of Hugging Face, or one that TOOLGYM_HOSTS lists with commas.
+A client selects a task; all other settings are fixed below. The Host header of a request must be
+localhost, the name of the Space of Hugging Face, or a name in the comma-separated variable
+TOOLGYM_HOSTS.
 """
 
 import argparse
@@ -107,7 +108,7 @@ if __name__ == "__main__":
     main()
 '''
 _DOCKERFILE: Final = f"""# In the folder above: docker build -f server/Dockerfile -t toolgym-env .
-# Wheels of packages that no index has go into the folder wheels.
+# Put wheels of packages that are not on an index into the folder wheels.
 FROM python:3.11-slim
 
 # A Space runs as this user.
@@ -144,14 +145,14 @@ tags:
         result = client.step(ToolgymAction(text="..."))
         print(result.observation.text, result.reward, result.done)
 
-An action is the whole message of the model. Rewards add up to the score;
-`ToolgymAction(finish=True)` closes an episode; its reward is the rest of the score. After a fault
-of the machine `scored` is false and there is no reward: leave the episode out.
+An action is the whole message of the model. Rewards add up to the score.
+`ToolgymAction(finish=True)` closes an episode; its reward is the remaining part of the score. After
+a fault of the environment `scored` is false and there is no reward. Exclude such episodes.
 
-Run it: `docker build -f server/Dockerfile -t toolgym-env .`, then
-`docker run -p {PORT}:{PORT} toolgym-env`; or without a container, `pip install .` and `server`.
-Requests must name localhost or the Space as Host; the variable `TOOLGYM_HOSTS=name,name` adds other
-names.
+Run it with `docker build -f server/Dockerfile -t toolgym-env .` and
+`docker run -p {PORT}:{PORT} toolgym-env`. Without a container, use `pip install .` and `server`.
+The Host header of requests must be localhost or the Space. The variable `TOOLGYM_HOSTS=name,name`
+adds other names.
 """
 
 
@@ -163,28 +164,28 @@ def write_folder(
     max_sessions: int = 64,
     idle: float = 900.0,
 ) -> list[str]:
-    """Write the folder, which appears complete or not at all.
+    """Write the folder atomically.
 
     Args:
-        out: The folder; it must be absent or empty.
-        env_id: A registered environment.
-        env_kwargs: Its arguments, as JSON can hold them.
+        out: The folder, which must not exist or must be empty.
+        env_id: Id of a registered environment.
+        env_kwargs: Arguments of the environment, in JSON types.
         max_sessions: Maximum number of open sessions.
-        idle: Seconds until a silent session is closed.
+        idle: Seconds after which a session without messages is closed.
 
     Returns:
         The names of the files.
 
     Raises:
-        ConfigurationError: The folder cannot be used, the environment cannot be made, or its data
-            set is on this machine only.
-        EnvironmentFault: A file cannot be written.
+        ConfigurationError: If the folder cannot be used, the environment cannot be made, or its
+            data set is only on this machine.
+        EnvironmentFault: If a file cannot be written.
     """
     dataset = registration.dataset_of(env_id, env_kwargs)
     if isinstance(dataset, str | Path) and Path(dataset).expanduser().exists():
         raise ConfigurationError(
-            f"the data set {dataset} is on this machine, and a container has those that come with"
-            " toolgym only: name one of them, or write a Dockerfile that copies it."
+            f"the data set {dataset} is on this machine, but a container only has the data sets of"
+            " toolgym. Use one of these, or write a Dockerfile that copies the data set."
         )
     env = registration.make(env_id, **env_kwargs)
     lowest, highest = env.reward_config.bounds

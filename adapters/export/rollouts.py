@@ -1,8 +1,8 @@
-"""The rollouts of a run or an evaluation as rows: the chat, the reward and the outcome.
+"""Rollouts of a run or an evaluation as rows: the chat, the reward and the outcome.
 
-A run records the question and the turns of an episode. The prompt is the environment's, which is
-made again with the arguments that the run recorded for the phase; a file of `toolgym eval` records
-none. A rollout that a fault left unscored is a row whose reward is null.
+A run records the question and the turns of an episode. The prompt comes from the environment, which
+is made again with the arguments that the run recorded for the phase. A file of `toolgym eval`
+records no arguments. A rollout that a fault left unscored is a row whose reward is null.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from toolgym.runs.run import Run
 _OF_RECORD: Final = (  # columns that are fields of `EpisodeRecord`
     Column("env_id", "string", "the environment"),
     Column("task_id", "string", "the task"),
-    Column("number", "int64", "number of the try at the task, from 0; or null"),
+    Column("number", "int64", "number of the attempt at the task, from 0; or null"),
     Column("seed", "int64", "seed of the episode"),
-    Column("correct", "bool", "whether the answer was right"),
-    Column("scored", "bool", "false if a fault of the machine left the episode unscored"),
+    Column("correct", "bool", "whether the answer is correct"),
+    Column("scored", "bool", "false if a fault of the environment left the episode unscored"),
     Column("answered", "bool", "whether the episode ended with an answer"),
-    Column("progress_bin", "int64", "best progress, in the bins of the reward"),
-    Column("mistake", "string", "kind of mistake where questions may have no answer; or null"),
+    Column("progress_bin", "int64", "bin of the best progress"),
+    Column("mistake", "string", "kind of mistake, if questions may have no answer; or null"),
     Column("fault", "string", "the fault; empty if there was none"),
 )
 _COLUMNS: Final = (
     *_OF_RECORD,
     Column("phase", "string", "phase of the run: `before`, `grpo`, `after`, `eval`; or null"),
-    Column("step", "int64", "step of the training; null outside of it"),
+    Column("step", "int64", "step of the training; or null"),
     Column("reward", "float64", "the score of the episode, at most 1; null if it is unscored"),
     Column("reward_parts", "string", "the parts of the reward, as JSON text"),
     Column("turn_rewards", ["float64"], "change of the score by each turn"),
@@ -65,16 +65,16 @@ def rollout_export(
     """Return the rollouts of a run folder, or of a file of `toolgym eval --out`, as a table.
 
     Args:
-        path: The folder or file; it is read twice.
-        phases: Phases of the run; None takes all.
-        n: Maximum number of rollouts, from the first; None takes all.
+        path: The folder or file, which is read twice.
+        phases: Phases of the run; None means all.
+        n: Maximum number of rollouts, from the first; None means all.
         settings: Arguments of the environment that replace recorded ones.
-        arguments: How the arguments of calls are written.
-        progress: Called with the number of written rollouts and the total.
+        arguments: Format of the arguments of calls.
+        progress: Function that is called with the number of written rollouts and the total.
 
     Raises:
-        ConfigurationError: There is no such run or phase, a line is damaged, there is no rollout,
-            or the environment cannot be made.
+        ConfigurationError: If there is no such run or phase, a line is damaged, there is no
+            rollout, or the environment cannot be made.
     """
     given = dict(settings or {})
     env_ids = [str(each.get("env_id")) for each in islice(rollouts_of(path, phases), n)]
@@ -112,8 +112,8 @@ def rollout_export(
     names, first = sorted(set(env_ids)), next(iter(played.values()), given)
     return Export(
         title=f"Rollouts of {', '.join(names)}",
-        about="One row for each recorded episode: the chat as the model saw it, its reward, and how"
-        " it ended. Rewards are rounded to nine decimals.",
+        about="One row for each recorded episode: the chat as the model saw it, the reward, and the"
+        " outcome. Rewards are rounded to nine decimals.",
         columns=(*_COLUMNS, *message_columns(arguments)),
         splits={WHOLE: rows()},
         facts={

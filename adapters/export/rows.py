@@ -1,9 +1,10 @@
 """Tasks as rows for TRL, verl and SkyRL.
 
-A row names its task, and the trainer's environment plays it. The prompt is what that trainer needs:
-nothing for TRL, which adds what `reset` returns, and the bare question for verl and SkyRL, whose
-environments write the system message, the tools and the budget. verl 0.9 passes `extra_info` to
-the agent loop `agent_name`; SkyRL-gym 0.4 passes all columns to the class `env_class`.
+A row names its task, and the trainer's environment plays it. The prompt depends on the trainer. For
+TRL the user message is empty, since TRL appends the text of `reset`. For verl and SkyRL it is the
+bare question, since their environments write the system message, the tools and the budget. verl 0.9
+passes `extra_info` to the agent loop `agent_name`; SkyRL-gym 0.4 passes all columns to the class
+`env_class`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from toolgym.tasks import Task
 
 Trainer = Literal["trl", "verl", "skyrl"]
 AGENT_LOOP, ENV_CLASS = "toolgym_agent", "toolgym"
-"""The names of verl's agent loop and of SkyRL-gym's environment class."""
+"""Names of verl's agent loop and of SkyRL-gym's environment class."""
 
 _PLAYED: Final = {"env_id": "string", "task_id": "string", "env_kwargs": "string"}
-_SOURCE: Final = Column("data_source", "string", "the environment's id, which groups metrics")
+_SOURCE: Final = Column(
+    "data_source", "string", "the id of the environment, by which metrics are grouped"
+)
 _QUESTION: Final = Column(
     "prompt", [MESSAGE], "the bare question; the environment writes the real prompt"
 )
 _COLUMNS: Final = {
     "trl": (
-        Column("prompt", [MESSAGE], "system message, and a user message that `reset` fills"),
+        Column("prompt", [MESSAGE], "a system message and a user message that `reset` fills"),
         Column("task_id", "string", "the task, for `reset`"),
     ),
     "verl": (
@@ -59,9 +62,9 @@ _NOTES: Final = {
     "trl": "For `GRPOTrainer(train_dataset=...)` with `adapters.trl.environment_factory` of the"
     " same environment, arguments and split.",
     "verl": f"The agent loop `{AGENT_LOOP}` makes the environment, resets it with"
-    " `extra_info.task_id`, passes each message to `step`, and takes `finish()` as the reward.",
+    " `extra_info.task_id`, passes each message to `step`, and uses `finish()` as the reward.",
     "skyrl": f"The environment class `{ENV_CLASS}` writes the prompt in `init` and passes each"
-    " message to `step`. Set `generator.max_turns`, which is 1 by default.",
+    " message to `step`. Set `generator.max_turns`; its default is 1.",
 }
 
 

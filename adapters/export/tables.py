@@ -1,12 +1,12 @@
-"""The content of an exported data set: columns, rows, and what was left out.
+"""The content of an exported data set: columns, rows, and excluded tasks.
 
-Arrow stores dicts as structs with the keys of all rows and fills missing keys with nulls: a call
+Arrow stores dicts as structs with the keys of all rows and fills missing keys with nulls. A call
 `{"sql": ...}` would come back as `{"sql": ..., "table_name": null}`, and a model trained on it
-sends the nulls. So the structs of a column have the same keys in every row, and objects whose keys
+would send the nulls. So the structs of a column have the same keys in every row. Objects whose keys
 vary have the kind `json`, which Arrow stores as text.
 
 The `Json` type of `datasets` keeps keys and text but not every number: 0.3 becomes
-0.30000000000000004, and integers above 64 bits stop the loading. So arguments, schemas and parts of
+0.30000000000000004, and integers above 64 bits cannot be loaded. So arguments, schemas and parts of
 the reward are JSON text inside these objects, and other numbers are rounded to `DECIMALS`.
 """
 
@@ -20,14 +20,17 @@ from typing import Any, Final
 
 Row = dict[str, Any]
 Kind = str | list[Any] | dict[str, Any]
-"""`string`, `int64`, `float64`, `bool` or `json`; `[kind]` for a list; a dict for a struct."""
+"""Type of a column.
+
+It is `string`, `int64`, `float64`, `bool` or `json`, `[kind]` for a list, or a dict for a struct.
+"""
 DECIMALS: Final = 9
 MESSAGE: Final[Kind] = {"role": "string", "content": "string"}
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table; `meaning` is a sentence for the card, without the full stop."""
+    """A column of a table. `meaning` is a sentence for the card, without the period."""
 
     name: str
     kind: Kind
@@ -36,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A task or an episode that is not exported, with the code and the text of the reason."""
+    """A task or an episode that is not exported, with the code and text of the reason."""
 
     split: str
     task_id: str
@@ -46,16 +49,16 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Export:
-    """A data set to be written.
+    """A data set to write.
 
     Attributes:
-        title: The heading of the card.
-        about: A paragraph that says what a row is.
-        columns: The columns of every split.
-        splits: The rows of each split, by name; each iterable is consumed once.
+        title: Heading of the card.
+        about: A paragraph that describes a row.
+        columns: Columns of every split.
+        splits: Rows of each split, by name. Each iterable is consumed once.
         facts: Origin and settings, by name, for the card.
-        left_out: Filled while the rows are consumed.
-        notes: Paragraphs for the card that say how to use the rows.
+        left_out: Excluded tasks and episodes. The list is filled while the rows are consumed.
+        notes: Paragraphs for the card on the use of the rows.
     """
 
     title: str
@@ -73,7 +76,7 @@ def json_text(value: Any) -> str:
 
 
 def rounded(number: float | None) -> float | None:
-    """Round a number to `DECIMALS`; None stays None, and so become nan and the infinities.
+    """Round a number to `DECIMALS`. None, nan and the infinities become None.
 
     >>> rounded(1 / 3), rounded(float("nan"))
     (0.333333333, None)

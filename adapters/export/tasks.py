@@ -1,4 +1,4 @@
-"""The tasks of a data set that can be played, for exports of rows and demonstrations."""
+"""The playable tasks of a data set, for exports of rows and demonstrations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolgym.tasks import Task, TaskSet
 
 Progress = Callable[[int, int], None]
 WHOLE = "train"
-"""The name of the only split of an environment without splits."""
+"""Name of the only split of an environment without splits."""
 
 
 @dataclass(frozen=True)
@@ -46,27 +46,27 @@ def open_parts(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[list[Part], list[LeftOut]]:
-    """Return the tasks of each split, and those that are refused.
+    """Return the tasks of each split, and the refused tasks.
 
     Args:
-        env_id: A registered environment.
-        wanted: For each split the arguments of the environment, with `split` if it has one.
-        n: Maximum number of tasks per split; None takes all, and verifies each of them.
-        seed: Random seed that orders the tasks and selects the `n`.
-        progress: Called with the number of verified tasks and the total.
+        env_id: Id of a registered environment.
+        wanted: Arguments of the environment for each split, including `split` if it has one.
+        n: Maximum number of tasks per split. None means all; each of them is verified.
+        seed: Seed of the order of the tasks and of the choice of `n` tasks.
+        progress: Function that is called with the number of verified tasks and the total.
 
     Raises:
-        ConfigurationError: The environment cannot be made, a split has no playable task, or two
+        ConfigurationError: If the environment cannot be made, a split has no playable task, or two
             splits have the same name.
     """
     parts: dict[str, Part] = {}
     left_out: list[LeftOut] = []
     for env_kwargs in wanted:
-        # `datasets` admits letters, digits and underscores in the name of a split.
+        # In `datasets` the name of a split may contain letters, digits and underscores.
         split = str(env_kwargs.get("split") or WHOLE)
         name = "".join(letter if letter.isalnum() else "_" for letter in split)
         if name in parts:
-            raise ConfigurationError(f"two splits would be called {name}: leave one out.")
+            raise ConfigurationError(f"two splits would have the name {name}. Export only one.")
         env = registration.make(env_id, **env_kwargs)
         if n is None:
             env.tasks.check(progress)

@@ -4,7 +4,7 @@
     README.md
     NAME/__init__.py      the taskset with its defaults
 
-The code is in `adapters.verifiers`; the package names the environment and its arguments.
+The code is in `adapters.verifiers`. The package only names the environment and its arguments.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ENV_KWARGS: dict[str, Any] = {env_kwargs}
 
 
 class Config(EpisodeConfig):
-    """The defaults of this package; `--env.taskset.*` changes them."""
+    """The defaults of this package, which `--env.taskset.*` changes."""
 
     env_id: str = "{env_id}"
     env_kwargs: dict[str, Any] = Field(default_factory=lambda: dict(ENV_KWARGS))
@@ -78,8 +78,8 @@ _README: Final = """\
 # {name}
 
 The tasks of `{env_id}`, an environment of toolgym, for verifiers. The environment answers each
-message of the model: it repairs calls that have one possible reading, and answers mistakes with a
-call that works.
+message of the model. It repairs calls that have only one reading. Its error messages contain a call
+that works.
 
     pip install -e .
     vf-eval {name} --model MODEL --client.base-url URL --num-rollouts 4 --no-push
@@ -100,23 +100,23 @@ def write_package(
     n: int | None = None,
     seed: int = 0,
 ) -> str:
-    """Write the package; the folder appears complete or not at all.
+    """Write the package atomically.
 
     Args:
-        out: The folder; it must be absent or empty.
-        env_id: A registered environment.
-        env_kwargs: Its arguments, as JSON can hold them.
-        name: Name of the distribution; its module has underscores for hyphens. None takes
+        out: The folder, which must not exist or must be empty.
+        env_id: Id of a registered environment.
+        env_kwargs: Arguments of the environment, in JSON types.
+        name: Name of the distribution. Its module has underscores for hyphens. None means
             `toolgym-` and the name of the environment.
-        n: Number of tasks; None takes all.
-        seed: Random seed that selects the tasks.
+        n: Number of tasks; None means all.
+        seed: Seed of the choice of tasks.
 
     Returns:
         The name of the distribution.
 
     Raises:
-        ConfigurationError: The folder or the name cannot be used, or no task can be played.
-        EnvironmentFault: A file cannot be written.
+        ConfigurationError: If the folder or the name cannot be used, or no task can be played.
+        EnvironmentFault: If a file cannot be written.
     """
     if name is None:
         own = env_id.rpartition("/")[2].lower()
@@ -124,7 +124,7 @@ def write_package(
     module = name.replace("-", "_")
     if not set(name) <= _LETTERS or not module.isidentifier() or keyword.iskeyword(module):
         raise ConfigurationError(
-            f"--name {name} is no name for a package: use small letters, digits and hyphens, as in"
+            f"--name {name} is not a package name. Use small letters, digits and hyphens, as in"
             " toolgym-explore-v0."
         )
     tasks = registration.make(env_id, **env_kwargs).tasks

@@ -1,12 +1,12 @@
-"""One episode as a solver of Inspect.
+"""An episode as a solver of Inspect.
 
-The loop is ours: Inspect's own would check the arguments of a call against the schema and answer
-mistakes in its own words. Here each message of the model goes to `ToolEnv.step` unchanged, a text
-as a text and native calls as calls.
+The loop does not use the tool calls of Inspect, which would check arguments against the schema and
+write its own error messages. Here `ToolEnv.step` gets each message of the model unchanged: text as
+text and native calls as calls.
 
-A mistake of the agent is the next message. A fault of the machine is raised, and Inspect records it
-as the error of the sample. A limit of Inspect (messages, tokens, time) ends the episode without an
-answer, and it is scored as such.
+A mistake of the agent is answered in the next message. A fault of the environment is raised, and
+Inspect records it as the error of the sample. A limit of Inspect (messages, tokens, time) ends the
+episode without an answer, and the episode is scored as unanswered.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from toolgym.records import EpisodeRecord
 from toolgym.tries import seed_of_try
 
 Tools = Literal["native", "text"]
-"""How a model sees the tools: by its provider's interface, or in the system prompt."""
+"""How the model sees the tools: through its provider's interface, or in the system prompt."""
 EPISODE: Final = "toolgym/episode"
-"""The key of the episode's record in the store of a sample."""
+"""Key of the episode's record in the store of a sample."""
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
@@ -55,7 +55,7 @@ def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None
     """Play the episode of a sample, whose id is that of its task.
 
     Args:
-        env_id: A registered environment.
+        env_id: Id of a registered environment.
         tools: How the model sees the tools.
         env_kwargs: Arguments of the environment.
     """
@@ -79,7 +79,7 @@ def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None
         try:
             await _converse(env, state, tools)
         except (EnvironmentFault, LimitExceededError, anyio.get_cancelled_exc_class()):
-            keep()  # other errors, such as one of the provider, leave the sample unscored
+            keep()  # other errors, such as those of the provider, leave the sample unscored
             raise
         keep()
         return state
@@ -88,10 +88,10 @@ def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None
 
 
 async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
-    """Let the model and the environment talk until the episode is over.
+    """Play until the episode is over.
 
     Raises:
-        EnvironmentFault: The machine failed.
+        EnvironmentFault: If the environment failed.
     """
     system, offered = system_prompt(env, in_words=tools == "text"), []
     if tools == "native":
@@ -112,7 +112,7 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
     while not env.episode.over and not state.completed:
         state.output = await model.generate(state.messages, tools=offered)
         if state.output.stop_reason == "model_length":
-            return  # nothing can be added to a full context
+            return  # the context is full
         said = state.output.message
         state.messages.append(said)
         calls = said.tool_calls or []
@@ -125,7 +125,7 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
             state.messages.append(ChatMessageUser(content=turn.observation))
             continue
         texts = [*turn.results, *[""] * (len(calls) - len(turn.results))]
-        texts[-1] += turn.observation[len("\n\n".join(turn.results)) :]  # a notice to all
+        texts[-1] += turn.observation[len("\n\n".join(turn.results)) :]  # a notice about all calls
         for call, text in zip(calls, texts, strict=False):
             result = ChatMessageTool(content=text, tool_call_id=call.id, function=call.function)
             state.messages.append(result)
@@ -134,8 +134,8 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
 def _as_written(call: ToolCall) -> dict[str, Any]:
     """Return a native call with the arguments as the model wrote them.
 
-    Inspect keeps arguments that it cannot read in the text of its error only, up to 16 kB of them,
-    and takes arguments that are a text for the first argument of the tool.
+    Inspect keeps arguments that it cannot read only in the text of its error, up to 16 kB. It
+    treats arguments that are a text as the first argument of the tool.
     """
     arguments: Any = call.arguments
     if call.parse_error:

@@ -1,8 +1,8 @@
 """The task `toolgym/env`: its samples, the score of an episode, and the metrics.
 
-A sample is a task of the environment, under its id. The score of an episode is a dict of numbers,
-and Inspect averages each of them over the scored samples. An episode that a fault ended has
-`scored` 0 and nan for the other numbers, so it counts in no other mean.
+A sample is a task of the environment, with the same id. The score of an episode is a dict of
+numbers, and Inspect averages each of them over the scored samples. An episode that a fault ended
+has `scored` 0 and nan for the other numbers, so it does not count in other means.
 """
 
 from __future__ import annotations
@@ -47,27 +47,27 @@ def env(
     tools: Tools = "native",
     env_kwargs: dict[str, Any] | None = None,
 ) -> Task:
-    """An environment as a task of Inspect.
+    """Return an environment as a task of Inspect.
 
     Args:
-        env_id: A registered environment, such as sqlgym/Explore-v0.
+        env_id: Id of a registered environment, such as sqlgym/Explore-v0.
         split: Split of the data set.
-        dataset: A folder, or the name of a data set of the environment.
-        n: Number of tasks; None takes all that can be played, and verifies each of them.
-        seed: Random seed that selects the `n` tasks, the same ones as in `toolgym eval`.
-        tools: `native` offers the tools by the provider's interface; `text` describes them in the
-            system prompt and reads calls out of the model's text.
+        dataset: Folder or name of a data set of the environment.
+        n: Number of tasks. None means all playable tasks; each of them is verified.
+        seed: Seed of the choice of `n` tasks, which are the same as in `toolgym eval`.
+        tools: `native` passes the tools through the provider's interface. `text` describes them in
+            the system prompt and reads calls from the model's text.
         env_kwargs: Other arguments of the environment.
 
     Raises:
-        PrerequisiteError: The environment cannot be made, or has no task that can be played; the
-            command prints it without a traceback.
+        PrerequisiteError: If the environment cannot be made, or has no playable task. The command
+            prints the message without a traceback.
     """
     given = {"split": split, "dataset": dataset}
     arguments = {**(env_kwargs or {}), **{k: v for k, v in given.items() if v is not None}}
     try:
         if tools not in get_args(Tools):
-            raise ConfigurationError(f'tools is "native" or "text", not {tools!r}.')
+            raise ConfigurationError(f'tools must be "native" or "text", got {tools!r}.')
         tasks = registration.make(env_id, **arguments).tasks
         chosen = tasks.playable() if n is None else tasks.shuffle(seed).first_playable(n)
         if not len(chosen):

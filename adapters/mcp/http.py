@@ -1,12 +1,12 @@
-"""Many episodes over HTTP, each at an address of its own.
+"""Many episodes over HTTP, each at its own address.
 
     POST   /episodes              {"task_id": ...} or {"seed": ...} or {}: begins an episode
     POST   /episodes/{id}/mcp     the Model Context Protocol, for that episode
     DELETE /episodes/{id}         closes it; the response has the score
 
 The protocol has no sessions over HTTP (2026-07-28), so the address names the episode. Ids are drawn
-by `secrets` and cannot be guessed. A client chooses a task, and never a path, a backend or a way of
-parsing. Each request passes `adapters.serving.guard` first.
+by `secrets` and cannot be guessed. A client can choose a task, but not a path, a backend or a
+parsing mode. Each request first passes `adapters.serving.guard`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ def application(
     """Return the application.
 
     Args:
-        env_id: A registered environment.
-        env_kwargs: Its arguments.
+        env_id: Id of a registered environment.
+        env_kwargs: Arguments of the environment.
         most: Maximum number of open episodes.
-        idle: Seconds until an episode without calls may be closed for one that begins.
-        on_close: Called with the record of each closed episode.
+        idle: Seconds without calls after which a new episode may replace an open one.
+        on_close: Function that is called with the record of each closed episode.
     """
     sessions: dict[str, Session | None] = {}  # None while the episode begins
 
@@ -86,13 +86,13 @@ def application(
         try:
             wanted = Wanted.model_validate_json(await request.body())
         except ValidationError:
-            return refusal(400, 'The body is JSON: {"task_id": "..."}, {"seed": 0}, or {}.')
+            return refusal(400, 'The body must be {"task_id": "..."}, {"seed": 0}, or {}.')
         for name, session in list(sessions.items()):
             until = anyio.current_time() - idle
             if session and session.last_used < until and not session.lock.locked():
                 await close(name)
         if len(sessions) >= most:
-            return refusal(503, "Too many episodes are open: DELETE one of yours, or try later.")
+            return refusal(503, "Too many open episodes. DELETE one of yours, or try later.")
         name = secrets.token_urlsafe(24)
         sessions[name] = None
         try:

@@ -1,13 +1,13 @@
-"""One episode as the handlers of an MCP server.
+"""An episode as the handlers of an MCP server.
 
-A call goes to `ToolEnv.step` as the client sent it: the low-level server of the library checks
-neither name nor arguments, so they are repaired here as everywhere. A mistake of the agent is a
-result with `isError`; a fault of the machine is an error of the protocol, and the episode stays
+`ToolEnv.step` gets a call as the client sent it. The low-level server of the library checks neither
+name nor arguments, so the environment repairs them as usual. A mistake of the agent is a result
+with `isError`. A fault of the environment is an error of the protocol, and the episode stays
 unscored.
 
-Nothing tells the agent how near it is. Repairs, error codes and the number of calls left are in
-`_meta` of each result, which hosts do not show to a model. Rewards and score are in the resource
-`toolgym://episode/result` when the episode is over; `toolgym://episode/result?close=true` closes it
+The agent does not see its reward or progress. Repairs, error codes and the number of calls left are
+in `_meta` of each result, which hosts do not show to a model. Rewards and score are in the resource
+`toolgym://episode/result` when the episode is over. `toolgym://episode/result?close=true` closes it
 first.
 """
 
@@ -42,16 +42,16 @@ FAULT: Final = (
 )
 CLOSED: Final = "This episode was closed. Begin another one."
 MOST_AFTER_END: Final = 50
-"""Number of calls after the end that are answered; each is kept in the transcript."""
+"""Number of calls after the end that get a reply. Each is kept in the transcript."""
 _logger = logging.getLogger(__name__)
 
 
 class Session:
-    """One episode; its calls run one after the other, each in a worker thread.
+    """One episode. Its calls run one after the other, each in a worker thread.
 
     Args:
-        env: The environment after `reset`; nothing else may use it.
-        env_id: Its id, for the record.
+        env: The environment after `reset`. No other code may use it.
+        env_id: Id of the environment, for the record.
     """
 
     def __init__(self, env: ToolEnv[Any], env_id: str) -> None:
@@ -64,7 +64,8 @@ class Session:
         """Play one call.
 
         Raises:
-            MCPError: The machine failed in this call or an earlier one, or the episode was closed.
+            MCPError: If the environment failed in this call or an earlier one, or the episode was
+                closed.
         """
         async with self.lock:
             played = len(self.env.episode.turns)
@@ -91,7 +92,7 @@ class Session:
 
 
 def summary(record: EpisodeRecord) -> dict[str, Any]:
-    """Return the score of a closed episode and its parts; null where a fault left it unscored."""
+    """Return the score of a closed episode and its parts, or null if a fault left it unscored."""
     plain = record.to_json()
     names = ("task_id", "score", "correct", "scored", "answered", "reward_parts")
     turns = [
@@ -105,12 +106,13 @@ def build_server(
     session_of: Callable[[Any], Session],
     life: Callable[[Any], AbstractAsyncContextManager[Any]] = lambda server: nullcontext(),
 ) -> Server[Any]:
-    """Return a server of the tools of an environment.
+    """Return a server for the tools of an environment.
 
     Args:
-        env: Any instance of it, for tools and instructions.
-        session_of: Returns the episode of a request from its context, or raises `MCPError`.
-        life: A context that is open while the server runs.
+        env: Any instance of the environment, for tools and instructions.
+        session_of: Function that returns the episode of a request from its context, or raises
+            `MCPError`.
+        life: Context manager that is open while the server runs.
     """
     tools = [
         types.Tool(name=spec.name, description=spec.description, input_schema=spec.parameters)
@@ -140,7 +142,7 @@ def build_server(
 
     async def get_prompt(context: Any, params: Any) -> Any:
         if params.name != TASK:
-            raise MCPError(types.INVALID_PARAMS, f"There is one prompt, {TASK}.")
+            raise MCPError(types.INVALID_PARAMS, f"The only prompt is {TASK}.")
         content = types.TextContent(type="text", text=session_of(context).env.user_prompt())
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=content)])
 
@@ -151,7 +153,7 @@ def build_server(
 
     async def read_resource(context: Any, params: Any) -> Any:
         if params.uri not in (RESULT, CLOSE):
-            raise MCPError(types.INVALID_PARAMS, f"There is one resource, {RESULT}.")
+            raise MCPError(types.INVALID_PARAMS, f"The only resource is {RESULT}.")
         session = session_of(context)
         async with session.lock:
             if params.uri == CLOSE:

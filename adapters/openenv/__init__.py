@@ -1,9 +1,13 @@
-"""Environments served over OpenEnv, and the client with which a trainer plays.
+"""Environments served over OpenEnv, and the client for trainers.
 
-`toolgym serve ENV_ID` is the server. A session is a WebSocket, an action is the whole message of a
-model, and a client selects the task of each episode and nothing else. `toolgym export openenv`
-writes the same as a folder for a container or a Hub.
+`toolgym serve ENV_ID` is the server. A session is a WebSocket, and an action is the whole message
+of a model. A client can only select the task of each episode. `toolgym export openenv` writes the
+same as a folder for a container or a hub.
 
-Read `models` (what is sent), then `environment` (one session), `catalogue` (the tasks), `server`,
-and `client`. They need the extra `openenv`; importing this package does not.
+- `models` defines the messages.
+- `environment` is one session.
+- `catalogue` holds the tasks.
+- `server` and `client` are the two ends.
+
+These modules need the extra `openenv`; importing this package does not.
 """

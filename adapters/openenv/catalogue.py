@@ -1,7 +1,7 @@
 """The splits and tasks that a server offers.
 
 A server plays one environment with the arguments of its command line. A client sees the splits of
-the data set (or only the one that the server was given), and selects one of their tasks.
+the data set, or only the split of the command line, and selects one of their tasks.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from toolgym.errors import ConfigurationError, ToolgymError
 from toolgym.tasks import Task, TaskSet
 
 WHOLE: Final = "train"
-"""The name of the only split of an environment without splits."""
+"""Name of the only split of an environment without splits."""
 
 
 class Mistake(HTTPException, ToolgymError):
-    """A client asked for something impossible; OpenEnv sends it the text."""
+    """Exception for an invalid request of a client. OpenEnv sends its text to the client."""
 
     def __init__(self, text: str) -> None:
         super().__init__(404, text)
@@ -32,18 +32,18 @@ class Mistake(HTTPException, ToolgymError):
 
 
 class Catalogue:
-    """The splits of an environment and their tasks, which are loaded here.
+    """The splits of an environment with their tasks, which the constructor loads.
 
     Args:
-        env_id: A registered environment.
-        env_kwargs: Its arguments; with `split`, only that split is offered.
+        env_id: Id of a registered environment.
+        env_kwargs: Arguments of the environment. With `split`, only that split is offered.
 
     Attributes:
         first: An environment in which no session plays.
-        split: The split of an episode whose client names none.
+        split: The default split of an episode.
 
     Raises:
-        ConfigurationError: The environment cannot be made with these arguments.
+        ConfigurationError: If the environment cannot be made with these arguments.
     """
 
     def __init__(self, env_id: str, env_kwargs: Mapping[str, Any]) -> None:
@@ -75,17 +75,17 @@ class Catalogue:
         """Return the tasks of a split.
 
         Raises:
-            Mistake: There is no such split.
+            Mistake: If there is no such split.
         """
         if split not in self._tasks:
-            raise Mistake(f"There is no split {split!r} here: use {' or '.join(self._tasks)}.")
+            raise Mistake(f"There is no split {split!r}. Use {' or '.join(self._tasks)}.")
         return self._tasks[split]
 
     def task_id(self, split: str, index: int) -> str:
         """Return the id of the task at an index of a split.
 
         Raises:
-            Mistake: There is no such split, or it has fewer tasks.
+            Mistake: If there is no such split, or it has fewer tasks.
         """
         tasks = self.tasks(split)
         if not 0 <= index < len(tasks):
@@ -93,10 +93,10 @@ class Catalogue:
         return tasks[index].id
 
     def split_of(self, task_id: str, split: str | None) -> str:
-        """Return the split that has a task: the given one, the default one, or the first.
+        """Return the split that has a task: the given, the default, or the first one.
 
         Raises:
-            Mistake: There is no such split, or no such task in it.
+            Mistake: If there is no such split, or no such task in it.
         """
         names = [self.split, *self.splits] if split is None else [split]
         for name in names:

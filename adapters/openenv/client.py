@@ -1,11 +1,11 @@
-"""The client: one object is one session, which plays one episode after the other.
+"""The client. One object is one session, which plays one episode after the other.
 
     with ToolgymEnv(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="mountain_huts-039")
         result = client.step(ToolgymAction(text="..."))
         result.reward, result.done, result.observation.text
 
-This module needs OpenEnv only; it is copied into an exported folder.
+This module only needs OpenEnv. It is copied into an exported folder.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from adapters.openenv.models import ToolgymAction, ToolgymObservation
 class ToolgymEnv(EnvClient[ToolgymAction, ToolgymObservation, State]):  # type: ignore[misc, unused-ignore]
     """A session of `toolgym serve`, or of a container of an exported folder.
 
-    `reset` takes `task_id`, or `split` and `index`, or `seed`, and nothing else.
+    `reset` takes `task_id`, or `split` and `index`, or `seed`, and no other arguments.
     """
 
     def _step_payload(self, action: ToolgymAction) -> dict[str, Any]:

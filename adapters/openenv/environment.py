@@ -1,11 +1,11 @@
-"""One session: the episodes that one WebSocket plays, one after the other.
+"""A session: the episodes that one WebSocket plays, one after the other.
 
-A message goes to `ToolEnv.step` as the client sent it, and mistakes of the agent are in the
-observation. A mistake of the client (no such task, a step before a reset) is an error of OpenEnv. A
-fault of the machine ends the episode with `done`, no reward, and `scored` false; its own text goes
-to the log only, because it may name files.
+`ToolEnv.step` gets a message as the client sent it, and mistakes of the agent are in the
+observation. A mistake of the client (an unknown task, a step before a reset) is an error of
+OpenEnv. A fault of the environment ends the episode with `done`, no reward, and `scored` false. Its
+text is only logged, because it may contain file names.
 
-OpenEnv makes one such object per session, and one per question about tasks, so it is cheap until
+OpenEnv makes one such object per session and one per query about tasks, so it loads nothing before
 the first reset.
 """
 
@@ -42,9 +42,9 @@ RESET_FIRST: Final = "There is no episode: reset first."
 CLOSED: Final = "This session was closed: connect again."
 OVER: Final = "This episode is over: reset begins another one."
 MOST_AFTER_END: Final = 50
-"""Number of messages after the end that are answered; each is kept in the transcript."""
+"""Number of messages after the end that get a reply. Each is kept in the transcript."""
 MOST_LISTED: Final = 10_000
-"""Number of tasks that a list shows; the others are found by their index."""
+"""Number of tasks that a list shows. The others are found by their index."""
 _logger = logging.getLogger(__name__)
 
 
@@ -65,10 +65,10 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
 
     Args:
         catalogue: The tasks and the environments that play them.
-        on_close: Called with the record of each episode that is left.
+        on_close: Function that is called with the record of each episode that ends or is abandoned.
     """
 
-    SUPPORTS_CONCURRENT_SESSIONS = True  # or OpenEnv would admit one session only
+    SUPPORTS_CONCURRENT_SESSIONS = True  # otherwise OpenEnv would accept only one session
 
     def __init__(self, catalogue: Catalogue, on_close: Callable[[EpisodeRecord], None]) -> None:
         super().__init__()
@@ -80,10 +80,10 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, **kwargs: Any
     ) -> ToolgymObservation:
-        """Begin an episode; the one before is closed.
+        """Begin an episode, after closing the previous one.
 
         Raises:
-            Mistake: There is no such task, it is refused, or the client asked for something else.
+            Mistake: If there is no such task, it is refused, or the request has other options.
         """
         if self._is_closed:  # OpenEnv no longer counts this session
             raise Mistake(CLOSED)
@@ -107,7 +107,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
             options = None if task_id is None else {"task_id": task_id}
             env.reset(seed=wanted.seed, options=options)
         except TaskRefused as refused:
-            why = f"The task {refused.task_id!r} cannot be played fairly [{refused.code}]."
+            why = f"The task {refused.task_id!r} is refused [{refused.code}]."
             raise Mistake(why) from None
         except Exception as fault:  # noqa: BLE001 - OpenEnv would send its text to the client
             return self._unscored("", fault)
@@ -128,7 +128,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         """Play one message of the model.
 
         Raises:
-            Mistake: There is no episode, or it ended many messages ago.
+            Mistake: If there is no episode, or it ended many messages ago.
         """
         env = self._env
         if env is None or not self._is_open:
@@ -154,7 +154,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         return self._seen(env, turn, turn.reward)
 
     def _seen(self, env: ToolEnv[Any], turn: Turn | None, reward: float) -> ToolgymObservation:
-        """The observation after a message; it has the score only when the episode is over."""
+        """Return the observation after a message. It has a score only when the episode is over."""
         episode, ledger = env.episode, env.episode.ledger
         seen = ToolgymObservation(
             done=episode.over,
@@ -174,14 +174,14 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         return seen
 
     def _unscored(self, task_id: str, fault: Exception | None = None) -> ToolgymObservation:
-        """The observation after a fault, which is logged."""
+        """Log a fault and return the observation after it."""
         if fault is not None:
             env_id = self._catalogue.env_id
             _logger.error("an episode of %s is not scored: %s", env_id, fault, exc_info=fault)
         return ToolgymObservation(text=FAULT, task_id=task_id, done=True, reward=None, scored=False)
 
     def _leave(self) -> None:
-        """Close the episode, and pass on its record."""
+        """Close the episode and pass on its record."""
         if self._is_open and self._env is not None:
             self._is_open = False
             self._on_close(EpisodeRecord.of(self._env.episode, self._catalogue.env_id))
@@ -196,7 +196,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
 
     @property
     def state(self) -> State:
-        """The episode: its id and task, the number of messages, and whether it is over."""
+        """The id and task of the episode, the number of messages, and whether it is over."""
         if not self._is_open or self._env is None:
             return State(step_count=0)
         episode = self._env.episode
@@ -236,6 +236,6 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the tasks from one index to another, as slices count."""
+        """Return the tasks from one index to another, as a slice does."""
         places = range(self.num_tasks(split))[start:stop][:MOST_LISTED]
         return [self.get_task(split, place) for place in places]

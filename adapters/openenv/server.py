@@ -5,8 +5,8 @@
     GET   /toolgym/splits
     POST  /toolgym/num_tasks  /toolgym/tasks  /toolgym/task  /toolgym/task_range
 
-OpenEnv's production mode leaves out `/reset`, `/step` and `/state` over HTTP, which make an
-environment for each request, in which no episode lives.
+OpenEnv's production mode omits `/reset`, `/step` and `/state` over HTTP. These would make a new
+environment for each request, so no episode could continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from adapters.serving.guard import LOOPBACK, guarded
 from toolgym.records import EpisodeRecord
 
 NAME: Final = "toolgym"
-"""The name of the environment in the addresses of tasks."""
+"""Name of the environment in the addresses of tasks."""
 _BODY: Final = (
     'The body is JSON: {"split": "..."}; with "index" for a task; with "start" and "stop", or'
     " without, for a range."
@@ -49,10 +49,11 @@ def application(
 
     Args:
         catalogue: The environment and its tasks.
-        hosts: The names by which clients reach the server, besides those of the loopback interface.
+        hosts: Names by which clients reach the server, in addition to those of the loopback
+            interface.
         max_sessions: Maximum number of open sessions.
-        idle: Seconds until a silent session is closed.
-        on_close: Called with the record of each episode that is left.
+        idle: Seconds after which a session without messages is closed.
+        on_close: Function that is called with the record of each episode that ends or is abandoned.
     """
     app = create_fastapi_app(
         functools.partial(ToolgymEnvironment, catalogue, on_close),
@@ -78,8 +79,8 @@ def exported_application(
 ) -> ASGIApp:
     """Return the application of an exported folder.
 
-    It is reached by the name that Hugging Face gives a Space (`SPACE_HOST`), and by those that the
-    variable `TOOLGYM_HOSTS` lists with commas.
+    It accepts requests for the name of a Hugging Face Space (`SPACE_HOST`) and for the names in the
+    variable `TOOLGYM_HOSTS`, which are separated by commas.
     """
     named = f"{os.environ.get('SPACE_HOST', '')},{os.environ.get('TOOLGYM_HOSTS', '')}"
     hosts = [name.strip() for name in named.split(",") if name.strip()]

@@ -1,6 +1,6 @@
-"""A `map` whose parts are done by the workers of a Ray cluster (`toolgym.workers`).
+"""A `map` whose parts run on the workers of a Ray cluster (`toolgym.workers`).
 
-A cluster that is started here listens on the loopback interface only, admits only processes with
+A cluster that is started here listens only on the loopback interface, accepts only processes with
 its token, has no dashboard, sends no statistics and leaves no files. On another cluster, every node
 must have the same version of toolgym.
 """
@@ -25,19 +25,19 @@ from toolgym.workers import MOST_CHARS, Map, WorkerLost
 
 LOCAL: Final = "local"
 RETRIES: Final = 3
-"""Number of times that a part is repeated whose worker was lost."""
+"""Number of retries of a part whose worker was lost."""
 _LOOPBACK: Final = "127.0.0.1"
 
 
 def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
-    """The `map` of the cluster to which this process is connected (`ray.init`).
+    """Yield the `map` of the cluster to which this process is connected (`ray.init`).
 
     Each item is one task of Ray with one core. A part whose worker is lost is repeated up to
-    `RETRIES` times. An exception of toolgym is raised here as itself.
+    `RETRIES` times. Exceptions of toolgym are raised unchanged.
 
     Raises:
-        ConfigurationError: A node has another version of toolgym.
-        WorkerLost: A part lost its worker each time.
+        ConfigurationError: If a node has another version of toolgym.
+        WorkerLost: If a part lost its worker each time.
     """
     import ray
 
@@ -46,7 +46,8 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
     waiting = deque(task.remote(*here, sent, item) for item in items)
     try:
         for item in items:
-            # The reference goes with the result, or all results would be held until the last one.
+            # The reference must be dropped with the result, or all results would be held until the
+            # last one.
             try:
                 yield ray.get(waiting.popleft())
             except ray.exceptions.RayTaskError as problem:
@@ -57,7 +58,7 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
                     how = f"a worker was lost {RETRIES + 1} times ({name})"
                 raise WorkerLost(
                     f"{how} while it worked on {item!r:.{MOST_CHARS}}.",
-                    "Check whether it needs more memory than there is, or work without --ray.",
+                    "Check whether the node has enough memory, or run without --ray.",
                 ) from problem
     finally:
         for ref in waiting:
@@ -65,11 +66,11 @@ def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator
 
 
 def _do(folder: str, ours: str, function: Callable[[Any], Any], item: Any) -> Any:
-    """Do one part in a worker, in the working directory of the caller if the node has it."""
+    """Run one part in a worker, in the working directory of the caller if the node has it."""
     if (theirs := version("toolgym")) != ours:
         raise ConfigurationError(
-            f"a node of the cluster has toolgym {theirs}, and here it is {ours}: install the same"
-            " version on all nodes, into the Python that runs Ray."
+            f"a node of the cluster has toolgym {theirs}, but this process has {ours}. Install the"
+            " same version on all nodes, in the Python that runs Ray."
         )
     if Path(folder).is_dir():
         os.chdir(folder)
@@ -81,24 +82,24 @@ def ray_workers(address: str) -> Iterator[Map]:
     """Connect to a cluster, or start one on this machine, and yield its `map`.
 
     Args:
-        address: `local`, or HOST:PORT of a cluster that this machine is a node of.
+        address: `local`, or HOST:PORT of a cluster of which this machine is a node.
 
     Raises:
-        ConfigurationError: Ray is not installed, this process is already connected, or there is no
-            such cluster.
-        EnvironmentFault: No cluster can be started here.
+        ConfigurationError: If Ray is not installed, this process is already connected, or there is
+            no such cluster.
+        EnvironmentFault: If no cluster can be started here.
     """
     host, _, port = address.rpartition(":")
-    variables = {  # which the processes of Ray inherit
+    variables = {  # the processes of Ray inherit these
         "RAY_USAGE_STATS_ENABLED": "0",
-        # Ray prints events of workers on stdout, which is for results: skip every line.
+        # Ray prints events of workers on stdout, which is reserved for results. Skip every line.
         "RAY_DEDUP_LOGS": "1",
         "RAY_DEDUP_LOGS_SKIP_REGEX": "^",
     }
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     with ExitStack() as leaving:
         if address == LOCAL:
-            # Paths of sockets have at most 107 characters, so the folder must have a short name.
+            # Paths of sockets have at most 107 characters, so the folder needs a short name.
             place = "/tmp" if Path("/tmp").is_dir() else None
             folder = leaving.enter_context(
                 tempfile.TemporaryDirectory(
@@ -109,55 +110,56 @@ def ray_workers(address: str) -> Iterator[Map]:
             options |= {
                 "include_dashboard": False,
                 "object_store_memory": 256 * 2**20,  # larger results go to files
-                "_system_config": {"task_oom_retries": RETRIES},  # or it would retry for ever
-                "_temp_dir": f"{folder}/ray",  # Ray opens it to all, who cannot enter the folder
+                "_system_config": {"task_oom_retries": RETRIES},  # otherwise Ray retries forever
+                # Ray makes it accessible to all users, but the folder around it is private.
+                "_temp_dir": f"{folder}/ray",
             }
         elif "/" in host or not host or not port.isdecimal():
             raise ConfigurationError(
-                f"--ray takes HOST:PORT of a cluster that this machine is a node of, or {LOCAL};"
+                f"--ray must be {LOCAL}, or HOST:PORT of a cluster of which this machine is a node;"
                 f" got {address}."
             )
         else:
-            variables["RAY_gcs_server_port_wait_time_s"] = "2"  # or Ray tries for minutes
+            variables["RAY_gcs_server_port_wait_time_s"] = "2"  # otherwise Ray tries for minutes
         leaving.enter_context(patch.dict(os.environ, variables))
-        if address == LOCAL:  # without a mode Ray demands a token, and takes the one that is set
+        if address == LOCAL:  # without a mode Ray requires a token and uses the one that is set
             os.environ.pop("RAY_AUTH_MODE", None)
         try:
             import ray
         except ImportError as problem:
             raise ConfigurationError(
-                f"--ray needs Ray 2.60 or newer ({problem}); run: pip install 'toolgym[ray]'"
+                f"--ray needs Ray 2.60 or newer ({problem}). Run: pip install 'toolgym[ray]'"
             ) from problem
         if ray.is_initialized():
             raise ConfigurationError(
-                "this process is connected to Ray already: use its workers by"
-                " adapters.ray.workers.map_on_ray, or end it by ray.shutdown()."
+                "this process is already connected to Ray. Use its workers with"
+                " adapters.ray.workers.map_on_ray, or disconnect with ray.shutdown()."
             )
         if address == LOCAL or host in (_LOOPBACK, "localhost"):
-            # Ray would replace 127.0.0.1 by another address of the machine.
+            # Ray would replace 127.0.0.1 with another address of the machine.
             constants = ray._private.ray_constants
             leaving.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
             constants.ENABLE_RAY_CLUSTER = False
         leaving.callback(ray.shutdown)
         try:
-            if address != LOCAL:  # Ray would try for minutes
+            if address != LOCAL:  # otherwise Ray tries for minutes
                 socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
             ray.init(address, **options)
-        except Exception as problem:  # Ray raises bare ones, too
+        except Exception as problem:  # Ray also raises bare exceptions
             reason = " ".join(str(problem).split())[:500]
             if address == LOCAL:
                 raise EnvironmentFault(
                     f"Ray did not start on this machine: {reason}",
-                    "It gives up after half a minute, so the machine may be busy: start it by"
-                    " `ray start --head`, and give --ray the address.",
+                    "Ray stops waiting after half a minute, so the machine may be busy. Start a"
+                    " cluster with `ray start --head`, and pass its address to --ray.",
                 ) from problem
             raise ConfigurationError(
                 f"--ray {address}: there is no cluster to connect to: {reason}"
             ) from problem
         if address == LOCAL and (own := ray.util.get_node_ip_address()) != _LOOPBACK:
             raise EnvironmentFault(
-                f"Ray {ray.__version__} listens at {own}, and not on the loopback interface only.",
-                "Install the version that docs/integrations.md names, or start a cluster and give its"
+                f"Ray {ray.__version__} listens at {own} instead of the loopback interface.",
+                "Install the version in docs/integrations.md, or start a cluster and pass its"
                 " address.",
             )
         yield map_on_ray
@@ -165,5 +167,5 @@ def ray_workers(address: str) -> Iterator[Map]:
 
 @functools.cache
 def _token() -> str:
-    """The token for the clusters of this process, in which Ray reads it only once."""
+    """Return the token for the clusters of this process. Ray reads it only once."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)

@@ -1,6 +1,6 @@
-"""The reference trainer: GRPO in one file, without TRL; tests compare the TRL trainer with it.
+"""The reference trainer: GRPO in one file, without TRL. Tests compare the TRL trainer with it.
 
-    train         the whole training loop; read it from top to bottom
+    train         the whole training loop in one file
     play          rollouts: episodes that a model plays
     losses        losses by name
     config        settings
@@ -10,5 +10,5 @@
     evaluation    evaluations of a run, played as rollouts
 
 It needs torch, transformers, and a causal language model with a KV cache and a chat template.
-Modules that are shared with other trainers are in `adapters.training`.
+Modules that both trainers use are in `adapters.training`.
 """

@@ -1,20 +1,24 @@
-"""The chat format: prompts and tool results as tokens, appended and never rendered again.
+"""The chat format: prompts and tool results as tokens that are appended and never rendered again.
 
-A rollout is a growing list of tokens. The prompt is rendered once, and turns are the tokens that
-were sampled. The tokens between two turns (the end of one message, the tool results, the opening of
-the next message) are rendered alone, as the tail of a short placeholder chat. Earlier turns are
-never rendered again: a text that is decoded and encoded again often gives other tokens, and the
-model has to be trained on the tokens that it sampled.
+A rollout is a growing list of tokens. The prompt is rendered once, and turns are the sampled
+tokens. The tokens between two turns are the end of a message, the tool results, and the opening of
+the next message. They are rendered separately, as the tail of a short placeholder chat. Earlier
+turns are never rendered again, because decoding and encoding a text often gives other tokens, and
+the model has to be trained on the tokens that it sampled.
 
-A turn ends in one of three ways: its message has an end token, at which generation stops (most
-families); messages have no end, and generation stops with the opening of the next one (GLM); or the
-template writes another end inside a chat than at its close (gpt-oss). Where a template shows tool
-results only after a message with `tool_calls`, the placeholder turn makes a call.
+There are three kinds of turn endings:
+
+- The message has an end token at which generation stops (most families).
+- Messages have no end token, and generation stops with the opening of the next one (GLM).
+- The template writes another end token inside a chat than at its close (gpt-oss).
+
+If a template shows tool results only after a message with `tool_calls`, the placeholder turn makes
+a call.
 
 This requires a template whose tail does not depend on earlier messages, and which never changes
-what it rendered earlier. `ChatFormat.check` compares with a longer chat with tools, and refuses
-other templates. Thoughts are not compared: some templates drop those of earlier turns when they
-render a chat again, while a rollout keeps them.
+earlier parts of a chat. `ChatFormat.check` compares with a longer chat with tools and rejects other
+templates. Thoughts are not compared: some templates drop those of earlier turns, while a rollout
+keeps them.
 """
 
 from __future__ import annotations
@@ -42,18 +46,18 @@ _WORD: Final = "toolgym"
 _USER: Final[Message] = {"role": "user", "content": _WORD}
 _ASSISTANT: Final[Message] = {"role": "assistant", "content": _WORD}
 _ADVICE = (
-    "take --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
+    "use --chat-template hermes, or a tokenizer with another chat template (that of a tool-calling"
     " model, or one made for training)"
 )
 
 
 @dataclass(frozen=True)
 class _PlaceholderTurn:
-    """The turn of a placeholder chat; replies are rendered after it.
+    """The turn of a placeholder chat. Replies are rendered after it.
 
     Attributes:
-        message: The turn.
-        ids: Tokens of the chat up to and with the turn.
+        message: The message of the turn.
+        ids: Tokens of the chat up to and including the turn.
         stops: Number of stop tokens in the chat up to the end of the turn; 0 if its message has no
             end token.
     """
@@ -68,11 +72,12 @@ class _PlaceholderTurn:
         return self.stops > 0
 
     def tail(self, chat: list[int], stop: frozenset[int]) -> list[int]:
-        """The tokens after the turn in a longer chat."""
+        """Return the tokens after the turn in a longer chat."""
         positions = [position for position, token in enumerate(chat) if token in stop]
         if 0 < self.stops <= len(positions):
             return chat[positions[self.stops - 1] + 1 :]
-        # The common prefix is the turn, with one more token where another end replaces the stop.
+        # The common prefix is the turn. It has one more token if another end replaces the stop
+        # token.
         return chat[common_length(self.ids, chat) + self.has_end :]
 
 
@@ -80,16 +85,16 @@ class ChatFormat:
     """The chat template of one tokenizer, for the chats of one environment.
 
     Args:
-        model: Its generation config declares, with the tokenizer, which tokens end a turn.
+        model: The model. Its generation config and the tokenizer declare which tokens end a turn.
         tokenizer: A tokenizer with a chat template.
-        env: Any instance of the environment; its tools are shown in prompts.
+        env: Any instance of the environment. Prompts show its tools.
         options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Attributes:
         stop: The tokens that end a turn.
 
     Raises:
-        ConfigurationError: The template cannot be used; the message says why and what to do.
+        ConfigurationError: If the template cannot be used. The message has the reason and advice.
     """
 
     def __init__(
@@ -121,24 +126,24 @@ class ChatFormat:
 
     @property
     def end_of_turn(self) -> list[int]:
-        """The token that ends a turn, in a list; empty if messages have no end token."""
+        """The token that ends a turn, in a list that is empty if messages have no end token."""
         stops = [token for token in self._text_turn.ids if token in self.stop]
         return stops[-1:] if self._text_turn.has_end else []
 
     def prompts(self, envs: Sequence[ToolEnv[Any]]) -> list[list[int]]:
-        """The tokens before the first turn of each environment's current episode."""
+        """Return the tokens before the first turn of each environment's current episode."""
         return self._encoded([prompt_messages(env) for env in envs], tools=self._tools)
 
     def following(self, replies: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """The tokens between a turn and the next.
+        """Return the tokens between a turn and the next.
 
         Args:
             replies: For each rollout, the messages that answer its turn: tool results, or a user
                 message.
 
         Returns:
-            For each rollout, the tokens after the one that ended the turn, up to the next turn. If
-            the turn ended with the opening of the next message, that token comes first.
+            For each rollout, the tokens from the one after the end of the turn up to the next turn.
+            If the turn ended with the opening of the next message, that token comes first.
         """
         turns = [self._turn_before(reply) for reply in replies]
         chats = self._encoded(
@@ -147,11 +152,11 @@ class ChatFormat:
         return [turn.tail(chat, self.stop) for turn, chat in zip(turns, chats, strict=True)]
 
     def response(self, turn: Sequence[int], before: Sequence[int]) -> str:
-        """The text of a turn as the environment reads it.
+        """Return the text of a turn as the environment reads it.
 
         Args:
-            turn: Tokens of the turn; the token that ended it is left out of the text.
-            before: The tokens before it; a tag of thinking at their end belongs to the turn.
+            turn: Tokens of the turn. The text excludes the token that ended it.
+            before: Tokens before the turn. A thinking tag at their end belongs to the turn.
         """
         without_stop = turn[:-1] if turn and turn[-1] in self.stop else turn
         return opened_thought(self._text(before[-16:])) + self._text(without_stop)
@@ -163,7 +168,7 @@ class ChatFormat:
             env: The environment, after `reset`.
 
         Raises:
-            ConfigurationError: The template drops a result, renders earlier messages differently
+            ConfigurationError: If the template drops a result, renders earlier messages differently
                 when a chat grows, or renders the end of a chat differently when it is longer.
         """
         name = next(iter(env.tools))
@@ -188,15 +193,15 @@ class ChatFormat:
             missing = [each["content"] for each in reply if each["content"] not in shown]
             problem = ""
             if missing:
-                problem = f"drops {missing[0]!r}, which answered a turn"
+                problem = f"drops the tool result or message {missing[0]!r}"
             elif whole[: len(earlier)] != earlier:
-                problem = "rewrites earlier messages when a chat goes on"
+                problem = "changes earlier messages when the chat continues"
             elif whole[len(whole) - len(tail) :] != tail:
-                problem = "makes the end of a chat depend on its beginning"
+                problem = "renders the end of a chat depending on its beginning"
             if problem:
                 raise ConfigurationError(
-                    f"the chat template {problem}, so a rollout cannot be kept as the tokens that"
-                    f" were sampled: {_ADVICE}. It renders:\n{self._text(whole)[-1500:]}"
+                    f"the chat template {problem}, so a rollout cannot consist of the sampled"
+                    f" tokens: {_ADVICE}. It renders:\n{self._text(whole)[-1500:]}"
                 )
 
     def _turn_before(self, reply: Sequence[Message]) -> _PlaceholderTurn:
@@ -240,6 +245,6 @@ class ChatFormat:
             )
         except (TemplateError, TypeError, ValueError) as problem:
             raise ConfigurationError(
-                f"the chat template refuses a chat with tool results ({problem}): {_ADVICE}."
+                f"the chat template cannot render a chat with tool results ({problem}): {_ADVICE}."
             ) from problem
         return [list(each) for each in ids]

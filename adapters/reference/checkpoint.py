@@ -4,9 +4,9 @@
       optimizer.safetensors  moments of AdamW and float32 master weights
       trainer_state.json     step, position in the tasks, guards; written last
 
-A checkpoint is written under a temporary name and renamed when it is complete, so a process that is
-killed at any moment leaves the one before it. No random state is saved: sampling is seeded by the
-names of rollouts.
+A checkpoint is written under a temporary name and renamed when it is complete. If the process is
+killed, the previous checkpoint remains intact. No random state is saved, since the seeds of
+sampling are derived from the names of rollouts.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Folder of the checkpoints; it need not exist yet.
-        keep: Latest checkpoints to keep.
-        on_save: Called with the folder of each checkpoint before it is complete, to add files.
+        folder: Folder of the checkpoints. It is created if it does not exist.
+        keep: Number of latest checkpoints to keep.
+        on_save: Function that is called with the folder of each checkpoint before it is complete,
+            to add files.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Checkpoints:
         self._folder, self._keep, self._on_save = folder, keep, on_save
 
     def steps(self) -> list[int]:
-        """The steps that have a complete checkpoint, in order."""
+        """Return the steps that have a complete checkpoint, in order."""
         names = (file.parent.name for file in self._folder.glob(f"checkpoint-*/{_STATE}"))
         suffixes = (name.removeprefix("checkpoint-") for name in names)
         return sorted(int(suffix) for suffix in suffixes if suffix.isdecimal())
@@ -58,13 +59,13 @@ class Checkpoints:
         state: Mapping[str, Any],
         healthy: Collection[int] = (),
     ) -> None:
-        """Write a checkpoint, and remove the oldest ones.
+        """Write a checkpoint and remove the oldest ones.
 
         Args:
             model: The trained model, or its adapter.
             tensors: State of the optimizer.
             state: All other state, in JSON types.
-            healthy: Steps whose weights the guards found healthy; the latest checkpoint of these is
+            healthy: Steps whose weights the guards found healthy. The latest checkpoint of these is
                 kept, whatever its age.
         """
         target = self._path(step)
@@ -89,10 +90,10 @@ class Checkpoints:
         """Load the weights of a checkpoint into the model.
 
         Returns:
-            The tensors of the optimizer, and all other state.
+            The tensors of the optimizer and all other state.
 
         Raises:
-            ConfigurationError: The checkpoint is damaged, or holds another model.
+            ConfigurationError: If the checkpoint is damaged or of another model.
         """
         path = self._path(step)
         try:
@@ -104,12 +105,12 @@ class Checkpoints:
                 read_weights(model, path)
         except (OSError, ValueError, SafetensorError) as problem:
             raise ConfigurationError(
-                f"{path} cannot be read ({problem}): remove it to go on from an older checkpoint."
+                f"{path} cannot be read ({problem}). Remove it to resume from an older checkpoint."
             ) from problem
         except RuntimeError as problem:
             raise ConfigurationError(
-                f"{path} holds another model than the one that is trained: pass the model of the"
-                " checkpoint, or train into another folder."
+                f"{path} has another model than the trained one. Pass the model of the checkpoint,"
+                " or use another folder."
             ) from problem
         return tensors, state
 

@@ -20,11 +20,11 @@ from toolgym.tries import seed_of_try, tries_of
 
 
 class Evaluator:
-    """Plays the tasks of evaluations with the model of a run.
+    """A player of evaluation tasks with the model of a run.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
-    that is more. On a CPU, a pretrained model plays as many episodes at the same time as in a step
-    of the training.
+    that is larger. On a CPU, the number of parallel episodes of a pretrained model is that of a
+    training step.
     """
 
     def __init__(
@@ -36,19 +36,19 @@ class Evaluator:
     ) -> None:
         self._model, self._tokenizer, self._settings = model, tokenizer, settings
         self._watch = watch
-        self._engine: Engine | None = None  # made once, since it records the model's kernels
+        self._engine: Engine | None = None  # made once, since it records the kernels of the model
 
     def play(
         self, evaluation: Evaluation, task_ids: Sequence[str], when: str
     ) -> records.Evaluation:
-        """Play tasks of an evaluation, each as often in a row as it says.
+        """Play the tasks of an evaluation, each as often as the evaluation says.
 
         Args:
-            when: `before`, `after` or a step, for the progress.
+            when: `before`, `after` or a step, shown in the progress.
 
         Raises:
-            ConfigurationError: The chat template cannot be used.
-            EnvironmentFault: An environment failed before its episode began.
+            ConfigurationError: If the chat template cannot be used.
+            EnvironmentFault: If an environment failed before its episode began.
         """
         settings = self._settings
         has_room = settings.is_tiny or self._model.device.type == "cuda"
@@ -79,7 +79,7 @@ class Evaluator:
                         raise EnvironmentFault(rollout.fault)
                     played.append(replace(rollout.episode, seed=rollout.seed, number=number))
                 advance(len(played), "")
-        player.engine.release()  # the training needs its memory
+        player.engine.release()  # the training needs the memory
         release_memory()
         refused = tuple(each.to_json() for each in player.env.tasks.refused.values())
         return records.Evaluation(tuple(played), evaluation.tries, refused)

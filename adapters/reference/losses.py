@@ -1,13 +1,13 @@
-"""Policy losses by name, a KL penalty and an entropy bonus.
+"""Policy losses by name, with a KL penalty and an entropy bonus.
 
-Each loss is one function that returns a surrogate loss and a weight for every token:
+Each loss is a function that returns a surrogate loss and a weight for every token:
 
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
-All tensors are [M]: the sampled tokens of a forward pass, rollout after rollout, without prompts
-and tool results. A step may take several passes on several processes. Weights are normalized over
-the whole step (`Totals`), so the losses, gradients and metrics of the passes add up to those of the
-step.
+All tensors have the shape [M]: the sampled tokens of a forward pass, rollout after rollout, without
+prompts and tool results. A step may consist of several passes on several processes. Weights are
+normalized over the whole step (`Totals`), so losses, gradients and metrics of the passes add up to
+those of the step.
 """
 
 from __future__ import annotations
@@ -22,19 +22,21 @@ from adapters.training.settings import GrpoSettings
 from toolgym.errors import ConfigurationError
 
 LOG_RATIO_LIMIT: Final = 20.0
-"""Nats at which log-ratios are clamped: exp(89) is infinite in float32, and one infinite token
-makes every weight nan."""
+"""Limit of log-ratios, in nats.
+
+exp(89) is infinite in float32, and one infinite token would make every weight nan.
+"""
 KL_LIMIT: Final = 10.0
-"""Nats at which the log-ratio to the reference is clamped in the KL penalty."""
+"""Limit of the log-ratio to the reference in the KL penalty, in nats."""
 
 
 class Totals(NamedTuple):
     """The size of a step, over all its passes and processes.
 
     Attributes:
-        rollouts: Rollouts with at least one token in the loss.
-        tokens: Tokens in the loss.
-        max_length: Maximum tokens of a completion; `dr_grpo` divides by it.
+        rollouts: Number of rollouts with at least one token in the loss.
+        tokens: Number of tokens in the loss.
+        max_length: Maximum number of tokens of a completion, by which `dr_grpo` divides.
     """
 
     rollouts: float
@@ -57,13 +59,13 @@ class Surrogate(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """The tokens of a forward pass that are in the loss.
+    """Tokens of a forward pass that are in the loss.
 
     Attributes:
-        log_probs: [M] float, under the policy, with gradient.
-        old_log_probs: [M] float, at sampling.
-        advantages: [M] float.
-        rollout: [M] int, the rollout that each token belongs to, numbered from 0.
+        log_probs: [M] float, log-probabilities under the policy, with gradient.
+        old_log_probs: [M] float, log-probabilities at sampling.
+        advantages: [M] float, the advantage of each token.
+        rollout: [M] int, the number of the rollout of each token, from 0.
     """
 
     log_probs: Tensor
@@ -73,18 +75,20 @@ class Pass(NamedTuple):
 
 
 def grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip the ratio of each token; mean over the tokens of a rollout, then over rollouts.
+    """Compute the GRPO loss, which clips the ratio of each token.
 
-    Shao et al. 2024, arXiv:2402.03300.
+    The result is the mean over the tokens of a rollout, then over rollouts. Shao et al. 2024,
+    arXiv:2402.03300.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     return Surrogate(clipped(ratio, batch.advantages, low, high), per_rollout(batch, totals), ratio)
 
 
 def dapo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip the ratio of each token, with a wider upper bound; mean over all tokens.
+    """Compute the DAPO loss, which clips the ratio of each token with a wider upper bound.
 
-    Yu et al. 2025, arXiv:2503.14476. The wider bound lets rare tokens become more likely.
+    The result is the mean over all tokens. The wider bound lets rare tokens become more likely. Yu
+    et al. 2025, arXiv:2503.14476.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     weight = torch.full_like(ratio, 1 / (totals.tokens or 1))
@@ -92,9 +96,10 @@ def dapo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 
 
 def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip the ratio of each token; divide the sum by a constant, not by the number of tokens.
+    """Compute the Dr. GRPO loss, which clips the ratio of each token and divides by a constant.
 
-    Liu et al. 2025, arXiv:2503.20783. The constant is the number of rollouts times `max_length`.
+    The constant is the number of rollouts times `max_length`, so it does not depend on the number
+    of tokens. Liu et al. 2025, arXiv:2503.20783.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     weight = torch.full_like(ratio, 1 / ((totals.rollouts or 1) * totals.max_length))
@@ -102,10 +107,11 @@ def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 
 
 def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Clip one ratio for a rollout, the geometric mean over its tokens; mean over rollouts.
+    """Compute the GSPO loss, which clips one ratio for each rollout.
 
-    Zheng et al. 2025, arXiv:2507.18071. Rounding to bfloat16 changes the ratio between sampling and
-    training by more than its bounds: compute in float32, or set wider ones.
+    This ratio is the geometric mean over the tokens of the rollout, and the result is the mean over
+    rollouts. Zheng et al. 2025, arXiv:2507.18071. Rounding to bfloat16 changes the ratio between
+    sampling and training by more than its bounds. Compute in float32, or set wider bounds.
     """
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     ratio = importance_ratio(over_rollout(batch.log_probs - batch.old_log_probs, batch) / lengths)
@@ -113,10 +119,10 @@ def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 
 
 def cispo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Weight the log-probability of each token by its clipped ratio; every token keeps a gradient.
+    """Compute the CISPO loss, which weights the log-probability of each token by its clipped ratio.
 
-    MiniMax 2025, arXiv:2506.13585, which has no lower bound. The upper bound of 5 is that of
-    arXiv:2510.13786.
+    Every token keeps a gradient. MiniMax 2025, arXiv:2506.13585, which has no lower bound. The
+    upper bound of 5 is that of arXiv:2510.13786.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     bounded = ratio.detach().clamp(1 - low, 1 + high)
@@ -137,16 +143,16 @@ LOSSES: Final[Mapping[str, _Named]] = {
     "gspo": _Named(gspo, 3e-4, 4e-4),
     "cispo": _Named(cispo, 1.0, 4.0),
 }
-"""By name, the loss and the `epsilon_low` and `epsilon_high` of its paper."""
+"""The losses by name, each with the `epsilon_low` and `epsilon_high` of its paper."""
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    """The probability under the policy divided by that at sampling, from the log-ratio."""
+    """Return the probability under the policy divided by that at sampling, from the log-ratio."""
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
 def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tensor:
-    """The clipped surrogate of PPO, Schulman et al. 2017, arXiv:1707.06347.
+    """Return the clipped surrogate of PPO, Schulman et al. 2017, arXiv:1707.06347.
 
     -min(ratio A, clamp(ratio, 1 - low, 1 + high) A)
     """
@@ -154,29 +160,29 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tenso
 
 
 def per_rollout(batch: Pass, totals: Totals) -> Tensor:
-    """Weights [M] that give every rollout the same total weight, whatever its length."""
+    """Return weights [M] that give every rollout the same total weight, whatever its length."""
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     return 1 / (lengths * (totals.rollouts or 1))
 
 
 def over_rollout(values: Tensor, batch: Pass) -> Tensor:
-    """For each token, the sum of the values [M] over its rollout, [M]."""
+    """Return for each token the sum of the values [M] over its rollout, [M]."""
     return torch.zeros_like(values).index_add(0, batch.rollout, values)[batch.rollout]
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
-    """KL divergence from the reference: the k3 estimate of each token in nats, [M].
+    """Estimate the KL divergence from the reference: k3 of each token in nats, [M].
 
         ratio (exp(-d) + d - 1),    d = log pi - log pi_ref clamped to plus and minus `KL_LIMIT`
 
     Schulman 2020, "Approximating KL divergence". The gradient of the estimate alone ignores that
-    the tokens were sampled from the policy. With the factor ratio, its expectation is the gradient
-    of the KL divergence, and that of a token is ratio d grad log pi. The gradient is written out,
-    so that a token beyond the limit has the gradient of a token at the limit.
+    the tokens were sampled from the policy. With the factor `ratio`, the expected gradient is that
+    of the KL divergence, and the gradient of a token is `ratio d grad log pi`. The gradient is
+    computed explicitly, so that a token beyond the limit has the gradient of a token at the limit.
 
     Args:
-        log_probs: [M], under the policy, with gradient.
-        reference: [M], under the reference.
+        log_probs: [M], log-probabilities under the policy, with gradient.
+        reference: [M], log-probabilities under the reference.
         ratio: [M], importance ratio of each token, with gradient.
     """
     gap = (log_probs - reference).detach().clamp(-KL_LIMIT, KL_LIMIT)
@@ -192,22 +198,23 @@ def policy_loss(
     reference: Tensor | None = None,
     entropy: Tensor | None = None,
 ) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of a pass, and its metrics.
+    """Compute the loss of a pass and its metrics.
 
     Args:
-        batch: The tokens in the loss; at least one.
+        batch: The tokens in the loss, at least one.
         config: Settings with the name of the loss and its coefficients.
         totals: The size of the whole step.
-        reference: [M] float, log-probabilities under the reference; needed if `beta` is not 0.
+        reference: [M] float, log-probabilities under the reference. Required if `beta` is not 0.
         entropy: [M] float, in nats, with gradient if there is an entropy bonus.
 
     Returns:
-        The loss, a scalar with gradient; and scalars without gradient, each a share of the step's
-        mean over tokens: `policy_loss`, `ratio`, `clip_low` and `clip_high` (tokens with a clipped
-        ratio), `mismatch` (nats; see `toolgym.runs.metrics`), `kl`, `entropy`.
+        The loss, a scalar with gradient, and metrics, which are scalars without gradient:
+        `policy_loss`, `ratio`, `clip_low` and `clip_high` (tokens with a clipped ratio), `mismatch`
+        (nats; see `toolgym.runs.metrics`), `kl` and `entropy`. Each metric is this pass's part of
+        the step's mean over tokens.
 
     Raises:
-        ConfigurationError: There is a KL coefficient and no reference.
+        ConfigurationError: If `beta` is not 0 and there is no `reference`.
     """
     if config.beta and reference is None:
         raise ConfigurationError("beta is not 0: pass reference log-probabilities, or set it to 0.")

@@ -1,13 +1,13 @@
 """Rollouts: episodes of an environment that a model plays.
 
-A rollout is one list of tokens that is never rendered or encoded again:
+A rollout is a list of tokens that is never rendered or encoded again:
 
     prompt            | tokens
     system, question  | turn, result, turn, result, ..., turn
                       | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
 
-The generation engine (`toolgym.generation`) samples turns; the environment gets their text, and
-`adapters.reference.chat` gives the tokens of its results, which are appended.
+The generation engine (`toolgym.generation`) samples turns. The environment gets their text.
+`adapters.reference.chat` converts its results to tokens, which are appended.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from toolgym.tries import seed_of_try
 
 @dataclass(eq=False)
 class Rollout:
-    """One rollout. `Player.play` fills all attributes but the first four.
+    """One rollout. `Player.play` sets all attributes except the first four.
 
     Attributes:
         task_id: Id of a task of the environment.
-        group: Rollouts with the same number are compared with each other.
-        stream: Seeds the sampling of tokens, together with the task.
-        seed: Seed of the environment's draws; equal in a group, so that its members differ by what
-            the model did only.
-        env: The environment that played it.
+        group: Group number. Rollouts with the same number are compared with each other.
+        stream: Seed of the sampling of tokens, together with the task.
+        seed: Seed of the environment's random draws. It is equal in a group, so that members differ
+            only by the behavior of the model.
+        env: The environment that played the rollout.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
-        unfinished: Whether it ran out of tokens before the episode was over.
-        cut: Whether it ran out of tokens inside a turn.
+        unfinished: Whether the rollout ran out of tokens before the episode was over.
+        cut: Whether the rollout ran out of tokens inside a turn.
         fault: Message of a fault of the environment; empty if there was none.
         episode: The transcript; None if no episode began.
         reward: Score of the episode; nan if a fault left it unscored.
-        turn_rewards: Change of the score in each turn; they sum to the reward.
+        turn_rewards: Change of the score in each turn. Their sum is the reward.
     """
 
     task_id: str
@@ -69,7 +69,7 @@ class Rollout:
 
     @property
     def figures(self) -> Figures:
-        """The counts that batch metrics are computed from."""
+        """The counts for batch metrics."""
         return Figures.of(
             self.episode,
             written=sum(self.tokens.mask),
@@ -79,18 +79,23 @@ class Rollout:
 
 
 class Player:
-    """Plays episodes of an environment with a model.
+    """A player of episodes of an environment with a model.
 
     Args:
-        slots: Maximum rollouts in the KV cache at the same time; None: 64, and 256 on CUDA.
-        workers: Threads that run the tools of different rollouts; 64 if the tools
-            wait for a server.
-        engine: The engine of another player of the same model, so that both share its memory; or
-            one that generates elsewhere.
+        model: The model.
+        tokenizer: Tokenizer of the model, with a chat template.
+        env_id: Id of a registered environment.
+        env_kwargs: Arguments of the environment.
+        slots: Maximum number of rollouts in the KV cache at the same time. None means 64, and 256
+            on CUDA.
+        workers: Number of threads that run the tools of different rollouts. It is always 64 if the
+            tools wait for a server.
+        engine: The engine of another player of the same model, so that both share its memory, or an
+            engine that generates elsewhere.
         template_options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Raises:
-        ConfigurationError: There is no such environment, or the chat template cannot be used.
+        ConfigurationError: If there is no such environment, or the chat template cannot be used.
     """
 
     def __init__(
@@ -128,10 +133,11 @@ class Player:
         """Check that model and chat template can be used, with the prompt of a task.
 
         Args:
-            with_model: Whether the model is checked, too.
+            task_id: Id of the task.
+            with_model: Whether to check the model, too.
 
         Raises:
-            ConfigurationError: They cannot; the message says why and what to do.
+            ConfigurationError: If they cannot be used. The message has the reason and advice.
         """
         self.env.reset(options={"task_id": task_id})
         if with_model:
@@ -139,7 +145,7 @@ class Player:
         self._chat.check(self.env)
 
     def prompt_length(self, task_id: str) -> int:
-        """The number of tokens of a task's prompt."""
+        """Return the number of tokens of a task's prompt."""
         self.env.reset(options={"task_id": task_id})
         return len(self._chat.prompts([self.env])[0])
 
@@ -154,10 +160,11 @@ class Player:
         """Play the rollouts in parallel.
 
         Args:
-            max_tokens: Maximum tokens of a rollout after its prompt, tool results included.
-            temperature: Sampling temperature; 0 takes the likeliest tokens.
-            turn_tokens: Maximum tokens of a turn; a longer turn is cut and played as it is. None:
-                no limit but `max_tokens`.
+            max_tokens: Maximum number of tokens of a rollout after its prompt, including tool
+                results.
+            temperature: Sampling temperature; 0 means greedy decoding.
+            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off and played as
+                it is. None means that only `max_tokens` applies.
         """
         while len(self._envs) < len(rollouts):
             self._envs.append(self._make())
@@ -177,7 +184,7 @@ class Player:
                 playing[id(rollout.tokens)] = rollout
 
         def reply(ended: list[Generation]) -> list[list[int] | None]:
-            """Step the environments of rollouts whose turn is over; the tokens of the results."""
+            """Step the environments of finished turns, and return the tokens of their results."""
             turns = [playing[id(each)] for each in ended]
             answers = list(self._threads.map(self._step, turns))
             results = iter(self._chat.following([answer for answer in answers if answer]))
@@ -198,12 +205,12 @@ class Player:
             rollout.unfinished = rollout.unfinished or not rollout.tokens.turns
             earned = [turn["reward"] for turn in episode.turns]
             earned += [0.0] * (len(rollout.tokens.turns) - len(earned))
-            if earned:  # a change of the score at the end of the episode goes to the last turn
+            if earned:  # a change of the score at the end of the episode belongs to the last turn
                 earned[-1] += episode.score - math.fsum(earned)
             rollout.turn_rewards = earned
 
     def _step(self, rollout: Rollout) -> list[Message]:
-        """Step the environment with a turn, and return its answer; empty after the last turn."""
+        """Step the environment with a turn and return its answer, empty after the last turn."""
         tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
         turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
         try:
@@ -215,25 +222,33 @@ class Player:
         return [] if episode.over else turn_messages(episode.turns[-1])[1:]
 
     def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
-        """The tokens between a turn and the next; None if no room is left for them."""
+        """Return the tokens between a turn and the next, or None if they do not fit."""
         tokens, max_tokens = rollout.tokens.tokens, rollout.tokens.max_tokens
-        if tokens[-1] not in self._chat.stop:  # the turn was cut, by its own limit or the rollout's
+        # The turn was cut off, by its own limit or that of the rollout.
+        if tokens[-1] not in self._chat.stop:
             rollout.cut = len(tokens) >= max_tokens
             result = [*self._chat.end_of_turn, *result]
         elif result[:1] == tokens[-1:]:
-            result = result[1:]  # the turn stopped with the opening of the next message
+            result = result[1:]  # the turn ended with the opening of the next message
         rollout.unfinished = len(tokens) + len(result) >= max_tokens
         return None if rollout.unfinished else result
 
 
 def is_in_loss(rollout: Rollout, learn_from_unfinished: bool) -> bool:
-    """Whether a rollout is scored, has a turn, and ended in time if it has to."""
+    """Return whether a rollout contributes to the loss.
+
+    It must be scored and have a turn. Unless `learn_from_unfinished` is True, it must also be
+    finished.
+    """
     may_learn = learn_from_unfinished or not rollout.unfinished
     return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
 
 
 def outcomes(group: Sequence[Rollout], learn_from_unfinished: bool) -> list[Outcome | None]:
-    """The outcomes of a group; all None if no member is in the loss, so that it is replaced."""
+    """Return the outcomes of a group.
+
+    All are None if no member is in the loss, so that the group is replaced.
+    """
     if not any(is_in_loss(rollout, learn_from_unfinished) for rollout in group):
         return [None for _ in group]
     return [each.episode.outcome if each.episode is not None else None for each in group]
@@ -243,7 +258,8 @@ def shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> None:
     """Shuffle the rewards of the scored rollouts, for a control run.
 
     Args:
-        name: Seeds the order.
+        rollouts: The rollouts, which are changed in place.
+        name: Seed of the order.
     """
     scored = [each for each in rollouts if math.isfinite(each.reward)]
     rewards = [each.reward for each in scored]
@@ -263,7 +279,7 @@ def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evalua
     """Play each task once, greedily, and return the evaluation.
 
     Raises:
-        EnvironmentFault: An environment failed before its episode began.
+        EnvironmentFault: If an environment failed before its episode began.
     """
     rollouts = [
         Rollout(task_id, 0, "evaluation", seed_of_try(0, task_id, 0)) for task_id in task_ids

@@ -1,16 +1,16 @@
 """Preflight: check before training whether a model can learn in an environment.
 
-    before playing   the tools, the chat template, transcripts of the expert, room, data type
+    before playing   tools, chat template, transcripts of the expert, context length, data type
     playing          several rollouts of each of some training tasks, as the trainers play them
     updating         the passes of one step and an update of zero, for their time and memory
-    judging          the metrics of the rollouts become findings, and findings the verdict
+    findings         problems in the metrics of the rollouts, and the verdict
 
-A finding says what is wrong and what to change. A no-go makes training pointless, a warning makes
-it worse. The limits are wide: they are for models that cannot learn, and not for those that learn
-slowly. docs/guards.md has them in one table.
+A finding names a problem and its solution. A no-go means that training would be pointless; a
+warning means that it would be worse than necessary. The limits are wide: they apply to models that
+cannot learn, and not to models that learn slowly. docs/guards.md lists them in one table.
 
-PyTorch's random state and the model are left as they were, except for the gradient checkpointing
-that training enables, too. So a run has the same numbers with and without a preflight.
+PyTorch's random state and the model do not change, except for the gradient checkpointing that
+training also enables. So a run has the same results with and without a preflight.
 """
 
 from __future__ import annotations
@@ -56,30 +56,30 @@ from toolgym.runs.run import Run
 
 Level = Literal["no-go", "warn"]
 REPORT: Final = "preflight.json"
-"""The file of the report in a run folder."""
+"""Name of the report file in a run folder."""
 
-_TRANSCRIPTS: Final = 8  # of the expert
-_ENOUGH: Final = 64  # scored rollouts of which one should be right
-_SMALL: Final = 10**7  # parameters; a smaller model was trained from nothing
+_TRANSCRIPTS: Final = 8  # transcripts of the expert
+_ENOUGH: Final = 64  # scored rollouts of which one should be correct
+_SMALL: Final = 10**7  # parameters; a smaller model was trained from scratch
 _EXCERPT: Final = 400  # characters of a rendered text in a finding
 _NULL: Final = re.compile(r"\b(?:null|None)\b")
 _NULL_ARGUMENT: Final = re.compile(r"[:=]\s*(?:null|None)\b")
 _OTHER_TEMPLATE: Final = (
-    "Pass --chat-template hermes, which shows the tools to any model, or take a tokenizer with the"
+    "Pass --chat-template hermes, which shows the tools to any model, or use a tokenizer with the"
     " chat template of a tool-calling model."
 )
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that is wrong.
+    """A problem that the preflight found.
 
     Attributes:
-        check: Name of the check: `template`, `tool_turn`, `round_trip`, `room`, `dtype`,
-            `memory`, or the figure that is out of its limits.
-        level: `no-go` if training is pointless with it, `warn` if it is worse.
-        reason: What was seen.
-        advice: What to change.
+        check: Name of the check: `template`, `tool_turn`, `round_trip`, `room`, `dtype`, `memory`,
+            or the metric that exceeds its limits.
+        level: `no-go` if training would be pointless, `warn` if it would be worse.
+        reason: The observation.
+        advice: The change to make.
     """
 
     check: str
@@ -93,9 +93,9 @@ class Report:
     """The result of a preflight.
 
     Attributes:
-        findings: In the order of the checks.
-        figures: Measurements by name, with the names of `metrics.jsonl` for metrics of rollouts;
-            empty if a finding made playing pointless.
+        findings: Findings in the order of the checks.
+        figures: Measurements by name. Metrics of rollouts have their names in `metrics.jsonl`.
+            Empty if a finding made playing pointless.
     """
 
     findings: tuple[Finding, ...]
@@ -108,16 +108,18 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """`go` or `no-go`."""
+        """The verdict, `go` or `no-go`."""
         return "go" if self.go else "no-go"
 
     def to_json(self) -> dict[str, Any]:
-        """The report as plain data; numbers that are not finite are None."""
+        """Return the report as plain data. Numbers that are not finite are None."""
         return {"verdict": self.verdict, **plain(asdict(self), "preflight")}
 
 
 class NoGo(ConfigurationError):
-    """Training would be pointless; the message has the reasons, and what to change.
+    """Exception for a model for which training would be pointless.
+
+    The message has the reasons and advice.
 
     Attributes:
         report: The report of the preflight.
@@ -126,7 +128,10 @@ class NoGo(ConfigurationError):
     def __init__(self, report: Report) -> None:
         self.report = report
         lines = [f"{f.check}: {f.reason} {f.advice}" for f in report.findings if f.level != "warn"]
-        super().__init__("preflight says no-go, so nothing was trained:\n- " + "\n- ".join(lines))
+        reasons = "\n- ".join(lines)
+        super().__init__(
+            f"the preflight found a no-go, so the training did not start:\n- {reasons}"
+        )
 
 
 def before_training(
@@ -136,15 +141,15 @@ def before_training(
     tokenizer: PreTrainedTokenizerBase,
     watch: ProgressListener,
 ) -> Report | None:
-    """Check a model before its reinforcement learning, and keep the report in the run folder.
+    """Check a model before its reinforcement learning, and write the report into the run folder.
 
     Returns:
-        The report; None if an earlier check of this run said go.
+        The report, or None if an earlier check of this run returned go.
 
     Raises:
-        NoGo: Training would be pointless.
-        ConfigurationError: As `preflight`.
-        EnvironmentFault: As `preflight`.
+        NoGo: If training would be pointless.
+        ConfigurationError: If the environment cannot be made, or no task of it is playable.
+        EnvironmentFault: If the environment cannot begin an episode.
     """
     file = run.path / REPORT
     if file.is_file() and read_object(file).get("verdict") == "go":
@@ -168,32 +173,32 @@ def preflight(
     """Check whether a model can learn in an environment.
 
     Args:
-        settings: Settings of the training to come.
-        model: The model with which reinforcement learning would begin.
-        tokenizer: Its tokenizer.
-        watch: Gets the progress.
+        settings: Settings of the planned training.
+        model: The model at the start of reinforcement learning.
+        tokenizer: Tokenizer of the model.
+        watch: Listener for the progress.
         tasks: Number of training tasks to play.
-        tries: Rollouts of each task, at least 2.
+        tries: Number of rollouts of each task, at least 2.
 
     Raises:
-        ConfigurationError: The environment cannot be made, or no task of it is playable.
-        EnvironmentFault: The environment cannot begin an episode.
+        ConfigurationError: If the environment cannot be made, or no task of it is playable.
+        EnvironmentFault: If the environment cannot begin an episode.
     """
     if tries < 2:
-        raise ConfigurationError(f"tries must be at least 2, to compare them; got {tries}.")
+        raise ConfigurationError(f"tries must be at least 2, got {tries}.")
     env = registration.make(settings.env_id, **settings.training_kwargs)
     task_ids = playable_tasks(env.tasks, tasks, settings.seed).ids
     findings = list[Finding]()
     if model.dtype == torch.bfloat16 and not multiplies_bfloat16():
-        reason = "This machine has no instructions for bfloat16, in which the model computes:"
-        reason += " products of matrices can take fifty times as long as in float32."
-        advice = "Use --dtype auto, or --dtype float32."
+        reason = "The model computes in bfloat16, but this machine has no instructions for it:"
+        reason += " matrix products can take fifty times as long as in float32."
+        advice = "Use --dtype auto or --dtype float32."
         findings.append(Finding("dtype", "warn", reason, advice))
     try:
         player = Player(model, tokenizer, settings.env_id, settings.training_kwargs)
         player.check(task_ids[0], with_model=settings.trainer == "reference")
     except ConfigurationError as problem:
-        reason = f"The trainers refuse this model: {problem}"
+        reason = f"The trainers cannot use this model: {problem}"
         return Report((*findings, Finding("tool_turn", "no-go", reason, _OTHER_TEMPLATE)), {})
     findings += template_findings(player.env, tokenizer)
     length = settings.max_completion_length
@@ -236,7 +241,8 @@ def preflight(
     turns = [turn for each in episodes if each is not None for turn in each.turns]
     calls = [turn["action"] for turn in turns if turn["calls"]]
     log_probs = [log_prob for each in rollouts for log_prob in each.tokens.log_probs]
-    sampled = sum(sum(each.tokens.mask) for each in rollouts)  # the others have a log_prob of 0
+    # All other tokens have a log_prob of 0.
+    sampled = sum(sum(each.tokens.mask) for each in rollouts)
     figures = {
         "tasks": len(task_ids),
         "tries": tries,
@@ -263,10 +269,11 @@ def preflight(
 
 
 def template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> Iterator[Finding]:
-    """Check that the tools can be shown, and that the chat template shows them as they are.
+    """Check that the chat template shows the tools unchanged.
 
     Args:
         env: The environment, after `reset`.
+        tokenizer: Tokenizer with the chat template.
     """
     prompt, schemas = prompt_messages(env), env.tool_schemas()
     options: dict[str, Any] = {"add_generation_prompt": True, "tokenize": False}
@@ -277,7 +284,7 @@ def template_findings(env: ToolEnv[Any], tokenizer: PreTrainedTokenizerBase) -> 
     if hidden:
         reason = f"The chat template does not show the tools {', '.join(hidden)}."
     elif _NULL.search(shown) and not _NULL.search(json.dumps([prompt, schemas])):
-        reason = "The chat template writes null where there is none."
+        reason = "The chat template adds null to the tools."
     else:
         return
     reason += f" It renders: {shown[-_EXCERPT:]!r}."
@@ -291,10 +298,16 @@ def expert_findings(
     tokenizer: PreTrainedTokenizerBase,
     room: int,
 ) -> Iterator[Finding]:
-    """Check that transcripts of the expert, if there is one, come back from their tokens and fit.
+    """Check that transcripts of the expert survive tokenization and fit into the context.
+
+    Nothing is checked if the environment has no expert.
 
     Args:
-        room: Maximum tokens of a rollout after its prompt.
+        settings: Settings of the planned training.
+        env: The environment.
+        model: The model.
+        tokenizer: Tokenizer of the model.
+        room: Maximum number of tokens of a rollout after its prompt.
     """
     if type(env).expert is ToolEnv.expert:
         return
@@ -308,14 +321,14 @@ def expert_findings(
         try:
             examples = list(examples_of(chat, env.tool_schemas(), tokenizer))
         except (ConfigurationError, TemplateError, TypeError, ValueError) as problem:
-            reason = f"Demonstrations cannot be imitated in this chat format: {problem}"
-            advice = "Train by reinforcement alone: pass --sft-steps 0."
+            reason = f"Supervised training cannot use this chat format: {problem}"
+            advice = "Train with reinforcement learning alone: pass --sft-steps 0."
             yield Finding("round_trip", "warn", reason, advice)
             return
         for example in examples:
             places = itertools.groupby(range(len(example.ids)), key=example.learn.__getitem__)
             turns = [list(place) for is_learned, place in places if is_learned]
-            played = turns[: max(1, len(turns) - 1)]  # without "done"
+            played = turns[: max(1, len(turns) - 1)]  # excludes "done"
             lengths += [played[-1][-1] + 1 - played[0][0]] if played else []
             for turn in turns:
                 tokens, message = [example.ids[place] for place in turn], next(spoken)
@@ -324,19 +337,19 @@ def expert_findings(
                     parse_calls(each, env.tools, parsing=env.parsing) for each in (message, text)
                 )
                 if meant != read:
-                    fault = f"is read as {read} and not as {meant}"
+                    fault = f"is read as {read} instead of {meant}"
                 elif _NULL.search(text) and not _NULL.search(json.dumps(message, default=str)):
                     fault = "has a null that the expert did not write"
                 else:
                     continue
-                reason = f"A turn of the expert {fault} in the text that the chat template makes of"
-                reason += f" it: {text[-_EXCERPT:]!r}."
+                reason = f"A turn of the expert, rendered by the chat template, {fault}:"
+                reason += f" {text[-_EXCERPT:]!r}."
                 yield Finding("round_trip", "no-go", reason, _OTHER_TEMPLATE)
                 return
     if longer := sum(length > room for length in lengths):
         reason = f"{longer} of {len(lengths)} rollouts of the expert do not fit into {room} tokens:"
         reason += f" they take up to {max(lengths)}."
-        advice = "Raise --max-completion-length, or take a model with a longer context."
+        advice = "Raise --max-completion-length, or use a model with a longer context."
         level: Level = "no-go" if 2 * longer > len(lengths) else "warn"
         yield Finding("room", level, reason, advice)
 
@@ -344,12 +357,10 @@ def expert_findings(
 def _update_seconds(
     settings: TrainSettings, model: PreTrainedModel, rollouts: Sequence[Rollout], batch: int
 ) -> float:
-    """Seconds of the update of a step, with the memory that training takes for it.
+    """Return the seconds of the update of a step, made with the memory that training needs.
 
-    The learning rate is 0. The KL reference is in memory, too.
-
-    Returns:
-        The seconds; nan if there is no rollout to learn from, or too little memory.
+    The learning rate is 0. The KL reference is in memory, too. The result is nan if there is no
+    rollout with a turn, or too little memory.
     """
     texts = [
         Example((*each.prompt, *each.tokens), (*[False] * len(each.prompt), *map(bool, each.mask)))
@@ -392,11 +403,13 @@ def _update_seconds(
 def _judged(
     figures: Mapping[str, Any], settings: TrainSettings, example: str, is_small: bool
 ) -> Iterator[Finding]:
-    """The findings about rollouts and update.
+    """Yield the findings about rollouts and update.
 
     Args:
-        example: The text of a turn, if possible of one that failed.
-        is_small: Whether the model was trained from nothing.
+        figures: Measurements by name.
+        settings: Settings of the planned training.
+        example: Text of a turn, if possible of one that failed.
+        is_small: Whether the model was trained from scratch.
     """
     f, size = SimpleNamespace(**figures), settings.group_size
     scored = int(f.rollouts - f.faults)
@@ -404,21 +417,21 @@ def _judged(
     imitate = "Train longer on demonstrations (--demonstrations, --sft-steps)."
     calls = imitate
     if settings.env_kwargs.get("parsing") == "strict":
-        calls = f'Take parsing="lenient", or: {imitate}'
+        calls = f'Use parsing="lenient". Otherwise: {imitate}'
     if f.null_arguments > 0.1:
         calls = (
-            "{null_arguments:.0%} of the calls pass null for arguments, as models do that learned"
-            " from data in which Arrow padded every call: make demonstrations with `sft_dataset`,"
-            f" or give the column the feature type Json(). {calls}"
+            "{null_arguments:.0%} of the calls pass null for arguments. Models learn this from"
+            " data in which Arrow padded every call. Make demonstrations with `sft_dataset`, or"
+            f" give the column the feature type Json(). {calls}"
         )
-    learn = "Train longer on demonstrations, begin with easier tasks, or take a better model."
+    learn = "Train longer on demonstrations, start with easier tasks, or use a better model."
     general = "Train on more tasks of more kinds, with fewer --sft-steps."
     if is_small:
         learn = general = (
-            "A model that was trained from nothing knows no word that it was not trained on. It"
-            " learns from thousands of questions that differ in their values only, with more"
-            " --demonstrations and --sft-steps: docs/own-database.md shows how to write them. For"
-            " other questions take a pretrained model with --model."
+            "A model that was trained from scratch does not know words outside its training data."
+            " It needs thousands of questions that differ only in their values, and more"
+            " --demonstrations and --sft-steps. docs/own-database.md shows how to write such"
+            " questions. For other questions use a pretrained model with --model."
         )
     is_read = f.validity >= 0.5
     is_mixed = is_read and size > 1 and f.accuracy > 0
@@ -441,14 +454,13 @@ def _judged(
             f.faults > 0.2 * f.rollouts,
             f.faults > 0,
             "The environment failed in {faults:.0f} of {rollouts:.0f} rollouts.",
-            "Run `toolgym eval` on it to see why; a run stops above 20%.",
+            "Run `toolgym eval` on it to see the cause. A training stops above 20%.",
         ),
         (
             "validity",
             scored > 0 and not is_read,  # also if there was no turn
             f.validity < 0.8,
-            "{validity:.0%} of the turns hold calls that can be bound ({errors}), as in"
-            " {example!r}.",
+            "Only {validity:.0%} of the turns have valid calls ({errors}), as in {example!r}.",
             calls,
         ),
         (
@@ -462,14 +474,15 @@ def _judged(
             "repairs_per_call",
             False,
             f.repairs_per_call > 0.5,
-            "A call needs {repairs_per_call:.2g} repairs ({repairs}), which cost a little reward.",
+            "A call needs {repairs_per_call:.2g} repairs on average ({repairs}), which reduce the"
+            " reward.",
             calls,
         ),
         (
             "unfinished",
             f.unfinished > 0.5,
             f.unfinished > 0.1,
-            "{unfinished:.0%} of the rollouts run out of {length} tokens.",
+            "{unfinished:.0%} of the rollouts exceed {length} tokens.",
             "Raise --max-completion-length. " + imitate,
         ),
         (
@@ -483,40 +496,40 @@ def _judged(
             "accuracy",
             is_read and f.accuracy == 0 and scored >= _ENOUGH,
             is_read and f.accuracy == 0,
-            "None of {scored} rollouts is right (at most {bound:.1%} are, with 95% confidence), and"
-            " reinforcement learning makes likelier only what a model does now and then.",
-            learn if scored >= _ENOUGH else f"Play more rollouts: --tasks, --tries. {learn}",
+            "None of {scored} rollouts is correct (at most {bound:.1%} are, with 95% confidence)."
+            " Reinforcement learning can only reinforce behavior that a model sometimes shows.",
+            learn if scored >= _ENOUGH else f"Play more rollouts with --tasks or --tries. {learn}",
         ),
         (
             "held_out",
             (f.held_out_accuracy == 0 or is_small) and bound < f.accuracy > 2 * f.held_out_accuracy,
             f.held_out_accuracy < f.accuracy / 2,
-            "{held_out_accuracy:.1%} of the rollouts of held-out tasks are right, and"
-            " {accuracy:.1%} of those of training tasks, so part of these are known by heart.",
+            "{held_out_accuracy:.1%} of the rollouts of held-out tasks are correct, but"
+            " {accuracy:.1%} of those of training tasks: the model has memorized training tasks.",
             general,
         ),
         (
             "live_groups",
             is_mixed and (f.signal < 0.1 or (is_rare and f.unfinished > 0.25)),
             is_mixed and f.live_groups < 0.5,
-            "{live_groups:.0%} of groups of {size} have right and wrong members, and in"
-            " {signal:.0%} the outcomes differ; {accuracy:.1%} of the rollouts are right.",
+            "{live_groups:.0%} of groups of {size} have correct and incorrect members, and in"
+            " {signal:.0%} the outcomes differ. {accuracy:.1%} of the rollouts are correct.",
             learn if is_rare else f.group_size_advice,
         ),
         (
             "entropy",
             scored > 0 and not math.isfinite(f.entropy),
             f.entropy < 1e-3,
-            "The entropy is {entropy:.2g} nats per token, so tries hardly differ; nan: the model's"
-            " probabilities are not finite.",
-            "Raise --temperature, or take an earlier checkpoint, or other weights.",
+            "The entropy is {entropy:.2g} nats per token. If it is near 0, rollouts hardly differ;"
+            " nan means that the model's probabilities are not finite.",
+            "Raise --temperature, or use an earlier checkpoint or other weights.",
         ),
         (
             "memory",
             scored > 0 and math.isnan(f.update_seconds),
             False,
             "The update of a step does not fit into memory ({peak_memory:.0f} MiB were used).",
-            "Lower --tokens-per-pass, add --gradient-checkpointing, or --lora.",
+            "Lower --tokens-per-pass, or add --gradient-checkpointing or --lora.",
         ),
     ]
     for check, is_hopeless, is_wrong, reason, advice in rules:

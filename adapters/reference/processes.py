@@ -1,9 +1,9 @@
 """Data parallelism: processes that train one model, each on whole groups of rollouts.
 
-`torchrun` or `accelerate launch` starts them. Every process holds the whole model. The processes
-exchange rewards, since advantages are estimated over all rollouts; gradients, which are summed; and
-metrics. Tasks are dealt in turn and random numbers are seeded by name, so that any number of
-processes plays the same rollouts. In a single process all methods are no-ops.
+`torchrun` or `accelerate launch` starts the processes. Every process holds the whole model. The
+processes exchange rewards, since advantages are estimated over all rollouts, gradients, which are
+summed, and metrics. Tasks are distributed in turn and random numbers are seeded by name, so any
+number of processes plays the same rollouts. In a single process all methods do nothing.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Processes:
-    """The group of training processes, with the rank of this one and their number."""
+    """The group of training processes, with the rank of this process and their number."""
 
     def __init__(self) -> None:
         self.rank, self.size = 0, 1
         self._device = torch.device("cpu")
         started = int(os.environ.get("WORLD_SIZE", "1"))
         if started > 1:
-            # The others wait for process 0 while it evaluates.
+            # The other processes wait for process 0 while it evaluates.
             state = PartialState(cpu=not torch.cuda.is_available(), timeout=timedelta(hours=12))
             self.rank, self.size = int(state.process_index), int(state.num_processes)
             self._device = state.device
-        if self.size != started:  # each would train alone and overwrite the files of the others
+        # Each process would train alone and overwrite the files of the others.
+        if self.size != started:
             raise ConfigurationError(
-                f"{started} processes were started, and they found {self.size}: start them with"
-                " torchrun --nproc_per_node N, or with accelerate launch and a config for them."
+                f"{started} processes were started, but the process group has {self.size}. Start"
+                " them with torchrun --nproc_per_node N, or with accelerate launch and its config."
             )
 
     @property
@@ -49,10 +50,10 @@ class Processes:
         return self.rank == 0
 
     def share_of(self, prompts: int) -> int:
-        """The number of tasks of a batch that each process plays.
+        """Return the number of tasks of a batch that each process plays.
 
         Raises:
-            ConfigurationError: `prompts` is not a multiple of the number of processes.
+            ConfigurationError: If `prompts` is not a multiple of the number of processes.
         """
         if prompts % self.size:
             raise ConfigurationError(
@@ -62,15 +63,15 @@ class Processes:
         return prompts // self.size
 
     def gather(self, values: list[T]) -> list[T]:
-        """The concatenated values of all processes in order of rank, on every process."""
+        """Return the concatenated values of all processes in order of rank, on every process."""
         return list(gather_object(values)) if self.size > 1 else values
 
     def from_main(self, function: Callable[[], T]) -> T:
-        """The result of a function that only process 0 calls, on all processes."""
+        """Call a function in process 0 only, and return its result in all processes."""
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """The sums of numbers by name over the processes that have them."""
+        """Return the sums of numbers by name over the processes that have them."""
         summed: Any = Counter()
         for each in self.gather([numbers]):
             summed.update(each)
@@ -80,19 +81,20 @@ class Processes:
         """Sum the gradients of all processes in place.
 
         Args:
-            gradients: Returns the gradients of this process; not called in a single process.
+            gradients: Function that returns the gradients of this process. It is not called in a
+                single process.
         """
         for gradient in gradients() if self.size > 1 else ():
             torch.distributed.all_reduce(gradient)
 
     def place(self, model: M) -> M:
-        """Move a model to the device of this process; loading often puts all on one GPU."""
+        """Move a model to the device of this process, since loading often puts all on one GPU."""
         if self.size > 1:
             model.to(self._device)
         return model
 
     def align(self, tensors: Iterable[Tensor]) -> None:
-        """Broadcast the tensors of process 0 into those of the others."""
+        """Broadcast the tensors of process 0 to the other processes."""
         if self.size > 1:
             for tensor in tensors:
                 torch.distributed.broadcast(tensor, 0)

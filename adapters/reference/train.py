@@ -3,11 +3,11 @@
     ReferenceTrainer.train                  runs the steps below in a loop, with evaluations,
                                             roll-backs and checkpoints
                     .sample                 plays group_size rollouts of each task, and replaces
-                                            groups with one outcome (dynamic sampling)
+                                            dead groups (dynamic sampling)
                     .advantages             compares each reward with those of its group
                     .reference_log_probs    evaluates the reference model for the KL penalty
                     .gradient               computes the gradient over the sampled tokens
-                    ._update                shows the metrics to the guards, which decide on the
+                    ._update                passes the metrics to the guards, which decide on the
                                             update, and makes it with AdamW
 
 A rollout (`adapters.reference.play`) is a list of tokens with a mask: 1 for tokens that the policy
@@ -15,11 +15,10 @@ sampled, 0 for tokens of tool results. Loss and advantage estimator are chosen b
 (`adapters.reference.losses`, `adapters.training.algorithms.advantages`). Data parallelism,
 checkpoints, LoRA, float32 master weights and forward passes are in the modules imported below.
 
-Not supported, since other trainers do it better: generation on separate devices (TRL with vLLM),
-sharded weights (every process holds the whole model), a value model, asynchronous rollouts, and
-models that see images.
+Not supported: generation on separate devices (use TRL with vLLM), sharded weights (every process
+holds the whole model), a value model, asynchronous rollouts, and models that see images.
 
-`toolgym train --trainer reference` runs it after imitation, with evaluations.
+`toolgym train --trainer reference` runs this trainer after supervised training, with evaluations.
 """
 
 from __future__ import annotations
@@ -94,28 +93,30 @@ Evaluate = Callable[[int, Adapter | None], Mapping[str, float] | None]
 
 
 class ReferenceTrainer:
-    """Trains a model with GRPO, in place.
+    """A trainer that trains a model with GRPO, in place.
 
     Args:
-        model: The policy, on the training device. With several processes, each moves the model to
-            its own device.
-        tokenizer: The model's tokenizer, with a chat template that renders tools.
+        model: The policy, on the training device. With several processes, each process moves the
+            model to its own device.
+        tokenizer: Tokenizer of the model, with a chat template that renders tools.
         env_id: Id of a registered `ToolEnv`.
-        folder: Folder of checkpoints; training resumes from the last one.
+        folder: Folder of checkpoints. Training resumes from the last one.
         config: Training settings.
         env_kwargs: Arguments of the environment.
         lora: A `LoraConfig` of peft, to train an adapter instead of all weights. The adapter stays
-            in the model, as `adapter`; `adapter.merge()` adds it to the weights.
-        on_step: Called in process 0 after each step, with its number, its metrics
-            (`toolgym.runs.metrics`) and the episodes that process 0 played for it; the list is
+            in the model and is available as `adapter`. `adapter.merge()` adds it to the weights.
+        on_step: Function that is called in process 0 after each step with its number, its metrics
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for it. The list is
             empty for further updates from the same batch.
-        evaluate: Called in process 0 before each batch and at the end, with the number of steps
-            made and the adapter. It returns the metrics of an evaluation, which the guards see at
-            the next step, an empty mapping if none is due, or None to end the training.
-        on_save: Called with the folder of a checkpoint before it is complete, to add files.
+        evaluate: Function that is called in process 0 before each batch and at the end, with the
+            number of steps made and the adapter. It returns the metrics of an evaluation, which the
+            guards see at the next step. It returns an empty mapping if no evaluation is due, or
+            None to end the training.
+        on_save: Function that is called with the folder of a checkpoint before it is complete, to
+            add files.
 
     Raises:
-        ConfigurationError: The environment, the model or its chat template cannot be used.
+        ConfigurationError: If the environment, the model or its chat template cannot be used.
     """
 
     def __init__(
@@ -177,9 +178,9 @@ class ReferenceTrainer:
         """Train up to the last step, from the last checkpoint if there is one.
 
         Raises:
-            TrainingStopped: The guards ended the run; the message has the reason and advice.
-            EnvironmentFault: The environment keeps failing.
-            ConfigurationError: The checkpoint is of another model, other tasks or another seed.
+            TrainingStopped: If the guards ended the run. The message has the reason and advice.
+            EnvironmentFault: If the environment keeps failing.
+            ConfigurationError: If the checkpoint is of another model, other tasks or another seed.
         """
         config, saved = self._config, self._saved_steps()
         if saved:
@@ -227,7 +228,7 @@ class ReferenceTrainer:
         began, is_fresh = time.perf_counter(), bool(metrics)
         self.step += 1
         metrics |= self.gradient(samples, reference)
-        if not is_fresh:  # the weights have moved since the rollouts were sampled
+        if not is_fresh:  # the weights have changed since the rollouts were sampled
             metrics.pop("mismatch", None)
         norm, broken = self._optimizer.norm()
         metrics["grad_norm"] = float(norm)
@@ -246,7 +247,7 @@ class ReferenceTrainer:
         return decision
 
     def sample(self) -> tuple[list[Rollout], list[Rollout], dict[str, float]]:
-        """Play the rollouts of a batch; with dynamic sampling, replace groups with one outcome.
+        """Play the rollouts of a batch. Dynamic sampling replaces dead groups.
 
         Returns:
             The rollouts of this process to learn from, all rollouts that it played, and metrics
@@ -263,7 +264,8 @@ class ReferenceTrainer:
             for number, task in enumerate(self._tasks.take(count), first):
                 group = processes.size * number + processes.rank
                 task_id, name = self._task_ids[task], f"{config.seed}-{step}-{group}"
-                seed = seed_of_try(config.seed, task_id, step)  # other draws at each visit
+                # Other draws at each visit of a task.
+                seed = seed_of_try(config.seed, task_id, step)
                 rollouts += [Rollout(task_id, group, f"{name}-{m}", seed) for m in range(size)]
             max_tokens, temperature = config.max_completion_length, config.temperature
             with self.adapter.merged() if self.adapter is not None else nullcontext():
@@ -299,7 +301,7 @@ class ReferenceTrainer:
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
         """Estimate advantages over all processes, and return the samples of this one.
 
-        A rollout that ran out of tokens counts in the mean of its group, also if it is not in the
+        A rollout that ran out of tokens counts in the mean of its group, even if it is not in the
         loss.
         """
         processes = self._processes
@@ -333,12 +335,10 @@ class ReferenceTrainer:
 
     @torch.no_grad()
     def reference_log_probs(self, samples: Sequence[Sample]) -> list[Tensor] | None:
-        """Log-probabilities of each sample's tokens under the reference, [m] each.
+        """Return the log-probabilities of each sample's tokens under the reference, [m] each.
 
         The reference is the model before training: a copy of it, or the model without its adapter.
-
-        Returns:
-            None if there is no KL penalty.
+        The result is None if there is no KL penalty.
         """
         if not self._config.beta:
             return None
@@ -363,7 +363,7 @@ class ReferenceTrainer:
             {"rollouts": len(samples), "tokens": sum(len(each.old_log_probs) for each in samples)}
         )
         totals = Totals(counts["rollouts"], counts["tokens"], config.max_completion_length)
-        self._model.train(bool(config.gradient_checkpointing))  # which needs training mode
+        self._model.train(bool(config.gradient_checkpointing))  # checkpointing needs training mode
         sums: dict[str, Tensor] = {}
         for indices, texts in self._passes(samples):
             log_probs, entropy = token_log_probs(  # [M], [M]
@@ -396,15 +396,15 @@ class ReferenceTrainer:
         return {**summed, "learnt_tokens": totals.tokens}
 
     def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
-        """The indices and texts of the samples of each forward pass."""
+        """Return the indices and texts of the samples of each forward pass."""
         texts = [sample.text for sample in samples]
         for indices in passes(texts, self._config.tokens_per_pass, self._model):
             yield indices, [texts[index] for index in indices]
 
     def learning_rate(self) -> float:
-        """The scheduled learning rate of the current step, by the formulas of transformers.
+        """Return the scheduled learning rate of the current step, by the formulas of transformers.
 
-        Skipped updates count, so the decay reaches 0 when the last step is made.
+        Skipped updates count, so the decay reaches 0 at the last step.
         """
         config, made, warmup = self._config, self.step - 1, self._config.lr_warmup_steps
         if made < warmup:
@@ -419,11 +419,11 @@ class ReferenceTrainer:
     def _roll_back(self, reasons: Sequence[str]) -> None:
         """Restore weights and optimizer of the last healthy checkpoint.
 
-        Step count, learning-rate schedule and task order continue, and rollouts are seeded with
-        their step, so the batch that led here is not sampled again.
+        Step count, learning-rate schedule and task order continue. Rollouts are seeded with their
+        step, so the batch that caused the roll-back is not sampled again.
 
         Raises:
-            TrainingStopped: There is no healthy checkpoint.
+            TrainingStopped: If there is no healthy checkpoint.
         """
         step = self._guards.choose_snapshot(self._saved_steps())
         if step is None:
@@ -465,9 +465,9 @@ class ReferenceTrainer:
         self.step = step
 
     def _saved_steps(self) -> list[int]:
-        """The steps with a complete checkpoint, listed by process 0."""
+        """Return the steps with a complete checkpoint, listed by process 0."""
         return self._processes.from_main(self._checkpoints.steps)
 
     def _held_out(self) -> Mapping[str, float] | None:
-        """The result of `evaluate`, called in process 0."""
+        """Return the result of `evaluate`, which is called in process 0."""
         return self._processes.from_main(lambda: self._evaluate(self.step, self.adapter))

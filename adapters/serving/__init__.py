@@ -1,5 +1,5 @@
-"""The HTTP server that `toolgym serve` and `toolgym mcp` share, with limits on who may do what.
+"""The HTTP server that `toolgym serve` and `toolgym mcp` share, with its access limits.
 
-`guard` needs starlette and uvicorn, which the extras of these commands install; importing this
+`guard` needs starlette and uvicorn, which the extras of these commands install. Importing this
 package does not.
 """

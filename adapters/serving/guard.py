@@ -1,10 +1,10 @@
 """The HTTP server, and the checks that every request passes before a framework reads it.
 
-* **Hosts.** `Host` must name the server, and `Origin`, which browsers send, must be the same: a web
-  page of another site cannot reach the server, not even by a name that it points at 127.0.0.1.
-* **Sizes.** A body, or a message of a WebSocket, has at most 1 MB.
-* **Times.** The first head of a connection, and each body, arrive within `PATIENCE` seconds.
-* **Connections.** There are at most `MOST_CONNECTIONS`.
+- Hosts: `Host` must name the server, and `Origin`, which browsers send, must be the same. So a web
+  page of another site cannot reach the server, even by a name that it resolves to 127.0.0.1.
+- Sizes: A body, or a message of a WebSocket, has at most 1 MB.
+- Times: The first header of a connection, and each body, must arrive within `PATIENCE` seconds.
+- Connections: There are at most `MOST_CONNECTIONS`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_CONNECTIONS: Final = 512
 
 
 class RequestChecks:
-    """ASGI middleware that refuses pages of other sites, and bodies that do not arrive in time."""
+    """ASGI middleware that rejects pages of other sites and bodies that do not arrive in time."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -62,7 +62,10 @@ class RequestChecks:
 
 
 class PatientProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]
-    """HTTP of uvicorn, which by itself keeps a connection forever until a request begins."""
+    """HTTP protocol of uvicorn with a time limit until the first request.
+
+    Without it, uvicorn keeps a connection open until a request begins.
+    """
 
     def connection_made(self, transport: Any) -> None:
         """Wait for a request."""
@@ -78,24 +81,24 @@ def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
 
     Args:
         app: The application.
-        hosts: The names by which clients reach the server, without ports.
+        hosts: Names by which clients reach the server, without ports.
     """
     limited = RequestBodyLimitMiddleware(RequestChecks(app), max_body_size=LONGEST_BODY)
     return TrustedHostMiddleware(limited, allowed_hosts=hosts, www_redirect=False)
 
 
 def open_socket(port: int, host: str = LOOPBACK[0]) -> socket.socket:
-    """Return a listening socket; port 0 takes a free port.
+    """Return a listening socket. Port 0 means a free port.
 
     Raises:
-        ConfigurationError: The port is taken, or the address is none of this machine.
+        ConfigurationError: If the port is in use, or the address is not one of this machine.
     """
     try:
         return socket.create_server((host, port))
     except OSError as problem:
         raise ConfigurationError(
-            f"port {port} of {host} cannot be used ({problem.strerror}): name another one, or 0 for"
-            " a free one."
+            f"port {port} of {host} cannot be used ({problem.strerror}). Choose another port, or 0"
+            " for a free one."
         ) from problem
 
 
@@ -104,7 +107,7 @@ def serve(app: Any, listening: socket.socket) -> None:
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
-        ws="auto",  # none where websockets is not installed
+        ws="auto",  # none if websockets is not installed
         ws_max_size=LONGEST_BODY,
         ws_per_message_deflate=False,
         log_level="warning",

@@ -1,6 +1,7 @@
-"""The tiny model, the default of both trainers, which is built and trained from scratch.
+"""The tiny model: a small transformer that is built and trained from scratch.
 
-It needs no hub and no pretrained weights. A tokenizer is trained on transcripts of the environment
-in a second, a transformer of half a million parameters learns from demonstrations in a minute, and
-reinforcement learning improves it, on two CPU cores, in minutes.
+It is the default model of both trainers and needs no hub and no pretrained weights. A tokenizer is
+trained on transcripts of the environment in about a second. A transformer of half a million
+parameters then learns from demonstrations in about a minute. Reinforcement learning improves it in
+minutes on two CPU cores.
 """

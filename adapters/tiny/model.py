@@ -1,14 +1,18 @@
 """The tiny model: a Qwen3 transformer of about half a million parameters, built from scratch.
 
-It has the architecture of a real model, so training, saving, loading and serving work the same, and
-reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and `AutoTokenizer`
-load its checkpoint folders by path.
+Its architecture is that of published models, so training, saving, loading and serving work the
+same. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
+`AutoTokenizer` load its checkpoint folders by path.
 
-The sizes were found by experiment: a model needs at least two layers to copy a value from an
-observation into the answer, and a third one gains little for its time. The random initialization
-has two additions. ` lamp` in a question and `lamp` inside the quotes of a query are two tokens, so
-their embeddings start alike. And heads can start by writing back what they read (`copying`), since
-with some seeds a short supervised training does not learn to copy rare words.
+A model needs at least two layers to copy a value from an observation into the answer. A third layer
+gains little for its time.
+
+The random initialization has two additions:
+
+- ` lamp` in a question and `lamp` inside the quotes of a query are two tokens. Their embeddings
+  start with similar values.
+- Attention heads can start by copying the tokens that they attend to (`copying`). Without this, a
+  short supervised training does not learn to copy rare words with some seeds.
 """
 
 from __future__ import annotations
@@ -20,13 +24,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
 
-POSITIONS: Final = 2048  # tokens of the longest transcript
-_BLANK: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"  # how byte-level BPE writes a blank
+POSITIONS: Final = 2048  # maximum tokens of a transcript
+# A space in the vocabulary of byte-level BPE.
+_BLANK: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
 
 
 @dataclass(frozen=True)
 class TinySize:
-    """The shape of the model; the defaults are those that `toolgym train` is tuned for."""
+    """The shape of the model. The settings of `toolgym train` are tuned for the defaults."""
 
     hidden: int = 128
     layers: int = 2
@@ -45,8 +50,9 @@ def build_model(
     Args:
         tokenizer: The tokenizer, with its end-of-turn and padding tokens.
         seed: Seed of the weights; PyTorch's global random state does not change.
-        size: The shape; None: the default of about 550,000 parameters.
-        copying: Initial strength with which each head writes back what it reads; 0: random.
+        size: The shape; None means the default of about 550,000 parameters.
+        copying: Initial strength with which each head copies the tokens that it attends to; 0 keeps
+            the random initialization.
 
     Returns:
         The model in float32 on the CPU.
@@ -82,7 +88,7 @@ def _config(tokenizer: PreTrainedTokenizerBase, size: TinySize) -> Qwen3Config:
 
 @torch.no_grad()
 def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Initialize each word after a blank as the same word without it, plus a shared vector."""
+    """Initialize each word after a space as the same word without it, plus a shared vector."""
     vocabulary = tokenizer.get_vocab()
     embedding: Tensor = model.model.embed_tokens.weight
     blank = torch.randn(embedding.shape[1]) * model.config.initializer_range
@@ -94,11 +100,11 @@ def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokeniz
 
 @torch.no_grad()
 def _let_heads_copy(model: Qwen3ForCausalLM, strength: float) -> None:
-    """Add the transpose of the values' projection to each output projection.
+    """Add the transpose of the value projection to each output projection.
 
-    A head then returns what it attends to, up to the rank of the head, and since the vocabulary is
-    tied to the embedding, the same word becomes likelier. Trained models have such heads; this
-    initialization follows Trockman and Kolter 2023, arXiv:2305.09828.
+    A head then returns the embeddings that it attends to, up to the rank of the head. Since input
+    and output embeddings are tied, the same word becomes more likely. Trained models have such
+    heads; this initialization follows Trockman and Kolter 2023, arXiv:2305.09828.
     """
     for layer in model.model.layers:
         attention: Any = layer.self_attn

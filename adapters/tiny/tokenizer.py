@@ -1,12 +1,14 @@
 """A small byte-level BPE tokenizer that is trained on the transcripts of an environment.
 
-Three choices make transcripts short and copying easy. Digits are single tokens, so any number is
-spelled with ten tokens. A word includes its underscores, so `table_name` is one token everywhere.
-The fixed parts of a JSON call (`", "arguments": {"` and the like) are single pieces, so the length
-of a call is that of its content; an argument padded with `null` costs two tokens.
+Three choices make transcripts short and copying easy:
 
-Training takes a second. The result is a tokenizer of transformers with its chat format, which
-`AutoTokenizer.from_pretrained` loads; it can encode any text.
+- Digits are single tokens.
+- A word includes its underscores, so `table_name` is one token everywhere.
+- The fixed parts of a JSON call (`", "arguments": {"` and the like) are single pieces. An argument
+  padded with `null` costs two tokens.
+
+Training takes about a second. The result is a tokenizer of transformers with its chat format, which
+`AutoTokenizer.from_pretrained` loads. It can encode any text.
 """
 
 from __future__ import annotations
@@ -23,13 +25,8 @@ from transformers import PreTrainedTokenizerFast
 from toolgym.env import ToolEnv
 from toolgym.messages import Message, episode_messages
 
-# The chat format of the tiny model is a short form of ChatML, since training takes as long as its
-# transcripts. In a Qwen template the JSON schemas of the tools take several hundred tokens.
-# Here the tools are bare names, and the system message is left out, since a model that is trained
-# from scratch learns the tools from demonstrations. The header of a turn is one token.
-#
-# The format has what trainers need: earlier turns are rendered the same whatever follows, and
-# `{% generation %}` marks the text of the model with the token that ends its turn.
+# The format has the properties that trainers need. Earlier turns are rendered the same whatever
+# follows, and `{% generation %}` marks the text of the model with the token that ends its turn.
 
 
 PAD: Final = "<|endoftext|>"
@@ -38,7 +35,7 @@ ROLES: Final = ("tools", "user", "assistant", "tool")
 
 
 def header(role: str) -> str:
-    """The header of a turn of this role; one token."""
+    """Return the header of a turn of this role, which is one token."""
     return f"<|im_start|>{role}\n"
 
 
@@ -80,7 +77,7 @@ else function.arguments | tojson }}}
 
 
 def response_template(end: str) -> dict[str, Any]:
-    """The template with which transformers (5.13 and later) parses a turn into a message.
+    """Return the template with which transformers (5.13 and later) parses a turn into a message.
 
     Args:
         end: The token that ends a turn.
@@ -101,17 +98,17 @@ def response_template(end: str) -> dict[str, Any]:
 
 
 # During reinforcement learning a model makes mistakes, reads error messages, and may pad its calls
-# with nulls. If such text took many more tokens than right calls, these transcripts would exceed
+# with nulls. Such text must not take many more tokens than correct calls, or transcripts exceed the
 # length limits. So the tokenizer is also trained on such transcripts; the model is not.
 
 _NONSENSE = "x"
 
 
 def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) -> list[Message]:
-    """A transcript whose calls have the arguments of all tools, null where they had none.
+    """Return a transcript whose calls have the arguments of all tools, with null for missing ones.
 
     Args:
-        transcript: Chat messages; they are not changed.
+        transcript: Chat messages, which are not changed.
         tools: Tool schemas in the OpenAI function format.
     """
     names = [key for tool in tools for key in tool["function"]["parameters"]["properties"]]
@@ -126,11 +123,11 @@ def null_padded(transcript: Sequence[Message], tools: Sequence[dict[str, Any]]) 
 
 
 def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
-    """Transcripts with mistakes: no call, an unknown tool, missing and meaningless arguments.
+    """Return transcripts with mistakes: no call, an unknown tool, missing or wrong arguments.
 
     Args:
-        env: The environment; its current episode ends.
-        task_ids: The tasks, one transcript for each.
+        env: The environment. Its current episode ends.
+        task_ids: The tasks; each gives one transcript.
     """
     actions: list[Any] = [{"name": _NONSENSE, "arguments": {}}, _NONSENSE]
     for name, spec in env.tools.items():
@@ -149,7 +146,7 @@ def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
 
 VOCABULARY: Final = 1024
 
-# Scaffolding of a call, then one digit, a word, a quote, other punctuation, blanks.
+# The fixed parts of a call, then one digit, a word, a quote, other punctuation, spaces.
 _PIECES: Final = "|".join(
     [
         r"\n?\{\"name\": \"",
@@ -176,12 +173,12 @@ def train_tokenizer(
     """Train the tokenizer on chat messages.
 
     Args:
-        transcripts: Chats of the training split.
-        vocabulary: Maximum number of tokens, bytes and control tokens included.
+        transcripts: Chat messages of the training split.
+        vocabulary: Maximum size of the vocabulary, including bytes and control tokens.
 
     Returns:
-        A tokenizer that pads on the left and has the chat format. The same transcripts always give
-        the same tokenizer.
+        A tokenizer with the chat format that pads on the left. The same transcripts always give the
+        same tokenizer.
     """
     core = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
@@ -212,13 +209,13 @@ def train_tokenizer(
 
 
 def _texts(transcript: Sequence[Message]) -> Iterator[str]:
-    """The texts between the control tokens of a rendered transcript."""
+    """Yield the texts between the control tokens of a rendered transcript."""
     for message in transcript:
         if message["role"] == "system":
-            continue  # the chat format leaves it out
+            continue  # the chat format omits it
         if message.get("content"):
             yield message["content"]
         for call in message.get("tool_calls") or []:
             function = call["function"]
-            yield f" {function['name']}"  # as in the list of tools
+            yield f" {function['name']}"  # in the form of the list of tools
             yield "\n" + json.dumps(function, ensure_ascii=False) + "\n"

@@ -1,5 +1,5 @@
-"""The common part of both trainers: settings, models, supervised training, guards, evaluations.
+"""Parts that both trainers share: settings, models, supervised training, guards and evaluations.
 
-Nothing here depends on a trainer. Demonstrations, supervised steps, evaluations and the run folder
-are the same with each.
+The modules do not depend on a trainer. Demonstrations, supervised steps, evaluations and the run
+folder are the same with each trainer.
 """

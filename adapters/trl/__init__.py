@@ -14,11 +14,10 @@
     )
     trainer.train()
 
-All of it uses what TRL documents. `environment_factory` and `training_dataset` are for TRL's own
-tool loop, and for `AsyncGRPOTrainer`.
+The package uses only documented interfaces of TRL. `environment_factory` and `training_dataset` are
+for TRL's own tool loop and for `AsyncGRPOTrainer`.
 
-Importing this package is cheap. What needs torch, transformers, trl or datasets is imported when it
-is first used.
+torch, transformers, trl and datasets are imported on first use.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Callbacks for TRL's trainers: guards over every update, and a stop when environments fail.
 
-    on_pre_optimizer_step   measure the gradient, ask the guards, clip or skip
-    on_step_end             roll back or stop if the guards say so, else take a snapshot
+    on_pre_optimizer_step   measure the gradient, pass it to the guards, clip it or skip the update
+    on_step_end             roll back or stop if the guards say so, otherwise take a snapshot
     on_log                  keep the metrics that TRL logs, for the guards at the next step
 
 The state of the guards is in the checkpoints of transformers' `Trainer`, in `trainer_state.json`.
@@ -44,7 +44,7 @@ _FROM_TRL: Final = {
     "clip_ratio/high_mean": "clip_high",
     "cispo_clip_ratio": "clip_high",
 }
-"""Names of TRL's metrics of an update, and ours."""
+"""TRL's names of the metrics of an update, with the names of toolgym."""
 _DIFFERENT: Final = 0.02  # nats per token
 _logger = logging.getLogger(__name__)
 
@@ -52,35 +52,37 @@ OnStep = Callable[[int, dict[str, float], list[EpisodeRecord]], None]
 
 
 class GuardCallback(TrainerCallback):
-    """Asks the guards before every update, and carries their decision out.
+    """Callback that applies the guards to every update of a `GRPOTrainer`.
 
-    The guards see the metrics of the rollouts and the gradient of a step before its update. What
-    TRL logs after an update, its KL divergence above all, they see at the next step; so they need
-    `logging_steps=1`. To see the norm of the gradient before it is clipped, the callback takes
-    `max_grad_norm` over from the trainer's config in each step.
+    Before each update, the guards see the metrics of the rollouts and the gradient of the step.
+    Metrics that TRL logs after an update, such as its KL divergence, reach the guards at the next
+    step, so they need `logging_steps=1`. In each step the callback sets `max_grad_norm` of the
+    trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
 
     An update is skipped by setting gradients to None, since momentum moves weights at a gradient of
-    0. A roll-back restores weights and optimizer from a snapshot in `output_dir/snapshots`; the
-    updates that are left from older rollouts are skipped. The learning-rate schedule counts steps,
-    and goes on in both cases.
-    Guards that act need whole weights in each process: with FSDP or DeepSpeed pass
+    0. A roll-back restores weights and optimizer from a snapshot in `output_dir/snapshots`. The
+    remaining updates from older rollouts are skipped. In both cases the learning-rate schedule
+    continues, since it counts steps.
+
+    Guards that act need whole weights in each process. With FSDP or DeepSpeed pass
     `guards={"only_warn": True}`.
 
     Args:
         rollouts: The trainer's `rollout_func`.
-        guards: A `GuardConfig`, or its fields.
-        snapshot_steps: Steps between snapshots. The latest two are kept, and the one before the
-            first step; each is as large as a checkpoint.
-        on_step: Called in process 0 after each step, with its number, its metrics
+        guards: A `GuardConfig`, or a mapping of its fields.
+        snapshot_steps: Steps between snapshots. The latest two snapshots and the one before the
+            first step are kept. Each is as large as a checkpoint.
+        on_step: Function that is called in process 0 after each step with its number, its metrics
             (`toolgym.runs.metrics`) and the episodes that process 0 played for it.
 
     Attributes:
         held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
-            for the guards to see at the next one; to be set by the user, alike in all processes.
+            which the guards see at the next step. The user sets it, to the same values in all
+            processes.
 
     Raises:
-        ConfigurationError: A guard setting is refused.
-        TrainingStopped: Raised from `trainer.train()` if the guards end the run.
+        ConfigurationError: If a setting of the guards is invalid.
+        TrainingStopped: Raised by `trainer.train()` if the guards end the run.
     """
 
     def __init__(
@@ -112,15 +114,15 @@ class GuardCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Restore the state of a checkpoint, and take the first snapshot."""
+        """Restore the state of a checkpoint and take the first snapshot."""
         check_guards(args, acts=self._acts)
         rows, groups = kwargs["train_dataloader"].dataset, args.generation_batch_size
         groups //= args.num_generations
         if isinstance(rows, Sized) and len(rows) < groups:
             raise ConfigurationError(
-                f"the data set has {len(rows)} rows, and a generation batch takes {groups}"
-                f" ({args.generation_batch_size} rollouts in groups of {args.num_generations}): TRL"
-                " would train zero steps. Make more with `rollouts.dataset(n)`."
+                f"the data set has {len(rows)} rows, but a generation batch needs {groups}"
+                f" ({args.generation_batch_size} rollouts in groups of {args.num_generations}), so"
+                " TRL would train zero steps. Make more rows with `rollouts.dataset(n)`."
             )
         saved: Any = state.stateful_callbacks.get(STATE) or self._fresh
         self.guards.load_state_dict(saved["guards"])
@@ -135,15 +137,15 @@ class GuardCallback(TrainerCallback):
     def on_step_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Keep the trainer from clipping the gradient before it is measured."""
-        # An exception may end a step before `on_step_end`, and the config be used again.
+        """Prevent the trainer from clipping the gradient before it is measured."""
+        # An exception may end a step before `on_step_end`, and the config may be used again.
         self._clip_at = vars(args).setdefault(_CLIP_AT, args.max_grad_norm) or 0.0
         args.max_grad_norm = 0.0
 
     def on_pre_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Ask the guards, and skip the update or clip its gradient."""
+        """Pass the metrics to the guards, and skip the update or clip its gradient."""
         step, model = state.global_step + 1, kwargs["model"]
         played = self._rollouts.take_metrics()
         if not self._rollouts.ended:
@@ -154,7 +156,7 @@ class GuardCallback(TrainerCallback):
         if played:
             self._is_stale = False
         gradient = _gradient_metrics(model)
-        if args.fp16:  # its scaler skips steps whose gradient is not finite
+        if args.fp16:  # the scaler of fp16 skips steps whose gradient is not finite
             gradient = {"grad_norm": gradient["grad_norm"]} if not broken(gradient) else {}
         self._metrics = played | gradient
         seen = {**self._metrics, **self._logged, **self.held_out}
@@ -177,7 +179,7 @@ class GuardCallback(TrainerCallback):
     def on_optimizer_step(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Give the learning rate back to the schedule."""
+        """Restore the learning rate of the schedule."""
         for group, rate in zip(kwargs["optimizer"].param_groups, self._rates, strict=False):
             group["lr"] = rate
         self._rates = []
@@ -185,7 +187,7 @@ class GuardCallback(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Carry out the rest of the decision, and save the state for the next checkpoint."""
+        """Carry out the rest of the decision and save the state for the next checkpoint."""
         args.max_grad_norm = vars(args).pop(_CLIP_AT)
         now = time.perf_counter()
         self._metrics["update_seconds"] = now - max(self._ended, self._rollouts.ended)
@@ -217,7 +219,7 @@ class GuardCallback(TrainerCallback):
         logs: Mapping[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Keep the metrics of the update for the guards, and report the step."""
+        """Keep the metrics of the update for the guards and report the step."""
         if not logs or "loss" not in logs:
             return
         update = {ours: logs[theirs] for theirs, ours in _FROM_TRL.items() if theirs in logs}
@@ -237,10 +239,10 @@ class GuardCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Delete the snapshots; after a stop they are kept.
+        """Delete the snapshots. After a stop they are kept.
 
         Raises:
-            TrainingStopped: The guards ended the run.
+            TrainingStopped: If the guards ended the run.
         """
         if self._stopped is not None:
             raise self._stopped
@@ -254,12 +256,12 @@ class GuardCallback(TrainerCallback):
 
 
 def _gradient_metrics(model: nn.Module) -> dict[str, float]:
-    """The norm of the gradient, and the numbers of broken gradients and weights."""
+    """Return the norm of the gradient, and the numbers of nonfinite gradients and weights."""
     trained = [each for each in model.parameters() if each.requires_grad]
     norms = [torch.linalg.vector_norm(p.grad.float()) for p in trained if p.grad is not None]
     if not norms:
         return {"grad_norm": 0.0}
-    device = norms[0].device  # a model may be spread over several
+    device = norms[0].device  # a model may be on several devices
     each = torch.stack([norm.to(device) for norm in norms])
     finite = torch.stack([p.detach().isfinite().all().to(device) for p in trained])
     return {
@@ -273,33 +275,34 @@ def _check_first_log(logs: Mapping[str, Any]) -> None:
     """Check reward and KL divergence of the first batch in TRL's log.
 
     Raises:
-        ConfigurationError: The reward is not the mean score of the rollouts that TRL was given.
+        ConfigurationError: If the reward is not the mean score of the rollouts.
     """
     if (logs.get("kl") or 0.0) > _DIFFERENT:
         _logger.warning(
-            "The KL divergence is %.3g nats per token before the first update: the reference model"
-            " is not the policy as it is now. TRL loads it by model.config.name_or_path, so save a"
-            " model that was changed in memory, and load it from there.",
+            "The KL divergence is %.3g nats per token before the first update, so the reference"
+            " model differs from the policy. TRL loads the reference by model.config.name_or_path."
+            " If the model was changed in memory, save it and load it from that folder.",
             logs["kl"],
         )
     reward, score = logs.get("reward"), logs.get(f"{PREFIX}score")
     if reward is None or score is None or math.isclose(reward, score, rel_tol=1e-3, abs_tol=1e-4):
         return
     raise ConfigurationError(
-        f"TRL trained on a mean reward of {reward:.4g}, and the mean score of the environment is"
-        f" {score:.4g}: pass reward_funcs=rollouts.score alone, and leave reward_weights out."
+        f"TRL trained on a mean reward of {reward:.4g}, but the mean score of the environment is"
+        f" {score:.4g}. Pass only reward_funcs=rollouts.score, without reward_weights."
     )
 
 
 class Snapshots:
-    """The files that guards roll back to: trained weights and optimizer.
+    """Snapshots of trained weights and optimizer, to which guards roll back.
 
-    They are files, so that a run that is resumed finds them. Process 0 writes, all read.
+    They are files, so that a resumed run finds them. Process 0 writes them, and all processes read
+    them.
 
     Args:
-        folder: A folder that all processes see.
+        folder: A folder that all processes can access.
         model: The model.
-        optimizer: Its optimizer.
+        optimizer: Optimizer of the model.
     """
 
     _KEPT: Final = 2
@@ -309,31 +312,31 @@ class Snapshots:
         self._process = PartialState()
 
     def begin(self, step: int) -> None:
-        """Delete the snapshots that are later than the step a run begins at, and take one."""
+        """Delete the snapshots after the step at which a run begins, and take one."""
         if self._process.is_main_process:
             for other in [each for each in self.steps() if each > step or not step]:
                 self._path(other).unlink()
         self.take(step)
 
     def steps(self) -> list[int]:
-        """The steps after which a snapshot was taken, 0 for the one before the first step."""
+        """Return the steps after which a snapshot was taken; 0 is the one before the first step."""
         names = (path.stem for path in self._folder.glob("step-*.pt"))
         return sorted(int(name.removeprefix("step-")) for name in names)
 
     def take(self, step: int) -> None:
-        """Write a snapshot, whole or not at all, and delete old ones."""
+        """Write a snapshot atomically and delete old ones."""
         if self._process.is_main_process:
             self._folder.mkdir(parents=True, exist_ok=True)
             new = self._folder / "new"
             trained = {n: p.detach() for n, p in self._trained().items()}
             torch.save({"weights": trained, "optimizer": self._optimizer.state_dict()}, new)
             new.replace(self._path(step))
-            for old in self.steps()[1 : -self._KEPT]:  # the first one is kept
+            for old in self.steps()[1 : -self._KEPT]:  # the first snapshot is kept
                 self._path(old).unlink()
         self._process.wait_for_everyone()
 
     def restore(self, step: int) -> None:
-        """Load weights and optimizer from the snapshot of a step; learning rates stay."""
+        """Load weights and optimizer from the snapshot of a step. Learning rates do not change."""
         saved = torch.load(self._path(step), map_location="cpu", weights_only=True)
         with torch.no_grad():
             for name, parameter in self._trained().items():
@@ -357,15 +360,15 @@ class Snapshots:
 
 
 class FaultStop(TrainerCallback):
-    """Ends a run with `EnvironmentFault` when too many rollouts of an `environment_factory` fail.
+    """Callback that ends a run when too many rollouts of an `environment_factory` fail.
 
-    A fault in a tool cannot be raised through TRL, which would make it a message to the model. So
-    it is counted where it happens, and the count is checked after each step. `Rollouts` needs no
-    such callback.
+    The run ends with `EnvironmentFault`. TRL turns an exception in a tool into a message to the
+    model, so faults are counted in the environment class and the count is checked after each step.
+    `Rollouts` does not need this callback.
 
     Args:
         environment: The class that `environment_factory` returned.
-        limit: The share of rollouts that may fail.
+        limit: Maximum share of rollouts that may fail.
 
     >>> trainer = GRPOTrainer(..., environment_factory=environment,
     ...                       callbacks=[FaultStop(environment)])  # doctest: +SKIP
@@ -379,16 +382,16 @@ class FaultStop(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Begin to count."""
+        """Start counting."""
         self._limit = FaultLimit(state.max_steps, self._share)
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Count the step's rollouts and faults, and stop if there are too many.
+        """Count the rollouts and faults of the step.
 
         Raises:
-            EnvironmentFault: The share of faults is above the limit.
+            EnvironmentFault: If the share of faults is above the limit.
         """
         (played, failed), tally = self._seen, self._tally
         self._seen = (tally.rollouts, len(tally.faults))

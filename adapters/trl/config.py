@@ -1,7 +1,7 @@
-"""`grpo_config`: TRL's `GRPOConfig` with defaults for tools, and the settings that are refused.
+"""`grpo_config`: TRL's `GRPOConfig` with defaults for tool use, and checks of its settings.
 
-What can only fail is refused, with the setting that works; what fails often is warned about. The
-figures are of runs and checks that were made: of groups of two, and of TRL 1.16's own loss.
+Settings that can only fail raise an error, which names settings that work. Settings that often fail
+log a warning. Numbers in the messages are from runs with groups of two and from TRL 1.16.
 """
 
 from __future__ import annotations
@@ -23,41 +23,43 @@ from toolgym.errors import ConfigurationError, refused_fields
 _logger = logging.getLogger(__name__)
 
 DEFAULTS: Final[Mapping[str, Any]] = {
-    # At a success rate of 10 %, 57 % of the groups of 8 have both outcomes, 18 % of those of 2.
+    # At a success rate of 10 %, 57 % of the groups of 8 have both outcomes, but 18 % of those of 2.
     "num_generations": 8,
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 4,
-    # Dividing by a group's own deviation erases how large a difference was.
+    # Dividing by the standard deviation of a group removes the size of its differences.
     "scale_rewards": "none",
-    # Without a penalty the tiny model lost the form of its calls within 30 steps.
+    # Without a penalty the tiny model lost the format of its calls within 30 steps.
     "beta": 0.01,
-    # A higher upper bound lets rare tokens become likelier, which keeps entropy up (DAPO).
+    # A higher upper bound lets rare tokens become more likely, which keeps entropy up (DAPO).
     "epsilon_high": 0.28,
     # The score of a rollout that ran out of tokens is unknown.
     "mask_truncated_completions": True,
     "max_completion_length": 1024,
-    # `Rollouts.dataset` is shuffled already, and a resumed run goes on in the same order.
+    # `Rollouts.dataset` is already shuffled, and a resumed run continues in the same order.
     "shuffle_dataset": False,
-    # The guards read the log of each step, with nan as nan.
+    # The guards read the log of each step, including nan values.
     "logging_steps": 1,
     "logging_nan_inf_filter": False,
     "report_to": "none",
 }
-"""Defaults of `grpo_config` that differ from TRL's."""
+"""Defaults of `grpo_config` that differ from those of TRL."""
 
 
 def grpo_config(**options: Any) -> GRPOConfig:
-    """Make a `GRPOConfig` with `DEFAULTS`, on a CPU without bf16 and gradient checkpointing.
+    """Make a `GRPOConfig` with the defaults in `DEFAULTS`.
+
+    On a CPU, bf16 and gradient checkpointing are disabled.
 
     Args:
         options: Arguments of TRL's `GRPOConfig`, which override the defaults.
 
     Raises:
-        ConfigurationError: An option is unknown or has no meaning, or the settings are known to
+        ConfigurationError: If an option is unknown or has no effect, or the settings are known to
             fail.
     """
     fields = {field.name for field in dataclasses.fields(GRPOConfig) if field.init}
-    # The second is the name in older versions of transformers.
+    # The second name is that of older versions of transformers.
     names = ("activation_checkpointing", "gradient_checkpointing")
     machine: dict[str, Any] = {}
     if options.get("use_cpu") or not torch.accelerator.is_available():
@@ -74,7 +76,7 @@ def grpo_config(**options: Any) -> GRPOConfig:
     try:
         config = GRPOConfig(**values)
     except (TypeError, ValueError) as problem:
-        raise ConfigurationError(f"these settings make no GRPOConfig: {problem}") from problem
+        raise ConfigurationError(f"invalid settings of GRPOConfig: {problem}") from problem
     for name, least, is_included in _LEAST:
         value = getattr(config, name)
         if value is not None and not (value > least or (is_included and value == least)):
@@ -94,17 +96,20 @@ def grpo_config(**options: Any) -> GRPOConfig:
 
 
 def guard_config(fields: GuardConfig | Mapping[str, Any]) -> GuardConfig:
-    """Make the settings of the guards, or check those that are made.
+    """Build the settings of the guards, or validate existing ones.
+
+    Args:
+        fields: A `GuardConfig`, or a mapping of its fields.
 
     Raises:
-        ConfigurationError: A field is unknown or out of range.
+        ConfigurationError: If a field is unknown or out of range.
     """
     try:
         return GuardConfig.model_validate(dict(fields))
     except ValidationError as problem:
         raise ConfigurationError(
-            f"these guards are refused: {refused_fields(problem, 'guards')}. They are fields of"
-            " GuardConfig, as in guards={'only_warn': True}."
+            f"invalid settings of the guards: {refused_fields(problem, 'guards')}. They are fields"
+            " of GuardConfig, as in guards={'only_warn': True}."
         ) from None
 
 
@@ -112,7 +117,8 @@ def check_guards(config: Any, *, acts: bool) -> None:
     """Check that guards can act on a trainer with this config.
 
     Raises:
-        ConfigurationError: They act, and the weights are sharded or move inside backward.
+        ConfigurationError: If the guards act, but the weights are sharded or change inside
+            backward.
     """
     optimizer = str(getattr(config.optim, "value", config.optim))
     moves_in_backward = "layerwise" in optimizer or "lomo" in optimizer
@@ -124,7 +130,7 @@ def check_guards(config: Any, *, acts: bool) -> None:
         cause = f"optim={optimizer!r}" if moves_in_backward else "FSDP or DeepSpeed"
         raise ConfigurationError(
             f"guards cannot act with {cause}: they need whole weights and gradients in each"
-            " process before the optimizer moves. Pass guards={'only_warn': True}, or train with"
+            " process before the optimizer step. Pass guards={'only_warn': True}, or train with"
             " DDP or LoRA and optim='adamw_torch'."
         )
 
@@ -138,27 +144,27 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "use_transformers_continuous_batching": (False,),
     "cache_implementation": (None,),
 }
-"""Settings of TRL's own generation, and the values that have no effect."""
+"""Settings of TRL's own generation, with the values that change nothing."""
 
 
 def check_sampling(config: GRPOConfig) -> None:
-    """Check that settings of TRL's generation are not expected to have an effect.
+    """Check that settings of TRL's own generation have values that change nothing.
 
     Raises:
-        ConfigurationError: One would change how rollouts are sampled.
+        ConfigurationError: If a setting is meant to change how rollouts are sampled.
     """
     if config.max_tool_calling_iterations is not None:
         raise ConfigurationError(
-            "max_tool_calling_iterations has no effect, since the environment ends its episodes:"
-            " set its step_limit."
+            "max_tool_calling_iterations has no effect, since the environment ends its episodes."
+            " Set step_limit of the environment."
         )
     if config.use_vllm:
         return
     for name, kept in _UNUSED.items():
         if (value := getattr(config, name)) not in kept:
             raise ConfigurationError(
-                f"{name}={value!r} has no effect without vLLM: rollouts are sampled from the"
-                " distribution that the loss takes. Leave it out; `temperature` counts."
+                f"{name}={value!r} has no effect without vLLM, because rollouts are sampled from"
+                " the distribution that the loss uses. Remove it. Only `temperature` applies."
             )
 
 
@@ -170,49 +176,51 @@ _LEAST: Final = (
     ("num_iterations", 1, True),
     ("max_completion_length", 1, True),
 )
-"""Lower bounds of settings, which TRL does not check: a negative penalty pushes away from the
-reference, and no iteration makes no step."""
+"""Lower bounds of settings, which TRL does not check.
+
+A negative penalty would push the policy away from the reference, and zero iterations would make no
+step.
+"""
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "loss_type": ("dapo", "grpo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
     "scale_rewards": ("none", "group", "batch"),
     "importance_sampling_level": ("token", "sequence"),
     "vllm_mode": ("colocate", "server"),
 }
-"""Settings whose value TRL first looks at after the rollouts."""
+"""Allowed values of settings that TRL only checks after the rollouts."""
 
 
 def split_groups(own: int, size: int) -> str:
-    """The sentence on groups that are split over processes.
+    """Return the message about groups that are split over processes.
 
     Args:
         own: Number of rollouts of a generation batch in each process.
         size: Size of the groups.
     """
     return (
-        f"groups are split over processes: each has {own} rollouts of a generation batch, in groups"
-        f" of {size}. Make per_device_train_batch_size * steps_per_generation a multiple of"
-        " num_generations, so that groups can be replaced as a whole."
+        f"groups are split over processes: each process has {own} rollouts of a generation batch,"
+        f" in groups of {size}. Set per_device_train_batch_size * steps_per_generation to a"
+        " multiple of num_generations, so that groups can be replaced as a whole."
     )
 
 
 def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
-    """Settings that can only fail, each with its reason and cure."""
+    """Return settings that can only fail, each with its reason and solution."""
     own = config.per_device_train_batch_size * config.steps_per_generation
     has_vllm = importlib.util.find_spec("vllm") is not None
     server = " and start `trl vllm-serve --model MODEL`" if config.vllm_mode == "server" else ""
     return [
         (
             config.num_generations == 2 and config.scale_rewards == "group",
-            "groups of 2 divided by their standard deviation: every advantage is then +-.707,"
-            " whatever the gap, and a run like that collapsed right after 37 of its 38 updates"
-            " (97.4 %), though its learning rate had been cut to a tenth. Set num_generations=8, or"
-            " scale_rewards='none'.",
+            "groups of 2 divided by their standard deviation. Every nonzero advantage is then"
+            " +-.707, whatever the difference of the rewards, and such a run collapsed even at a"
+            " tenth of its learning rate. Set num_generations=8 or scale_rewards='none'.",
         ),
         (
             config.loss_type == "cispo" and (config.epsilon_high or config.epsilon) < 1,
-            "loss_type='cispo' with epsilon_high below 1: TRL takes it for the largest ratio, not"
-            " for what goes above 1, so every token's weight is cut to it (measured: a gradient"
-            " norm of .043 instead of .216). Set epsilon_high=5.0.",
+            "loss_type='cispo' with epsilon_high below 1. TRL uses epsilon_high as the largest"
+            " ratio itself, not as the distance above 1, so the weight of every token is reduced"
+            " to it. Set epsilon_high=5.0.",
         ),
         (
             own % config.num_generations != 0,
@@ -220,29 +228,30 @@ def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
         ),
         (
             config.use_vllm and not has_vllm,
-            f"vLLM is to generate (vllm_mode={config.vllm_mode!r}), and it is not installed here."
-            f" On a machine with a GPU run pip install 'trl[vllm]'{server}; or leave it out:"
-            " toolgym then generates with the policy's own weights.",
+            f"use_vllm=True (vllm_mode={config.vllm_mode!r}), but vLLM is not installed. On a"
+            f" machine with a GPU run pip install 'trl[vllm]'{server}. Without use_vllm, toolgym"
+            " generates with the policy's own weights.",
         ),
     ]
 
 
 def _doubts(config: GRPOConfig) -> list[tuple[bool, str]]:
-    """Settings that fail often, each with its reason."""
+    """Return settings that often fail, each with its reason."""
     return [
         (
             config.num_generations < 4,
-            f"groups of {config.num_generations}: at a success rate of 20 % the members of a group"
-            " of 2 are all alike in 68 % of the cases, of 8 in 17 %, and such a group teaches"
-            " nothing.",
+            f"groups of {config.num_generations}. At a success rate of 20 %, all members have the"
+            " same outcome in 68 % of the groups of 2 and in 17 % of the groups of 8. Such groups"
+            " have no learning signal.",
         ),
         (
             bool(config.beta) and not config.use_bias_correction_kl,
-            "use_bias_correction_kl=False: the gradient of that KL term is off by 79 % of the exact"
-            " one (measured on a categorical); with the correction it is exact.",
+            "use_bias_correction_kl=False. The gradient of this KL term is biased: by 79 % of the"
+            " exact gradient on a categorical distribution. With the correction it is exact.",
         ),
         (
             not config.max_grad_norm,
-            "max_grad_norm=0: one batch with a large gradient moves the weights without a bound.",
+            "max_grad_norm=0. One batch with a large gradient can then change the weights without"
+            " bound.",
         ),
     ]

@@ -1,9 +1,9 @@
 """Data sets for TRL: prompts for `GRPOTrainer`, one row per task, and demonstrations.
 
-A row names its task, so that all rollouts of a group get the same question: TRL repeats the row for
-each of them and hands it to `reset`, which returns the question, and TRL adds that to the last
-message. Hence the empty user message. Without a task id the members of a group could draw different
-questions, and their rewards would be compared for nothing.
+A row names its task, so that all rollouts of a group get the same question. TRL repeats the row for
+each rollout and passes it to `reset`, which returns the question. TRL appends the question to the
+last message, so the user message of a row is empty. Without a task id the members of a group could
+get different questions, and comparing their rewards would be meaningless.
 """
 
 from __future__ import annotations
@@ -39,28 +39,31 @@ def training_dataset(
     environment: str | None = None,
     **env_kwargs: Any,
 ) -> Dataset:
-    """Prompts for `GRPOTrainer(train_dataset=...)`.
+    """Return prompts for `GRPOTrainer(train_dataset=...)`.
 
     Args:
         env_id: A registered `ToolEnv`.
-        n: Number of tasks; None takes all. A task is verified when it is played; for a refused
-            one, the next playable task of the data set is played.
-        seed: Their order, and which `n` are taken.
-        environment: The name of the environment in `GRPOTrainer(environment_factory={...})`, for a
-            column `environment`. `datasets.concatenate_datasets` joins the data sets of several.
-        env_kwargs: For `gym.make`, such as `split`; give `environment_factory` the same.
+        n: Number of tasks; None means all. A task is verified when it is played. If it is refused,
+            the next playable task of the data set is played instead.
+        seed: Seed of the order of the tasks and of the choice of `n` tasks.
+        environment: Name of the environment in `GRPOTrainer(environment_factory={...})`, which adds
+            a column `environment`. `datasets.concatenate_datasets` joins the data sets of several
+            environments.
+        env_kwargs: Arguments for `gym.make`, such as `split`. Pass the same to
+            `environment_factory`.
 
     Returns:
         Columns `prompt` (a system message and a user message without content), `task_id`, and
         `environment` if it is given.
 
     Raises:
-        ConfigurationError: `n` is below 1, or no task is playable.
+        ConfigurationError: If `n` is below 1, or no task is playable.
     """
     from datasets import Dataset, Features, List, Value
 
     env = registration.make(env_id, **env_kwargs)
-    playable_tasks(env.tasks, 1 if n is None else min(n, 1), seed)  # raises if there is none
+    # Raises an error if there is none.
+    playable_tasks(env.tasks, 1 if n is None else min(n, 1), seed)
     tasks = env.tasks.shuffle(seed)[:n]
     message = {"role": Value("string"), "content": Value("string")}
     features = Features({"prompt": List(message), "task_id": Value("string")})
@@ -72,16 +75,14 @@ def training_dataset(
 
 
 def open_prompt(env: ToolEnv[Any]) -> list[Message]:
-    """The prompt of every row: what TRL adds the question to."""
+    """Return the prompt of every row, to which TRL appends the question."""
     return [{"role": "system", "content": system_prompt(env)}, {"role": "user", "content": ""}]
 
 
-# Supervised data: episodes played through the real environment, as chat messages.
-#
 # Arrow stores a column of dicts as one struct with the keys of all rows, so `{"sql": ...}` comes
-# back as `{"sql": ..., "table_name": null, "value": null}`, a chat template prints the nulls, and a
+# back as `{"sql": ..., "table_name": null, "value": null}`. A chat template prints the nulls, and a
 # model that is trained on them sends them in every call. Here both columns have the feature type
-# `Json`, which keeps each message as it was, through `map`, `concatenate_datasets`, parquet and
+# `Json`, which keeps each message unchanged, through `map`, `concatenate_datasets`, parquet and
 # `save_to_disk`.
 
 
@@ -94,26 +95,29 @@ def sft_dataset(
     final: str | None = "done",
     **env_kwargs: Any,
 ) -> Dataset:
-    """Demonstrations for `SFTTrainer`, or for any loop that renders chat messages.
+    """Return demonstrations for `SFTTrainer`, or for any loop that renders chat messages.
 
     Args:
-        env_id: A registered `ToolEnv`.
-        n: How many tasks; None takes all.
-        seed: Their order, and the seeds of the policy's situations.
-        policy: Who plays. None is the environment's expert, of whom only right answers are kept; of
-            any other policy every scored episode is kept. An action without text ends its episode.
-        final: A last assistant turn. TRL's own tool loop goes on until a turn without a call, so
-            the model has to learn one; None leaves it out.
-        env_kwargs: For `gym.make`.
+        env_id: Id of a registered `ToolEnv`.
+        n: Number of tasks; None means all.
+        seed: Seed of the order of tasks and of the policy's situations.
+        policy: The policy that plays. None means the environment's expert, whose correct episodes
+            are kept. For any other policy every scored episode is kept. An action without text ends
+            its episode.
+        final: Text of a last assistant turn. TRL's own tool loop continues until a turn without a
+            call, so the model has to learn one. None adds no turn.
+        env_kwargs: Arguments for `gym.make`.
 
     Returns:
-        Columns `messages` and `tools` (the environment's schemas, which are also in the
-        prompts of evaluations and of `Rollouts`). A turn with an error or a repair has `"weight":
-        0`, which `SFTTrainer` ignores; `adapters.training.models.tokenized_examples` does not.
+        Columns `messages` and `tools`. The tools are the schemas of the environment, which prompts
+        of evaluations and of `Rollouts` also contain. A turn with an error or a repair has
+        `"weight": 0`. `SFTTrainer` ignores the weight;
+        `adapters.training.models.tokenized_examples` uses it.
 
     Raises:
-        ConfigurationError: `n` is below 1, no task is playable, or the environment has no expert.
-        EnvironmentFault: The machine failed.
+        ConfigurationError: If `n` is below 1, no task is playable, or the environment has no
+            expert.
+        EnvironmentFault: If the environment failed.
     """
     from datasets import Dataset, Features, Json, List
 
@@ -130,7 +134,7 @@ def sft_dataset(
     return Dataset.from_dict(columns, features=features)
 
 
-# The format of supervised data. Three faults have ruined trainings without an error: calls whose
+# The format of supervised data. Three defects spoil trainings without an error: calls whose
 # arguments were padded with nulls, templates that drop tool calls, and arguments that are encoded
 # twice, so that the model learns to write a JSON string instead of an object.
 
@@ -139,13 +143,13 @@ _SHOWN = 1500  # characters
 
 @dataclass(frozen=True)
 class FormatReport:
-    """The report of `check_format` on a data set whose format is sound.
+    """The report of `check_format` on a data set with a valid format.
 
     Attributes:
         rows: Number of rows.
-        calls: Number of tool calls in them.
+        calls: Number of tool calls in the rows.
         longest: Tokens of the longest row.
-        example: The first row as the model will read it.
+        example: The first row as the model reads it.
     """
 
     rows: int
@@ -155,29 +159,29 @@ class FormatReport:
 
 
 def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> FormatReport:
-    """Check that every call of a data set is read back from the tokens that a model learns.
+    """Check that every call of a data set can be read back from the tokens that a model learns.
 
-    Turns with a `weight` of 0 are not learned, and not checked.
+    Turns with a `weight` of 0 are not learned and not checked.
 
     Args:
-        dataset: Columns `messages` and `tools`, as `sft_dataset` makes them.
+        dataset: A data set with the columns `messages` and `tools`, as made by `sft_dataset`.
         tokenizer: A tokenizer with a chat template.
 
     Raises:
-        ConfigurationError: A call is faulty, such as one with a null for an argument; or the
-            template refuses the row, drops a call or a result, or encodes arguments twice. The
-            message names the row and shows it.
+        ConfigurationError: If a call is faulty, for example with null for an argument. Or the
+            template cannot render the row, drops a call or a result, or encodes arguments twice.
+            The message shows the row.
     """
     from jinja2 import TemplateError
 
     from adapters.training.models.tokenized_examples import examples_of, learned_turns
 
     if not len(dataset):
-        raise ConfigurationError("the data set has no rows, so there is nothing to train on.")
+        raise ConfigurationError("the data set has no rows.")
     calls, longest, texts = 0, 0, list[str]()
     for number, row in enumerate(dataset):
         if not {"messages", "tools"} <= row.keys():
-            raise ConfigurationError("the data set needs the columns messages and tools.")
+            raise ConfigurationError("the data set must have the columns messages and tools.")
         messages = [{k: v for k, v in m.items() if v is not None} for m in row["messages"]]
         tools = json.loads(row["tools"]) if isinstance(row["tools"], str) else row["tools"]
         spoken = [m for m in messages if m["role"] == "assistant" and m.get("weight", 1)]
@@ -192,18 +196,18 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
                 for call in meant:
                     fault = call.error.message if call.error else ", ".join(call.repairs)
                     if fault and not problem:
-                        problem = f"the call of {call.name} is faulty ({fault}): make the data set"
+                        problem = f"the call of {call.name} is faulty ({fault}). Make the data set"
                         problem += " with sft_dataset, or give the column the feature type Json()"
                 if meant != read:
                     problem = problem or f"{_shown(meant)} is read back as {_shown(read)}"
         except (ConfigurationError, TemplateError, TypeError, ValueError) as refusal:
-            problem = f"the chat template refuses it: {refusal}"
+            problem = f"the chat template cannot render it: {str(refusal).rstrip('.')}"
         results = [str(m["content"]) for m in messages if m["role"] == "tool"]
         if any(each not in text and json.dumps(each)[1:-1] not in text for each in results):
             problem = problem or "the chat template drops results of tools"
         if problem:
             raise ConfigurationError(
-                f"row {number}: {problem}. Take a template that renders tool calls unchanged, such"
+                f"row {number}: {problem}. Use a template that renders tool calls unchanged, such"
                 " as hermes (adapters.training.models.chat_templates.with_chat_template). The row"
                 f" is rendered as:\n{text[-_SHOWN:]}"
             )

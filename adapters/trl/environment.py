@@ -1,19 +1,23 @@
-"""`environment_factory`: TRL's environment class, made from an environment id.
+"""`environment_factory`: an environment class for TRL, made from an environment id.
 
-TRL makes one object per rollout and reads it like this: every public method is a tool, shown to the
-model with its signature and docstring; `reset(**row)` begins an episode and returns what is added
-to the prompt; `get_reward()` ends it. An exception in a tool becomes a message to the model, an
-exception in `reset` or `get_reward` ends the run, and None as a reward leaves the rollout out. So
-the class made here shows the model the strict schema of each tool, takes whatever arguments arrive,
-and is one boundary: no fault of the environment gets through it. A rollout with a fault is told a
-neutral sentence, earns None, and is counted in `_tally`, by which
-`adapters.trl.callbacks.FaultStop` ends a run that has too many.
+TRL makes one object per rollout and uses it as follows:
 
-With `parsing="strict"` a call whose arguments do not bind raises instead, as a tool that is a plain
-Python function would, so that the wall can be compared with its absence.
+- Every public method is a tool. The model sees its signature and docstring.
+- `reset(**row)` begins an episode and returns the text that is appended to the prompt.
+- `get_reward()` ends the episode. TRL excludes a rollout whose reward is None.
+- An exception in a tool becomes a message to the model. An exception in `reset` or `get_reward`
+  ends the run.
 
-`AsyncGRPOTrainer` pickles the class into a spawned process. It is made anew there from the
-environment's id and arguments (`_pickled`); its faults are counted there, too.
+The class made here shows the model the strict schema of each tool but accepts any arguments. It
+catches all faults of the environment: a rollout with a fault gets a neutral message and the reward
+None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with too
+many.
+
+With `parsing="strict"` a call whose arguments do not bind raises an exception, as a tool that is a
+plain Python function would. This allows comparing lenient with strict parsing.
+
+`AsyncGRPOTrainer` pickles the class into a spawned process. There it is made again from the
+environment's id and arguments (`_pickled`), and its faults are counted there.
 """
 
 from __future__ import annotations
@@ -43,13 +47,11 @@ from toolgym.messages import turn_messages
 from toolgym.tools import ToolSpec
 from toolgym.tries import seed_of_try
 
-# A tool's signature as TRL reads it.
-#
-# TRL shows a model what `transformers.utils.get_json_schema` makes of a method: types from
-# `__annotations__`, which arguments are required from `__signature__`, texts from a Google
-# docstring. The method itself takes anything, since a model sends arguments that no signature
-# foresees; a literal `**kwargs` would be offered to the model as an argument, so the two are kept
-# apart.
+# TRL shows a model the result of `transformers.utils.get_json_schema` on a method: types from
+# `__annotations__`, required arguments from `__signature__`, texts from a Google docstring. The
+# method itself accepts any arguments, since a model may send arguments that the signature does not
+# have. A literal `**kwargs` would be shown to the model as an argument, so signature and
+# implementation are separate.
 
 _TYPES: Final = {
     "string": str,
@@ -63,7 +65,7 @@ _TYPES: Final = {
 
 
 def tool_method(spec: ToolSpec) -> Callable[..., str]:
-    """A method with the tool's name, types and documentation that accepts any arguments at all.
+    """Return a method with the tool's name, types and documentation that accepts any arguments.
 
     It calls `self._call(name, args, kwargs)`.
     """
@@ -84,17 +86,17 @@ def tool_method(spec: ToolSpec) -> Callable[..., str]:
 
 
 def docstring(spec: ToolSpec) -> str:
-    """Description and `Args`, one line per argument, in Google's layout."""
+    """Return the description and `Args` of a tool, one line per argument, in Google's layout."""
     fields = spec.arguments.model_fields.items()
     lines = [f"    {name}: {' '.join((info.description or name).split())}" for name, info in fields]
     return "\n".join([spec.description, "", "Args:", *lines]) if lines else spec.description
 
 
 def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
-    """The type that TRL's schema reader makes a JSON schema of; `Any` for what it cannot express.
+    """Return the type from which TRL's schema reader makes a JSON schema.
 
     Args:
-        schema: The JSON schema of an argument.
+        schema: The JSON schema of an argument. `Any` stands for parts that no type expresses.
         named: The schemas that it refers to, by name (`$defs`).
     """
     schema = named.get(schema.get("$ref", "").rpartition("/")[2], schema)
@@ -111,7 +113,7 @@ def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
 
 
 def _signature(fields: dict[str, FieldInfo], kinds: dict[str, Any]) -> inspect.Signature:
-    """The arguments after `self`; from the first optional one on they are keyword-only."""
+    """Return the parameters after `self`. They are keyword-only from the first optional one on."""
     parameters = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
     optional = False
     for name, info in fields.items():
@@ -129,13 +131,13 @@ def _signature(fields: dict[str, FieldInfo], kinds: dict[str, Any]) -> inspect.S
 
 T = TypeVar("T")
 MESSAGE = "message"
-"""The name of the argument that holds a `WrittenMessage`."""
+"""Name of the argument that holds a `WrittenMessage`."""
 UNAVAILABLE = "The environment is not available. Stop here: this episode is not counted."
 _logger = logging.getLogger(__name__)
 
 
 class CallRefused(ToolgymError, TypeError):
-    """A call that strict parsing did not bind; its text is the environment's error."""
+    """Exception for a call that strict parsing did not bind, with the environment's message."""
 
 
 @dataclass
@@ -143,8 +145,8 @@ class FaultTally:
     """Counts of the rollouts and faults of one environment class.
 
     Attributes:
-        rollouts: The number of episodes begun.
-        faults: The texts of the faults, each of which left one of them unscored.
+        rollouts: Number of episodes begun.
+        faults: Texts of the faults. Each left one episode unscored.
     """
 
     rollouts: int = 0
@@ -152,13 +154,13 @@ class FaultTally:
 
 
 class WrittenMessage(str):
-    """A whole message of the model as the argument of a call, in place of the call's own arguments.
+    """A whole message of the model as the argument of a call, in place of its own arguments.
 
-    Only `response_reading` makes one: the arguments that a model writes are never of this type.
+    Only `response_reading` makes such objects. Arguments that a model writes never have this type.
 
     Attributes:
         action: The message as `ToolEnv.step` takes it.
-        place: The place of the call among those of the message; the first one plays it.
+        place: Index of the call in the message. The first call plays the whole message.
     """
 
     action: Any
@@ -166,11 +168,11 @@ class WrittenMessage(str):
 
 
 class EnvironmentClass(type):
-    """The type of the classes of `environment_factory`; pickle makes them by `_pickled`."""
+    """The type of the classes of `environment_factory`, which pickle makes by `_pickled`."""
 
 
 class RolloutEnvironment(metaclass=EnvironmentClass):
-    """The environment of one rollout as TRL sees it; `environment_factory` adds the tools."""
+    """The environment of one rollout as TRL sees it. `environment_factory` adds the tools."""
 
     _key: ClassVar[str]
     _env_id: ClassVar[str]
@@ -189,14 +191,16 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     def reset(self, /, **row: Any) -> str:
         """Begin the episode of a data set's row.
 
+        The task is chosen by `task_id`, or else by `seed`. Without both, the n-th episode of every
+        instance has the same task, so that members of a group share one question. The other random
+        draws of the environment are determined by `seed`, or else by the task and n. So they are
+        equal in a group and change when the task is played again.
+
         Args:
-            row: All its columns. `task_id` chooses the task, else `seed`; without both, the n-th
-                episode of every instance has the same task, so that a group still shares one
-                question. The other draws of the environment are fixed by `seed`, or else by the
-                task and n: they are the same in a group, and others when the task comes again.
+            row: All columns of the row.
 
         Returns:
-            The user's message, for TRL to add to the prompt.
+            The user's message, which TRL appends to the prompt.
         """
         self._begun += 1
         self._tally.rollouts += 1
@@ -204,7 +208,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return self._guarded(functools.partial(self._begin, row), UNAVAILABLE)
 
     def get_reward(self) -> float | None:
-        """Close the episode: its score, or None where a fault left it unscored."""
+        """Close the episode and return its score, or None if a fault left it unscored."""
         if self._fault:
             return None
         score = self._guarded(lambda: self._playing.finish(), math.nan)
@@ -213,7 +217,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
             return None
         return score
 
-    # Nothing below is public: TRL would offer it to the model.
+    # Everything below is private, because TRL would offer public methods to the model.
 
     @property
     def _playing(self) -> ToolEnv[Any]:
@@ -233,7 +237,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The text that one tool call returns to TRL; only strict parsing raises instead."""
+        """Return the text of one tool call to TRL, or raise an exception if parsing is strict."""
         written = kwargs.get(MESSAGE)
         if isinstance(written, WrittenMessage):
             if not written.place:
@@ -249,7 +253,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return text
 
     def _play_message(self, action: Any) -> list[str]:
-        """The results of the calls in one message of the model, in order."""
+        """Return the results of the calls in one message of the model, in order."""
         if not self._fault:
             self._guarded(lambda: self._playing.step(action), None)
         if self._fault:
@@ -257,7 +261,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return [result["content"] for result in turn_messages(self._playing.episode.turns[-1])[1:]]
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
-        """Run an action of the environment; any exception is a fault of this rollout."""
+        """Run an action of the environment. Any exception is a fault of this rollout."""
         try:
             return action()
         except Exception as problem:  # noqa: BLE001 - the boundary: TRL would crash, or blame the model
@@ -267,31 +271,31 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
     def _blame(self, what: str) -> None:
         self._fault = what
         self._tally.faults.append(what)
-        _logger.warning("a rollout of %s is left out: %s", self._env_id, what)
+        _logger.warning("a rollout of %s is excluded: %s", self._env_id, what)
 
 
 def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironment]:
-    """A class for `GRPOTrainer(environment_factory=...)` and `AsyncGRPOTrainer`.
+    """Return a class for `GRPOTrainer(environment_factory=...)` and `AsyncGRPOTrainer`.
 
     Args:
-        env_id: A registered `ToolEnv`.
-        env_kwargs: For `gym.make`; give `training_dataset` the same. `AsyncGRPOTrainer` needs them
-            to be picklable.
+        env_id: Id of a registered `ToolEnv`.
+        env_kwargs: Arguments for `gym.make`. Pass the same to `training_dataset`.
+            `AsyncGRPOTrainer` requires that they can be pickled.
 
     Returns:
-        A class without constructor arguments. Its tools are the environment's; its name is that of
-        the environment's id, and TRL logs the reward under it. Change `__name__` where one run has
-        several classes of one id.
+        A class without constructor arguments that has the tools of the environment. Its name is
+        derived from the environment's id, and TRL logs the reward under this name. If a run has
+        several classes of one id, change their `__name__`.
 
     Raises:
-        ConfigurationError: There is no such environment, it cannot be made with these arguments, or
-            TRL could not offer one of its tools.
+        ConfigurationError: If there is no such environment, it cannot be made with these arguments,
+            or TRL could not offer one of its tools.
     """
     return _make_class(uuid.uuid4().hex, env_id, env_kwargs)
 
 
 _classes: WeakValueDictionary[str, type[RolloutEnvironment]] = WeakValueDictionary()
-"""By key: TRL compares the types of environments, so one process has one class for a key."""
+"""Classes by key. TRL compares the types of environments, so a process has one class for a key."""
 
 
 def _make_class(key: str, env_id: str, env_kwargs: Mapping[str, Any]) -> type[RolloutEnvironment]:
@@ -316,24 +320,24 @@ def _make_class(key: str, env_id: str, env_kwargs: Mapping[str, Any]) -> type[Ro
 
 
 def _pickled(made: Any) -> str | tuple[Any, ...]:
-    """How pickle finds a class that has a name in a module, or makes one of `environment_factory`.
+    """Return how pickle restores a class of `environment_factory`, or the name of any other class.
 
     Raises:
-        ConfigurationError: An argument or the entry point of the environment cannot be pickled.
+        ConfigurationError: If an argument or the entry point of the environment cannot be pickled.
     """
     if "_key" not in vars(made):
         return str(made.__qualname__)
     env_id, registered = made._env_id, None
-    if ":" not in env_id:  # the other process may not have imported what registers it
+    if ":" not in env_id:  # the other process may not have imported the module that registers it
         spec = registration.spec_of(env_id)
         registered = {"entry_point": spec.entry_point, "kwargs": spec.kwargs}
     state = (made._key, made.__name__, env_id, made._env_kwargs, registered)
     try:
         pickle.dumps(state)
-    except Exception as problem:  # pickle raises many types, and so do the methods of a value
+    except Exception as problem:  # pickle and the methods of a value may raise any exception
         raise ConfigurationError(
-            f"{env_id} cannot be pickled for another process ({problem}): pass arguments that can,"
-            " and register a class or a function of a module, or name the environment MODULE:ID."
+            f"{env_id} cannot be pickled for another process ({problem}). Pass arguments that can"
+            " be pickled, and register a class or function of a module, or use the id MODULE:ID."
         ) from problem
     return _unpickled, state
 
@@ -345,7 +349,7 @@ def _unpickled(
     env_kwargs: Mapping[str, Any],
     registered: Mapping[str, Any] | None,
 ) -> type[RolloutEnvironment]:
-    """The class with this key, made where the process does not have it."""
+    """Return the class with this key, and make it if the process does not have it."""
     known = _classes.get(key)
     if known is not None:
         return known
@@ -363,7 +367,7 @@ copyreg.pickle(EnvironmentClass, _pickled)
 
 
 def _class_name(env_id: str) -> str:
-    """`sqlgym/Explore-v0` becomes `ExploreEnvironment`."""
+    """Return the name of the class for an id: `ExploreEnvironment` for `sqlgym/Explore-v0`."""
     words = re.findall(r"[A-Za-z0-9]+", re.sub(r"-v\d+$", "", env_id.rpartition("/")[2]))
     return (
         "".join(word[:1].upper() + word[1:] for word in words).lstrip("0123456789") + "Environment"
@@ -371,10 +375,13 @@ def _class_name(env_id: str) -> str:
 
 
 def _separator(prompt: Any) -> str:
-    """TRL glues what `reset` returns to the last message; a text that stands there needs a break.
+    """Return the separator between the last message of a prompt and the question.
+
+    TRL appends the text of `reset` to the last message directly, so a message with text needs a
+    line break.
 
     Args:
-        prompt: The row's column of that name.
+        prompt: The column `prompt` of the row.
     """
     if not isinstance(prompt, list) or not prompt or not isinstance(prompt[-1], Mapping):
         return ""

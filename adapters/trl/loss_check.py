@@ -1,11 +1,11 @@
-"""`LossCheck`: compares what TRL trains on with the rollouts that were played.
+"""`LossCheck` compares the tokens that TRL trains on with the rollouts that were played.
 
-TRL's own code lies between the rollouts and the loss, and may change with a release. So the first
-batch of a run with anything to learn is checked where it matters, at the gradient: a hook on the
-output of the model sees the gradient of each token's log-probability. It has to be zero for all
-tokens but those that the policy sampled, and it has to raise the tokens of rollouts that did better
-than their group, and lower those of the others. Later batches give the metric `mismatch` by the
-same hook.
+TRL's own code is between the rollouts and the loss and may change with a release. So the first
+batch of a run that has a learning signal is checked at the gradient. A hook on the output of the
+model sees the gradient of each token's log-probability. It must be zero for all tokens that the
+policy did not sample. It must increase the probability of tokens of rollouts that did better than
+the mean of their group, and decrease that of the others. For later batches the same hook measures
+the metric `mismatch`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from toolgym.errors import ConfigurationError
 
 _logger = logging.getLogger(__name__)
 _CERTAIN: Final = -1e-3
-"""Log-probability above which a token's gradient may vanish by rounding."""
+"""Log-probability above which rounding may make a token's gradient zero."""
 _CURE: Final = (
     "Install a version of trl that this package is tested with (constraints.txt), report this, or"
     " train with `toolgym train --trainer reference`."
@@ -35,20 +35,20 @@ _CURE: Final = (
 
 
 _hooks: WeakKeyDictionary[nn.Module, RemovableHandle] = WeakKeyDictionary()
-"""The hook on each model; a later trainer of the model replaces it."""
+"""The hook of each model. A later trainer of the model replaces it."""
 
 
 @dataclass
 class _Expected:
-    """A rollout as the loss should see it.
+    """A rollout as expected in the loss.
 
     Attributes:
-        prompt: Its tokens.
-        completion: Its tokens.
+        prompt: Tokens of the prompt.
+        completion: Tokens of the completion.
         mask: 1 for tokens in the loss.
         log_probs: Log-probabilities at sampling.
-        lead: Reward minus the mean reward of its group; 0 where there is no reward.
-        seen: Whether a forward pass had it.
+        lead: Reward minus the mean reward of the group; 0 without a reward.
+        seen: Whether a forward pass contained the rollout.
     """
 
     prompt: list[int]
@@ -60,24 +60,24 @@ class _Expected:
 
 
 class LossCheck:
-    """Watches the forward passes that TRL takes the loss from.
+    """A check of the forward passes from which TRL computes the loss.
 
     Args:
-        trainer: The `GRPOTrainer`, once its optimizer is made.
+        trainer: The `GRPOTrainer`, after its optimizer was made.
 
     Raises:
-        ConfigurationError: A trainable tensor is not in the optimizer.
+        ConfigurationError: If a trainable tensor is not in the optimizer.
     """
 
     def __init__(self, trainer: Any) -> None:
         self._trainer = trainer
         self._expected: list[_Expected] = []
         self._step, self._is_first = -1, True
-        self._sums = torch.zeros(2, dtype=torch.float64)  # of k3, and number of tokens
+        self._sums = torch.zeros(2, dtype=torch.float64)  # sum of k3, and number of tokens
         _check_optimizer(trainer)
         if (earlier := _hooks.pop(trainer.model, None)) is not None:
             earlier.remove()
-        own = weakref.ref(self)  # neither kept alive by the model, nor copied with it
+        own = weakref.ref(self)  # the model must neither keep the check alive nor copy it
 
         def hook(model: Any, args: Any, kwargs: Mapping[str, Any], output: Any) -> None:
             if (check := own()) is not None:
@@ -86,10 +86,10 @@ class LossCheck:
         _hooks[trainer.model] = trainer.model.register_forward_hook(hook, with_kwargs=True)
 
     def expect(self, output: Mapping[str, list[Any]], size: int) -> None:
-        """Note the rollouts of the next updates.
+        """Set the rollouts of the next updates.
 
         Args:
-            output: What `Rollouts` returns to TRL.
+            output: The result of `Rollouts` for TRL.
             size: Size of the groups.
         """
         learned = [each for each in self._expected if any(each.mask) and abs(each.lead) >= 1e-6]
@@ -97,9 +97,9 @@ class LossCheck:
             self._is_first = False
             if not any(each.seen for each in learned):
                 _logger.warning(
-                    "The first batch was not checked, and `mismatch` is not measured: the output of"
-                    " the model has neither `log_probs` nor `logits` in TRL's loss, as with"
-                    " use_liger_kernel=True."
+                    "The first batch was not checked, and `mismatch` is not measured, because the"
+                    " model returns neither `log_probs` nor `logits` in TRL's loss. This is the"
+                    " case with use_liger_kernel=True."
                 )
         self._step = self._trainer.state.global_step
         columns = (output["prompt_ids"], output["completion_ids"], output["env_mask"])
@@ -112,7 +112,10 @@ class LossCheck:
         self._expected = [_Expected(*row) for row in rows]
 
     def take_mismatch(self) -> dict[str, float]:
-        """The metric `mismatch` since the last call, over all processes; empty if not measured."""
+        """Return the metric `mismatch` since the last call, over all processes.
+
+        The result is empty if it was not measured.
+        """
         accelerator = self._trainer.accelerator
         device = accelerator.device
         dtype = torch.float32 if device.type == "mps" else torch.float64
@@ -146,10 +149,10 @@ class LossCheck:
                 self._sums += torch.tensor([float(k3.sum()), float(kept.sum())])
 
     def _rows(self, kwargs: Mapping[str, Any]) -> list[tuple[int, _Expected | None]]:
-        """For each row of a forward pass, the start of its completion, and its rollout.
+        """Return the start of the completion and the rollout of each row of a forward pass.
 
-        Rollouts with the same tokens cannot be told apart; if they differ otherwise, nothing is
-        expected of their rows.
+        Rollouts with the same tokens cannot be distinguished. If they differ otherwise, their rows
+        are not checked.
         """
         ids, attention = kwargs.get("input_ids"), kwargs.get("attention_mask")
         if ids is None:
@@ -178,10 +181,10 @@ class LossCheck:
         """Check the gradient of each row's tokens.
 
         Raises:
-            ConfigurationError: The loss has tokens that it should not have, lacks some, or pushes
-                them the wrong way; the message says which.
+            ConfigurationError: If the loss contains wrong tokens, lacks tokens, or changes their
+                probability in the wrong direction. The message says which.
         """
-        is_exact = gradient.dim() == 2  # of log-probabilities; else of logits [B, L, V]
+        is_exact = gradient.dim() == 2  # log-probabilities, or else logits [B, L, V]
         for row, (begin, each) in enumerate(rows):
             own = gradient[row] if is_exact else gradient[row].abs().amax(dim=-1)
             if each is None:
@@ -196,8 +199,8 @@ class LossCheck:
             strange = int((own[~mask] != 0).sum())
             if strange:
                 raise _refusal(
-                    f"{strange} tokens that the policy did not sample, or that are left out, are in"
-                    " the loss: its mask is not `env_mask`"
+                    f"the loss includes {strange} tokens that the policy did not sample or that"
+                    " are excluded, so its mask is not `env_mask`"
                 )
             inner, lead = own[begin - 1 : end - 1], each.lead
             if abs(lead) < 1e-6:
@@ -207,15 +210,16 @@ class LossCheck:
             missing = int((inner[sampled] == 0).sum())
             if missing and _masks_nothing_else(self._trainer):
                 raise _refusal(
-                    f"{missing} of {int(sampled.sum())} tokens of a rollout are missing in the"
-                    " loss: its mask is not `env_mask`, or its reward is not the score"
+                    f"the loss lacks {missing} of {int(sampled.sum())} tokens of a rollout, so its"
+                    " mask is not `env_mask`, or its reward is not the score"
                 )
-            is_start = self._trainer.state.global_step == 0  # then the KL penalty has no gradient
+            # At the first step the KL penalty has no gradient.
+            is_start = self._trainer.state.global_step == 0
             if is_exact and is_start and bool((inner[sampled] * lead > 0).any()):
                 raise _refusal(
-                    f"a rollout whose score is {lead:+.3g} from the mean of its group is pushed the"
-                    " other way: its reward in TRL is not the environment's score. Give TRL no"
-                    " other reward function, and leave reward_weights out"
+                    f"a rollout whose score differs from the mean of its group by {lead:+.3g} is"
+                    " trained in the opposite direction, so its reward in TRL is not the"
+                    " environment's score. Use no other reward function and no reward_weights"
                 )
 
 
@@ -226,7 +230,7 @@ def _begins_with(text: list[int], start: int, each: _Expected) -> bool:
 
 
 def _log_probs(values: Tensor, ids: Tensor, temperature: float) -> Tensor:
-    """The log-probabilities of tokens, given [T] log-probabilities or [T, V] logits."""
+    """Return the log-probabilities of tokens, given [T] log-probabilities or [T, V] logits."""
     if values.dim() == 1:
         return values.float()
     scaled = values.float() / temperature
@@ -234,7 +238,7 @@ def _log_probs(values: Tensor, ids: Tensor, temperature: float) -> Tensor:
 
 
 def _masks_nothing_else(trainer: Any) -> bool:
-    """Whether TRL's settings exclude no tokens by themselves."""
+    """Return whether TRL's settings exclude no further tokens."""
     args = trainer.args
     return bool(
         args.top_entropy_quantile >= 1
@@ -246,20 +250,20 @@ def _masks_nothing_else(trainer: Any) -> bool:
 def _check_optimizer(trainer: Any) -> None:
     """Check that the optimizer has every trainable tensor."""
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
-        return  # they hold other tensors than the model's
+        return  # such optimizers hold other tensors than those of the model
     held = {id(each) for group in trainer.optimizer.param_groups for each in group["params"]}
     trained = {name: each for name, each in trainer.model.named_parameters() if each.requires_grad}
     missing = [name for name, each in trained.items() if id(each) not in held]
     if missing or not trained:
         raise ConfigurationError(
             f"{len(missing)} of the {len(trained)} trainable tensors are not in the optimizer"
-            f" ({(missing or ['there are none'])[0]}), and would not be trained. Let TRL make the"
-            " optimizer: leave out `optimizers`, since one that is made before `peft_config` adds"
-            " the adapter has none of its tensors."
+            f" ({(missing or ['there are none'])[0]}) and would not be trained. Let TRL make the"
+            " optimizer and do not pass `optimizers`: an optimizer that is made before"
+            " `peft_config` adds the adapter has none of its tensors."
         )
 
 
 def _refusal(difference: str) -> ConfigurationError:
     return ConfigurationError(
-        f"the first batch is not trained on as it was played: {difference}. {_CURE}"
+        f"TRL's loss differs from the rollouts of the first batch: {difference}. {_CURE}"
     )

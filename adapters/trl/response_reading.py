@@ -1,14 +1,14 @@
-"""`with_call_reading`: in `GRPOTrainer`, every call that a model writes reaches the environment.
+"""`with_call_reading`: a tokenizer for `GRPOTrainer` that passes every call to the environment.
 
-TRL reads calls by itself: one that is not valid JSON makes the whole message plain text, and the
-rollout ends; a tool that does not exist is answered with "not found". So neither costs anything,
-and the model is not told what was wrong. The tokenizer made here reads a response as the
-environment does. A message in which both find the same calls stays as TRL reads it. In any other
-message with calls, each call becomes one of an existing tool that carries the whole message
-(`WrittenMessage`), and the environment plays that message as it was written.
+TRL reads calls itself. A call that is not valid JSON turns the whole message into plain text, and
+the rollout ends. A call of an unknown tool is answered with "not found". Neither has a cost, and
+the model does not learn what was wrong. The tokenizer made here reads a response as the environment
+does. If both find the same calls in a message, TRL handles it. In any other message with calls,
+each call becomes a call of an existing tool that carries the whole message (`WrittenMessage`), and
+the environment plays the original message.
 
-The tokens stay the same, since `GRPOTrainer` appends results to the tokens that were sampled.
-`AsyncGRPOTrainer` renders the messages anew for each turn: give it the plain tokenizer.
+The tokens do not change, since `GRPOTrainer` appends results to the sampled tokens.
+`AsyncGRPOTrainer` renders the messages again for each turn, so pass it the original tokenizer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Specs = Mapping[str, ToolSpec]
 T = TypeVar("T")
 _MARKS: Final = tuple(dict.fromkeys(mark for each in FORMATS for mark in each.marks))
 _LONGEST: Final = 20_000
-"""Characters above which transformers does not parse a message; it may take quadratic time."""
+"""Characters above which transformers does not parse a message, since it may take quadratic time.
+"""
 _PLAIN: Final[dict[str, Any]] = {
     "defaults": {"role": "assistant"},
     "start_anchor_pattern": "^",
@@ -39,25 +40,29 @@ _PLAIN: Final[dict[str, Any]] = {
 
 
 def with_call_reading(tokenizer: T) -> T:
-    """A copy of a tokenizer for `GRPOTrainer(processing_class=...)`; not for `AsyncGRPOTrainer`.
+    """Return a copy of a tokenizer for `GRPOTrainer(processing_class=...)`.
+
+    Do not use it for `AsyncGRPOTrainer`.
 
     Args:
-        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not know the calls of
-            the template.
+        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not support the calls
+            of the template.
 
     Returns:
-        A tokenizer that differs in `parse_response` only, and there only for the tools of an
-        `environment_factory` with lenient parsing. What it saves is the tokenizer that was given.
-        It cannot be combined with `GRPOTrainer(tools=...)`.
+        A tokenizer that differs only in `parse_response`, and only for the tools of an
+        `environment_factory` with lenient parsing. Saving it saves the original tokenizer. It
+        cannot be combined with `GRPOTrainer(tools=...)`.
 
     Raises:
-        ConfigurationError: The installed version of transformers does not parse with tools.
+        ConfigurationError: If the installed version of transformers does not parse with tools.
     """
     from trl.chat_template_utils import add_response_schema
 
     made: Any = copy.deepcopy(tokenizer)
     if "tools" not in inspect.signature(made.parse_response).parameters:
-        raise ConfigurationError("with_call_reading needs transformers 5.15 or newer: upgrade it.")
+        raise ConfigurationError(
+            "with_call_reading needs transformers 5.15 or newer. Upgrade transformers."
+        )
     if getattr(made, "response_template", None) is None:
         try:
             add_response_schema(made)
@@ -68,7 +73,7 @@ def with_call_reading(tokenizer: T) -> T:
 
 
 def _reading(tokenizer: Any) -> Any:
-    """The same tokenizer, now of a subclass, whose name is saved with it."""
+    """Return the same tokenizer as an instance of a subclass, whose name is saved with it."""
     if isinstance(tokenizer, _CallReading):
         return tokenizer
     base = type(tokenizer)
@@ -78,12 +83,12 @@ def _reading(tokenizer: Any) -> Any:
 
 
 class _CallReading:
-    """A base class, put before the class of a tokenizer."""
+    """A base class that is put before the class of a tokenizer."""
 
     _base: Any
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Copy and pickle it as the tokenizer that it was, since its class is in no module."""
+        """Copy and pickle the original tokenizer, since the subclass is in no module."""
         plain = self._base.__new__(self._base)
         vars(plain).update(vars(self))
         return _reading, (plain,)
@@ -91,7 +96,7 @@ class _CallReading:
     def parse_response(
         self, response: Any, schema: Any = None, *, prefix: Any = None, tools: Any = None
     ) -> Any:
-        """One response as a message; TRL passes token ids, and the tools as methods."""
+        """Return one response as a message. TRL passes token ids, and the tools as methods."""
         parser: Any = super()
         parse = partial(parser.parse_response, response, schema, prefix=prefix, tools=tools)
         owners = [getattr(tool, "__self__", None) for tool in tools or ()]
@@ -100,15 +105,15 @@ class _CallReading:
             return _parsed(parse)
         if len(environments) < len(owners):
             raise ToolgymError(
-                "with_call_reading gives whole messages to the environment, which does not know the"
-                " tools of GRPOTrainer(tools=...): make each a @tool of the environment."
+                "with_call_reading passes whole messages to the environment, which has no tools of"
+                " GRPOTrainer(tools=...). Make each of them a @tool of the environment."
             )
         specs = environments[0]._tools
         own: Any = self
         written = list(response)
         while written and written[-1] in (own.eos_token_id, own.pad_token_id):
             written.pop()
-        # A tag of thinking at the end of the prompt belongs to the text.
+        # a thinking tag at the end of the prompt belongs to the text
         text = opened_thought(own.decode(prefix[-16:]) if prefix else "")
         text += own.decode(written, clean_up_tokenization_spaces=False)
         calls = parse_calls(text, specs)
@@ -116,21 +121,22 @@ class _CallReading:
             message = _parsed(parse) if len(text) <= _LONGEST else None
         except (ValueError, TypeError):
             if not calls:
-                raise  # TRL goes on with the text
+                raise  # TRL continues with the text
             message = None
         told = _calls_of(message)
         if calls or not told:
             return _message(message, told, text, calls, specs)
         if any(mark in text for mark in _MARKS):
-            return {"role": "assistant", "content": text}  # in a thought, or only spoken of
+            # Calls in a thought, or calls that are only mentioned.
+            return {"role": "assistant", "content": text}
         return _message(message, told, told, parse_calls(told, specs), specs)
 
 
 def _parsed(parse: Callable[[], Any]) -> Any:
-    """The message as transformers parses it.
+    """Return the message as transformers parses it.
 
     Raises:
-        ValueError: It cannot be parsed; TRL then takes it for text.
+        ValueError: If it cannot be parsed. TRL then treats it as text.
     """
     try:
         return parse()
@@ -139,7 +145,7 @@ def _parsed(parse: Callable[[], Any]) -> Any:
 
 
 def _calls_of(message: Any) -> list[dict[str, Any]]:
-    """The calls that TRL would run, with or without `function` around them."""
+    """Return the calls that TRL would run, with or without `function` around them."""
     calls = (message or {}).get("tool_calls")
     found = []
     for call in calls if isinstance(calls, list) else ():
@@ -152,16 +158,16 @@ def _calls_of(message: Any) -> list[dict[str, Any]]:
 def _message(
     message: Any, told: list[dict[str, Any]], action: Any, calls: list[ToolCall], specs: Specs
 ) -> Any:
-    """The message as TRL reads it where that runs the same calls, else one that carries `action`.
+    """Return the message as TRL reads it, or one that carries `action`.
 
-    TRL looks a tool up by its exact name.
+    The first form is used if TRL would run the same calls. TRL looks up a tool by its exact name.
 
     Args:
-        message: As TRL reads it.
-        told: Its calls.
-        action: The message as the environment takes it.
-        calls: As the environment reads them.
-        specs: The environment's tools.
+        message: The message as TRL reads it.
+        told: Calls of the message as TRL reads them.
+        action: The message as the environment reads it.
+        calls: Calls as the environment reads them.
+        specs: Tools of the environment.
     """
     if all(each["name"] in specs and isinstance(each["arguments"], dict) for each in told):
         bound = [bind_call(each["name"], each["arguments"], specs) for each in told]

@@ -1,9 +1,9 @@
-"""`Rollouts`: TRL's `rollout_func`, played by toolgym, and the reward function that goes with it.
+"""`Rollouts`: a `rollout_func` for TRL that toolgym plays, with its reward function.
 
-TRL asks for the rollouts of a generation batch. `adapters.reference.play` plays them: the text of
-each turn goes to the environment as the model wrote it, and an episode ends where the environment
-ends it. With dynamic sampling, groups with one outcome are replaced before TRL sees them. TRL
-computes advantages and the loss; `env_mask` excludes tool results and rollouts that are left out.
+TRL requests the rollouts of a generation batch. `adapters.reference.play` plays them: the
+environment gets the text of each turn as the model wrote it, and the environment ends the episode.
+Dynamic sampling replaces dead groups before TRL sees them. TRL computes advantages and the loss.
+`env_mask` excludes tool results and excluded rollouts from the loss.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 PREFIX = "toolgym/"
-"""Prefix of our metrics in TRL's log."""
+"""Prefix of toolgym's metrics in TRL's log."""
 
 
 class Rollouts:
-    """Plays the rollouts of a `GRPOTrainer`; pass it as `rollout_func`.
+    """The rollouts of a `GRPOTrainer`. Pass an instance as `rollout_func`.
 
-    Without vLLM, tokens are sampled by `toolgym.generation` with the policy's own weights, and
-    their log-probabilities do not enter TRL's loss, which takes the ratio of a first update as 1;
-    the metric `mismatch` reports how far the two computations differ. With `use_vllm=True` they are
-    sampled by `trainer.vllm_generation`, and TRL corrects for the difference.
+    Without vLLM, `toolgym.generation` samples tokens with the policy's own weights. Their
+    log-probabilities do not enter TRL's loss, which uses a ratio of 1 for the first update. The
+    metric `mismatch` reports how far the two computations differ. With `use_vllm=True`,
+    `trainer.vllm_generation` samples the tokens, and TRL corrects for the difference.
 
     Args:
         env_id: Id of a registered `ToolEnv`.
         env_kwargs: Arguments of the environment.
-        max_draws: Dynamic sampling: groups whose rollouts all had the same outcome are replaced; a
-            generation batch plays at most this many times its number of groups. None: no dynamic
-            sampling.
-        control: Control run: `shuffled-rewards` shuffles rewards among rollouts, so that nothing
-            can be learned.
-        workers: Threads that run the tools of different rollouts.
+        max_draws: Limit of dynamic sampling, which replaces groups whose rollouts all had the same
+            outcome. A generation batch plays at most this multiple of its number of groups. None
+            disables dynamic sampling.
+        control: Control run. `shuffled-rewards` shuffles rewards among rollouts, so that the model
+            cannot learn from them.
+        workers: Number of threads that run the tools of different rollouts.
 
     Attributes:
         metrics: Metrics of the last batch over all processes (`toolgym.runs.metrics`).
         episodes: The episodes that this process played for the last batch.
-        logged_with_next: Other metrics for TRL's log, added to those of the next batch.
+        logged_with_next: Other metrics for TRL's log, which are added to those of the next batch.
 
     Raises:
-        ConfigurationError: The environment cannot be made.
+        ConfigurationError: If the environment cannot be made.
     """
 
     def __init__(
@@ -105,23 +105,24 @@ class Rollouts:
         self._counts: Any = Counter()
 
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
-        """The training data set: one row per task, whose prompt is the task's id.
+        """Return the training data set: one row per task, whose prompt is the task's id.
+
+        A task is verified when it is played. If it is refused, the next playable task of the data
+        set is played instead.
 
         Args:
-            n: Number of rows. If there are fewer tasks, they are repeated in other orders. None:
-                each task once.
+            n: Number of rows. If there are fewer tasks, they are repeated in other orders. None
+                means each task once.
             seed: Seed of the order.
 
-        A task is verified when it is played; for a refused one, the next playable task of the data
-        set is played.
-
         Raises:
-            ConfigurationError: No task is playable, or `n` is below 1.
+            ConfigurationError: If no task is playable, or `n` is below 1.
         """
         from datasets import Dataset
 
         tasks = self._tasks
-        playable_tasks(tasks, 1 if n is None else min(n, 1), seed)  # raises if there is none
+        # Raises an error if there is none.
+        playable_tasks(tasks, 1 if n is None else min(n, 1), seed)
         if n is None:
             ids = tasks.shuffle(seed).ids
         else:
@@ -129,21 +130,21 @@ class Rollouts:
         return Dataset.from_dict({"prompt": ids})
 
     def __call__(self, prompts: Sequence[Any], trainer: Any) -> dict[str, list[Any]]:
-        """Play the rollouts of a generation batch; called by TRL in each process.
+        """Play the rollouts of a generation batch. TRL calls this in each process.
 
         Args:
             prompts: Prompts of `dataset`, one per rollout.
             trainer: The `GRPOTrainer`.
 
         Returns:
-            `prompt_ids`, `completion_ids`, `logprobs` and `env_mask`, lists with one list per
-            rollout, and the columns `score` and `task_id` for reward functions. The score is None
-            where the environment failed.
+            The lists `prompt_ids`, `completion_ids`, `logprobs` and `env_mask`, each with one list
+            per rollout, and the columns `score` and `task_id` for reward functions. The score is
+            None if the environment failed.
 
         Raises:
-            ConfigurationError: The trainer's settings, model, chat template or data set cannot be
-                used.
-            EnvironmentFault: The environment keeps failing.
+            ConfigurationError: If the trainer's settings, model, chat template or data set cannot
+                be used.
+            EnvironmentFault: If the environment keeps failing.
         """
         began = time.perf_counter()
         player = self._player
@@ -165,7 +166,7 @@ class Rollouts:
         played: list[Rollout] = []
 
         def draw(count: int) -> list[list[Rollout]]:
-            """Play one group of the next tasks each: those of the data set, then refills."""
+            """Play one group for each of the next tasks: first the data set, then replacements."""
             tasks = waiting[:count]
             del waiting[:count]
             tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]
@@ -203,10 +204,11 @@ class Rollouts:
         for index, group in enumerate(groups):
             for rollout in group:
                 tokens = rollout.tokens
-                # TRL excludes completions that do not end with the end of a turn, finished or not.
+                # TRL excludes completions that do not end with the end of a turn, even if they are
+                # finished.
                 is_cut = tokens.tokens[-1:] and tokens.tokens[-1] not in player.stop
                 is_learned = is_in_loss(rollout, unfinished) and (unfinished or not is_cut)
-                row = (  # without empty lists, which TRL does not take
+                row = (  # excludes empty lists, which TRL does not accept
                     tokens.prompt or [self._filler],
                     tokens.tokens or [self._filler],
                     tokens.log_probs or [0.0],
@@ -242,16 +244,17 @@ class Rollouts:
         log_metric: Callable[[str, float], None],
         **_: Any,
     ) -> list[float | None]:
-        """The score of each rollout; pass it as `reward_funcs`. It also logs the metrics.
+        """Return the score of each rollout and log the metrics. Pass it as `reward_funcs`.
 
         Raises:
-            ConfigurationError: TRL asks for the rewards of other rollouts than were played.
+            ConfigurationError: If TRL requests the rewards of other rollouts than those that were
+                played.
         """
         if list(map(list, completion_ids)) != self._returned:
             raise ConfigurationError(
-                "TRL asks for the rewards of other completions than `Rollouts` returned, so scores"
-                " would go to the wrong rollouts: pass the same object as rollout_func=rollouts and"
-                " reward_funcs=rollouts.score, to one trainer."
+                "TRL requests the rewards of other completions than `Rollouts` returned, so scores"
+                " would be assigned to the wrong rollouts. Pass the same object to one trainer as"
+                " rollout_func=rollouts and reward_funcs=rollouts.score."
             )
         known = [each for each in score if each is not None]
         own = {"score": math.fsum(known) / len(known)} if known else {}
@@ -262,7 +265,7 @@ class Rollouts:
         return score
 
     def take_metrics(self) -> dict[str, float]:
-        """The metrics of all batches since the last call; empty if there was none."""
+        """Return the metrics of all batches since the last call, empty if there was none."""
         if not self._rows:
             return {}
         metrics = _metrics(self._rows, self._counts)
@@ -272,7 +275,7 @@ class Rollouts:
         return metrics
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, in JSON types."""
+        """Return the state for a checkpoint, in JSON types."""
         return {"refills": self._refills.state_dict() if self._refills else self._walked}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -282,9 +285,9 @@ class Rollouts:
     def _task_id(self, prompt: Any) -> str:
         if not isinstance(prompt, str) or prompt not in self._known:
             raise ConfigurationError(
-                f"{str(prompt)[:80]!r} is not a task of {self.env_id} with these arguments: make"
-                " the data set with `rollouts.dataset()`, and evaluate other splits with `toolgym"
-                " eval` or a `Rollouts` and trainer of their own."
+                f"{str(prompt)[:80]!r} is not a task of {self.env_id} with these arguments. Make"
+                " the data set with `rollouts.dataset()`. Evaluate other splits with `toolgym"
+                " eval`, or with a separate `Rollouts` and trainer."
             )
         return prompt
 
@@ -293,8 +296,8 @@ class Rollouts:
         check_sampling(trainer.args)
         if trainer.tools:
             raise ConfigurationError(
-                "TRL would run its own tool loop after each rollout: leave out tools and"
-                " environment_factory, since `Rollouts` plays whole episodes."
+                "TRL would run its own tool loop after each rollout, but `Rollouts` plays whole"
+                " episodes. Remove tools and environment_factory."
             )
         model = trainer.model
         is_sharded = trainer.is_fsdp_enabled or any(
@@ -302,10 +305,11 @@ class Rollouts:
         )
         if is_sharded and not trainer.use_vllm:
             raise ConfigurationError(
-                "the model is sharded over processes (FSDP or ZeRO-3), where `Rollouts` can only"
-                " generate with vLLM: set use_vllm=True, or leave the model whole (DDP, LoRA)."
+                "the model is sharded over processes (FSDP or ZeRO-3), so `Rollouts` can only"
+                " generate with vLLM. Set use_vllm=True, or do not shard the model (DDP, LoRA)."
             )
-        if hasattr(model, "get_base_model"):  # peft; the adapter's layers are in the base model
+        # With peft, the layers of the adapter are in the base model.
+        if hasattr(model, "get_base_model"):
             model = model.get_base_model()
         tokenizer = getattr(trainer.processing_class, "tokenizer", trainer.processing_class)
         self._filler = tokenizer.eos_token_id
@@ -319,7 +323,7 @@ class Rollouts:
             template_options=trainer.args.chat_template_kwargs,
         )
         task_id = self._tasks.playable_from(self._task_id(prompt)).id
-        player.check(task_id, with_model=False)  # the engine finds a way for every model
+        player.check(task_id, with_model=False)  # the engine supports every model
         args, length = trainer.args, trainer.args.max_completion_length
         adapters = getattr(trainer.model, "peft_config", {}).values()
         load = Load(
@@ -363,18 +367,18 @@ class Rollouts:
 
 
 class _Row(NamedTuple):
-    """The figures of one rollout, for all processes."""
+    """The results of one rollout, for all processes."""
 
     figures: Figures
     reward: float
     group: int
     fault: str
-    surprise: float  # sum of -log p over its sampled tokens
-    sampled: int  # number of them with a log-probability
+    surprise: float  # sum of -log p over the sampled tokens
+    sampled: int  # number of sampled tokens with a log-probability
 
 
 def _gathered(played: Sequence[Rollout], counts: Mapping[str, float]) -> tuple[list[_Row], Any]:
-    """The figures of the rollouts and the sums of the counts of all processes."""
+    """Return the results of the rollouts and the sums of the counts of all processes."""
     own = []
     for each in played:
         values = [
@@ -394,9 +398,9 @@ def _gathered(played: Sequence[Rollout], counts: Mapping[str, float]) -> tuple[l
 
 
 def _metrics(rows: Sequence[_Row], counts: Mapping[str, float]) -> dict[str, float]:
-    """The metrics of rollouts, with counts named as in `toolgym.runs.metrics`.
+    """Return the metrics of rollouts, with counts named as in `toolgym.runs.metrics`.
 
-    The entropy is estimated by the mean of -log p over the tokens as they were sampled.
+    The entropy is estimated by the mean of -log p over the sampled tokens.
     """
     figures, rewards, groups, _, surprise, sampled = zip(*rows, strict=True)
     entropy = math.fsum(surprise) / sum(sampled) if sum(sampled) else math.nan
@@ -407,7 +411,7 @@ _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "scor
 
 
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:
-    """The precision of TRL's forward passes, where the model does not bring it by itself.
+    """Return a context with the precision of TRL's forward passes, if the model does not set it.
 
     accelerate changes the `forward` of the model that it prepares, but not that of the model below
     an adapter. Casts are not cached, since a recorded CUDA graph would keep them.

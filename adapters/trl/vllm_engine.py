@@ -1,7 +1,7 @@
-"""`VllmEngine`: continues token sequences with the vLLM of a `GRPOTrainer`.
+"""`VllmEngine` continues token sequences with the vLLM of a `GRPOTrainer`.
 
-It samples by `trainer.vllm_generation`, which TRL makes with `use_vllm=True`, and whose weights TRL
-updates before it asks for rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
+It samples with `trainer.vllm_generation`, which TRL makes with `use_vllm=True`. TRL updates its
+weights before it requests rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from toolgym.generation import Engine, Generation, Reply
 
 
 class VllmEngine(Engine):
-    """Generates with vLLM, one turn of all sequences at a time.
+    """An engine that generates one turn of all sequences at a time with vLLM.
 
-    With a server, and with tensor parallelism, a call is collective: the processes have to call
-    equally often, with equally many prompts. So each fills up to the largest number of prompts of
-    all processes, and goes on until no process has a sequence left.
+    With a server, and with tensor parallelism, a call is collective: all processes must make the
+    same number of calls with the same number of prompts. So each process adds prompts up to the
+    largest number of all processes, and continues until no process has a sequence left.
 
     Temperature and sampling settings are those of the trainer's config. vLLM is not seeded by
     rollout, so two runs with one seed differ.
@@ -42,7 +42,7 @@ class VllmEngine(Engine):
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until each generation is ended or full; see `Engine.generate`."""
+        """Generate until each generation is ended or full. See `Engine.generate`."""
         longest = self._trainer.args.vllm_max_model_length
         for each in generations:
             if longest is not None:
@@ -60,7 +60,8 @@ class VllmEngine(Engine):
                 room = room if turn_tokens is None else min(room, turn_tokens)
                 each.tokens += turn[:room]
                 each.mask += [1] * len(turn[:room])
-                # vLLM has several values per token, the first of the sampled one, or None for nan.
+                # vLLM has several values per token. The first is that of the sampled token, or None
+                # for nan.
                 own = [value[0] for value in values[:room]]
                 each.log_probs += [math.nan if value is None else value for value in own]
                 each.turns.append((begin, len(each.tokens)))

@@ -1,13 +1,14 @@
-"""Tasks of an environment as a taskset of verifiers, and one episode as its `Env.run`.
+"""Tasks of an environment as a taskset of verifiers, and an episode as its `Env.run`.
 
-The environment plays the user: each message of the model goes to `ToolEnv.step` unchanged, and the
-observation is the next message. The system prompt describes the tools and calls are read out of the
-text, because the tools of verifiers are behind MCP, where a misspelled name or invalid JSON never
-arrives.
+The environment plays the user: `ToolEnv.step` gets each message of the model unchanged, and the
+observation is the next message. The system prompt describes the tools, and calls are read from the
+text. The tools of verifiers are not used, because they are behind MCP, which rejects a misspelled
+name or invalid JSON.
 
-The score is the only reward of a trace, and the figures of the episode are its metrics. A fault of
-the machine is raised: trace and episode are marked as failed and have no reward. A limit of
-verifiers (turns, tokens, time) ends the episode without an answer, and it is scored as such.
+The score is the only reward of a trace, and the numbers of the episode are its metrics. A fault of
+the environment is raised: trace and episode are marked as failed and have no reward. A limit of
+verifiers (turns, tokens, time) ends the episode without an answer, and the episode is scored as
+unanswered.
 """
 
 from __future__ import annotations
@@ -32,20 +33,20 @@ _logger = logging.getLogger(__name__)
 
 
 class EpisodeConfig(vf.TasksetConfig):  # type: ignore[misc, unused-ignore]
-    """The environment and its tasks."""
+    """Settings of the environment and its tasks."""
 
     env_id: str = "sqlgym/Explore-v0"
-    """A registered environment."""
+    """Id of a registered environment."""
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Arguments of the environment, such as dataset, split and step_limit."""
+    """Arguments of the environment, such as `dataset`, `split` and `step_limit`."""
     n: int | None = Field(None, ge=1)
-    """Number of tasks; None takes all that can be played, and verifies each of them."""
+    """Number of tasks. None means all playable tasks; each of them is verified."""
     seed: int = 0
-    """Random seed that selects the `n` tasks, the same ones as in `toolgym eval`."""
+    """Seed of the choice of `n` tasks, which are the same as in `toolgym eval`."""
 
 
 class EpisodeData(vf.TaskData):  # type: ignore[misc, unused-ignore]
-    """A task as it is sent; it does not hold the gold."""
+    """The data of a task, without the gold answer."""
 
     env_id: str
     env_kwargs: dict[str, Any]
@@ -70,10 +71,10 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignor
 
 
 class Episodes:
-    """The tasks of an environment that can be played, each with its prompt.
+    """The playable tasks of an environment, each with its prompt.
 
-    A taskset derives from this and from `vf.Taskset[EpisodeTask, Config]`, where `Config` is an
-    `EpisodeConfig` with the defaults of a package; verifiers reads the options from that base.
+    A taskset derives from this class and from `vf.Taskset[EpisodeTask, Config]`. `Config` is an
+    `EpisodeConfig` with the defaults of a package, from which verifiers reads the options.
     """
 
     config: EpisodeConfig
@@ -101,26 +102,26 @@ class Episodes:
 
 
 class EpisodeEnvConfig(vf.EnvConfig):  # type: ignore[misc, unused-ignore]
-    """One agent on this machine, which only writes messages."""
+    """Settings of an agent on this machine that only writes messages."""
 
     agent: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
 
 
 class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
-    """Plays the user of one agent: the environment answers the model's messages."""
+    """The user of one agent: the environment answers the model's messages."""
 
     async def run(self, task: Any, agents: Any) -> None:
         """Play one episode, and record its reward and metrics.
 
         Raises:
-            EnvError: The machine failed.
+            EnvError: If the environment failed.
         """
         data = task.data
         env: ToolEnv[Any] | None = None
         async with agents.agent.interaction(task) as talk:
             try:
                 env = await asyncio.to_thread(registration.make, data.env_id, **data.env_kwargs)
-                # verifiers numbers neither steps nor rollouts, so the draws are fresh ones.
+                # verifiers numbers neither steps nor rollouts, so each rollout draws a new seed.
                 await asyncio.to_thread(env.reset, options={"task_id": data.task_id})
                 said = await talk.turn()
                 while not said.terminated:
@@ -131,7 +132,7 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
                         break
                     said = await talk.turn(env.episode.turns[-1].observation)
             except EnvironmentFault as fault:
-                # The text may name files of this machine, and traces may be sent to a hub.
+                # The text may name files of this machine, and traces may be uploaded to a hub.
                 _logger.error("an episode of %s is not scored: %s", data.env_id, fault)
                 if env is not None:
                     _note(talk.trace, EpisodeRecord.of(env.episode, data.env_id))
@@ -143,7 +144,7 @@ class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
 
 
 def _note(trace: Any, record: EpisodeRecord) -> None:
-    """Record an episode on its trace: the reward, the figures, and the whole of it."""
+    """Record an episode on its trace: reward, metrics and complete record."""
     if record.scored:
         trace.record_reward("score", record.score)
         trace.record_metrics(record.figures())

@@ -1,9 +1,9 @@
-"""A harness that asks the model within the process: one request per turn.
+"""A harness that queries the model within the process, with one request per turn.
 
-The chat loops of verifiers are programs that `uv` starts for each turn with packages from an index;
-without an index every rollout fails. An episode only needs the model's next message. The contract
-of a harness allows a loop in the process as long as every request goes through the endpoint at
-which verifiers records, as here.
+The chat loops of verifiers are programs that `uv` starts for each turn with packages from an index,
+so every rollout fails without an index. An episode only needs the model's next message. A harness
+may run a loop in the process if every request goes through the endpoint at which verifiers records,
+as here.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from openai import APIConnectionError, AsyncOpenAI, OpenAIError
 from verifiers.v1.dialects.chat import message_to_wire
 
 NO_CONNECTION: Final = 97
-"""The exit status of a lost connection, as opposed to a harness that failed."""
+"""Exit status of a lost connection, as opposed to a harness that failed."""
 
 
 class DirectHarnessConfig(vf.HarnessConfig):  # type: ignore[misc, unused-ignore]
-    """Options of the harness; there are none."""
+    """Options of the harness, which has none."""
 
 
 class DirectHarness(vf.Harness[DirectHarnessConfig]):  # type: ignore[misc, unused-ignore]
-    """Asks for the next message; the trace holds the conversation."""
+    """A harness that requests the next message. The trace holds the conversation."""
 
     APPENDS_SYSTEM_PROMPT = True
     SUPPORTS_RESUME = True
@@ -40,7 +40,7 @@ class DirectHarness(vf.Harness[DirectHarnessConfig]):  # type: ignore[misc, unus
         mcp_urls: dict[str, str],
         data: Any,
     ) -> Any:
-        """Ask once; verifiers reports failures of the model from its own record."""
+        """Request one message. verifiers records failures of the model itself."""
         system, prompt = self.resolve_prompt(data)
         messages = [{"role": "system", "content": system}] if system is not None else []
         if isinstance(prompt, str):

@@ -1,13 +1,13 @@
-"""Verifiers of answers, one per kind of task, none of which ever guesses.
+"""Verifiers of answers, one per kind of task.
 
-* `judge_math`: equal value, by exact numbers (`aflowgym.answers.math.mathematics`).
-* `judge_code`: every test passes, judged from the values a sandbox recorded
+- `judge_math`: equal value, by exact arithmetic (`aflowgym.answers.math.mathematics`).
+- `judge_code`: every test passes, checked on the values that a sandbox recorded
   (`aflowgym.answers.code`).
-* `judge_qa`: exact match after SQuAD's normalisation (`aflowgym.answers.squad`).
+- `judge_qa`: exact match after SQuAD's normalization (`aflowgym.answers.squad`).
 
-Each takes the text that an operator left, finds its final answer (`aflowgym.answers.answer`)
-and returns a `Verdict`. Nothing is matched by containing or by being near; the fraction of tests
-and the F1 are progress, never correctness. An error is no text and never comes here.
+Each verifier finds the final answer in the text of an operator (`aflowgym.answers.answer`) and
+returns a `Verdict`. An answer is never correct because it contains the gold or is close to it. The
+fraction of tests and the F1 are progress only.
 """
 
 from aflowgym.answers.answer import Verdict, final_answer

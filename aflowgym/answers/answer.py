@@ -1,11 +1,13 @@
 """The final answer in a text, and the verdict on it.
 
-`final_answer` takes the last of the first kind that a text has: `\\boxed{...}`,
-`<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last line. An answer
-is never searched for among all the numbers of a text, so hedging gains nothing and an error message
-that holds the right number stays wrong. `statement_in` takes the text after the last "we get",
-"equals" or "=" of one line of prose. `plain` writes LaTeX and Unicode as plain text; it rewrites
-only what changes no value, and keeps `\\frac`, `\\sqrt`, `\\overline` and unknown commands.
+`final_answer` looks for these kinds in order and takes the last one of the first kind in the text:
+`\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last
+line. It never searches all the numbers of a text. So listing several answers gains nothing, and an
+error message that contains the correct number is still wrong.
+
+`statement_in` takes the text after the last "we get", "equals" or "=" of one line of prose. `plain`
+converts LaTeX and Unicode to plain text. It only makes changes that preserve the value, and keeps
+`\\frac`, `\\sqrt`, `\\overline` and unknown commands.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from aflowgym.remembering import remembered
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement of one answer.
+    """The verdict on one answer.
 
     Attributes:
-        correct: Fully right; None where the gold itself cannot be read.
-        progress: In [0, 1]; 1.0 exactly if correct.
-        reason: Why not, as the end of a sentence; empty if correct.
+        correct: Whether the answer is fully correct; None if the gold cannot be read.
+        progress: Progress from 0 to 1, which is 1 exactly if the answer is correct.
+        reason: The reason why the answer is not correct, as the end of a sentence; empty if it is.
     """
 
     correct: bool | None
@@ -38,7 +40,7 @@ RIGHT = Verdict(True, 1.0)
 
 
 def wrong(reason: str, progress: float = 0.0) -> Verdict:
-    """A wrong answer; its progress stays below that of a right one."""
+    """Return the verdict on a wrong answer. Its progress stays below that of a correct one."""
     return Verdict(False, min(progress, 0.999), reason)
 
 
@@ -82,7 +84,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain(text: str) -> str:
-    """The text without LaTeX that only says how it looks; `\\text{cm}` becomes ` cm `.
+    """Return a text without LaTeX that only affects its layout. `\\text{cm}` becomes ` cm `.
 
     >>> plain(r"\\left( \\dfrac{1}{2}, 3\\,\\text{cm} \\right)")
     '( \\\\frac{1}{2}, 3 cm )'
@@ -103,14 +105,14 @@ def plain(text: str) -> str:
 
 
 def _root_command(match: re.Match[str]) -> str:
-    """A root in LaTeX; all digits after `√` are under it."""
+    """Convert a root to LaTeX. All digits after `√` are under the root."""
     command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
     digits = match["of"] or match["within"]
     return f"{command}{{{digits}}}" if digits else command
 
 
 def group_end(text: str, start: int) -> int:
-    """The index of the brace that closes the one at `start`; -1 if none does."""
+    """Return the index of the brace that closes the one at `start`, or -1 if there is none."""
     depth = 0
     for brace in _BRACE.finditer(text, start):
         depth += 1 if brace[0] == "{" else -1
@@ -132,8 +134,8 @@ _AROUND: Final = (
     ("**", "**"), ("__", "__"), ("$$", "$$"), ("$", "$"), ("`", "`"), ('"', '"'), ("“", "”"),
     ("\\(", "\\)"), ("\\[", "\\]"),
 )  # fmt: skip
-# The blanks behind a marked answer are left to `bare`: a pattern that asks of each run of blanks
-# whether the line ends there goes through it once for each of its blanks.
+# The spaces after a marked answer are left to `bare`. A pattern that checks after each run of
+# spaces whether the line ends there would scan the run once for each of its spaces.
 _MARK: Final = re.compile(r"^####[ \t]*(.+)$", re.MULTILINE)
 _SAID: Final = re.compile(
     r"\b(?:the\s+)?(?:final\s+|correct\s+|right\s+)?answer(?:\s+is|\s*[:=]|\s+would\s+be)[ \t*:]*",
@@ -163,14 +165,15 @@ class FinalAnswer:
 
 @remembered(8192)
 def final_answer(text: str) -> FinalAnswer:
-    """The final answer that a text gives.
+    """Return the final answer of a text.
 
     >>> final_answer(r"So x = 3. Thus \\boxed{\\frac{1}{2}}.")
     FinalAnswer(text='\\\\frac{1}{2}', place='boxed')
     >>> final_answer("I think of 4. The answer is 5, since 2 + 3 = 5.").text
     '5, since 2 + 3 = 5'
     """
-    text = text[-MAX_TEXT:]  # a pattern is tried only where what all its matches hold is there
+    # A pattern is only used if the text contains the parts that all its matches have.
+    text = text[-MAX_TEXT:]
     if "\\" in text and (boxed := _last_boxed(text)) is not None:
         return FinalAnswer(bare(boxed), "boxed")
     if "</" in text and (tagged := _last_tagged(text)) is not None:
@@ -186,7 +189,7 @@ def final_answer(text: str) -> FinalAnswer:
 
 
 def statement_in(line: str) -> str | None:
-    """Return what a line of prose states after its last link word; None if it states nothing.
+    """Return the statement after the last link word of a line of prose, or None without one.
 
     >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
@@ -198,16 +201,16 @@ def statement_in(line: str) -> str | None:
 
 
 def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    """The last match, without holding all the others, of which there may be a million."""
+    """Return the last match without storing the others, which may be a million."""
     last = deque(matches, 1)
     return last[0] if last else None
 
 
 def bare(text: str) -> str:
-    """The text without Markdown, dollar signs of formulas, quotes, and a full stop around it."""
+    """Return a text without surrounding Markdown, dollar signs of formulas, quotes and period."""
     text = text.strip()
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
-        text = text[:-3] + "…"  # the dots of `0.333...` mean more decimals
+        text = text[:-3] + "…"  # the dots of `0.333...` stand for more decimals
     for _ in range(_MOST_LAYERS):
         before = text
         text = text.removesuffix(".").strip()

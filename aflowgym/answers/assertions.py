@@ -1,12 +1,13 @@
-"""Readings of a data set's tests: assertions become calls with the value that each must return.
+"""Reader of a data set's tests: assertions become calls with the value that each must return.
 
 The tests of a problem are a small program: `assert f([1, 2]) == 3`, bare or in a function, in a
-loop over a range, with values that are worked out on the way (`3 * 19`, `sum(numbers)`). The reader
-works the values out itself, from a short list of operations on plain data with a limit of steps;
-no code is executed. Random numbers (`random.randint`) come from a generator with a fixed seed.
+loop over a range, with computed values (`3 * 19`, `sum(numbers)`). The reader evaluates them with a
+short list of operations on plain data and a limit of steps. No code is executed. Random numbers
+(`random.randint`) come from a generator with a fixed seed.
 
-An assertion that cannot be decided from the returned value alone is refused, and so is one that
-only rules something out (`!=`, `<`, `in`): in each form that is read, the expected value passes.
+The reader refuses assertions that cannot be decided from the returned value alone. It also refuses
+assertions that only exclude values (`!=`, `<`, `in`). So in each supported form the expected value
+passes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from aflowgym.answers.literals import MAX_LITERAL, hashable, literal_value, pars
 _MOST_STEPS: Final = 200_000
 _LONGEST_RANGE: Final = 10_000
 _MOST_BITS: Final = 4_096
-#: The relative tolerance of `math.isclose` where none is given.
+#: Relative tolerance of `math.isclose` if none is given.
 _RELATIVE: Final = 1e-9
 _NO_PYTHON: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 _UNREADABLE: Final = (ValueError, TypeError, ArithmeticError, LookupError, RecursionError)
@@ -44,7 +45,7 @@ def _product(left: Any, right: Any) -> Any:
         return left * right
     if isinstance(left, int | float) and isinstance(right, int | float):
         return left * right
-    raise ValueError("a product of something else")
+    raise ValueError("a product of unsupported values")
 
 
 def _remainder(left: Any, right: Any) -> Any:
@@ -76,18 +77,18 @@ _SEQUENCES: Final = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}
 
 
 class UnsupportedTest(ValueError):
-    """Tests that cannot be judged from returned values; the message quotes the place."""
+    """Exception for tests that cannot be checked on returned values, with a quote of the place."""
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
-    """Read the tests that a text of assertions holds, in order.
+    """Read the tests of a text of assertions, in order.
 
     Args:
         source: Assertions, bare or inside functions (`def check(candidate): ...`).
-        entry_point: The function under test; `candidate` is another name for it.
+        entry_point: Name of the function under test. `candidate` is another name for it.
 
     Raises:
-        UnsupportedTest: An assertion is of another form, or there is none.
+        UnsupportedTest: If an assertion has an unsupported form, or there is none.
 
     >>> read_tests("for n in range(2):\\n    assert double(n) == 2 * n", "double")[1].expected
     '2'
@@ -95,7 +96,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
     try:
         body = parse_program(source).body
     except _NO_PYTHON as problem:
-        raise UnsupportedTest(f"the tests are no Python: {problem}") from problem
+        raise UnsupportedTest(f"the tests are not Python: {problem}") from problem
     reader = _Reader(entry_point)
     reader.run(body)
     if not reader.tests:
@@ -104,7 +105,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
 
 
 class _Reader:
-    """The names and the tests so far. `_value` and `_text` count steps, which bounds all work."""
+    """The names and tests found so far. `_value` and `_text` count steps, which bounds all work."""
 
     def __init__(self, entry_point: str) -> None:
         self._functions = (entry_point, "candidate")
@@ -134,7 +135,7 @@ class _Reader:
                     ):
                         pass
                     case _:
-                        raise ValueError("a statement of another kind")
+                        raise ValueError("an unsupported statement")
             except UnsupportedTest:
                 raise
             except _UNREADABLE as problem:
@@ -144,9 +145,9 @@ class _Reader:
                 ) from problem
 
     def _assert(self, node: ast.expr) -> None:
-        """Read one assertion; raises ValueError if it is of another form."""
+        """Read one assertion. Raise ValueError if it has an unsupported form."""
         match node:
-            case ast.Constant(value=True):  # a filler, which tests nothing
+            case ast.Constant(value=True):  # a placeholder that tests nothing
                 return
             case ast.Compare(
                 left=ast.Call(
@@ -161,7 +162,7 @@ class _Reader:
             case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
                 self._add("==", left, right)
             case ast.Compare(left=left, ops=[ast.Is()], comparators=[right]):
-                # Any other literal than a constant is an object of its own.
+                # Any literal other than a constant is a separate object.
                 if not isinstance(left, ast.Constant) and not isinstance(right, ast.Constant):
                     raise ValueError("identity with an object")
                 self._add("is", left, right)
@@ -175,7 +176,7 @@ class _Reader:
                 relative = bounds.pop("rel_tol", _RELATIVE)
                 absolute = bounds.pop("abs_tol", 0.0)
                 if bounds:
-                    raise ValueError("isclose with other arguments")
+                    raise ValueError("isclose with unsupported arguments")
                 self._add("isclose", left, right, absolute, relative)
             case ast.UnaryOp(op=ast.Not(), operand=call):
                 self._add("false", call, ast.Constant(False))
@@ -190,28 +191,29 @@ class _Reader:
         tolerance: float = 0.0,
         relative: float = 0.0,
     ) -> None:
-        """Add a test of the side that calls the function against the other side."""
+        """Add a test that compares the side that calls the function with the other side."""
         (view, call), (other_view, other) = self._call(left), self._call(right)
         if call is None:
             (view, call), other, right = (other_view, other), call, left
         if call is None or (view and form != "=="):
             raise ValueError("no call of the function")
         if other is not None:
-            # HumanEval compares some results with those of the reference, which has the same name.
+            # HumanEval compares some results with those of a reference function, which has the same
+            # name.
             same = ast.dump(ast.List(call.args)) == ast.dump(ast.List(other.args))
             if same and form == "==" and ast.unparse(left) != ast.unparse(right):
                 return
             raise ValueError("both sides call the function")
         named = {each.arg: self._value(each.value) for each in call.keywords if each.arg}
         if len(named) != len(call.keywords):
-            raise ValueError("its arguments are not written out")
+            raise ValueError("its arguments are not literals")
         arguments = tuple(self._value(argument) for argument in call.args)
         texts = (self._text(arguments), self._text(self._value(right)), self._text(named))
         function = self._functions[0]
         self.tests.append(CodeTest(function, *texts, tolerance, form, relative, view))
 
     def _call(self, node: ast.expr) -> tuple[str, ast.Call | None]:
-        """The call of the function in a side of an assertion, and what is applied to its value."""
+        """Return the call of the function in a side of an assertion, and the view of its value."""
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in self._functions:
                 return "", node
@@ -231,10 +233,10 @@ class _Reader:
                 for each, part in zip(targets, value, strict=True):
                     self._bind(each, part)
             case _:
-                raise ValueError("another kind of target")
+                raise ValueError("an unsupported target")
 
     def _value(self, node: ast.expr) -> Any:
-        """The value of an expression; raises one of `_UNREADABLE` where it is of another kind."""
+        """Return the value of an expression, or raise one of `_UNREADABLE`."""
         self._spend(1)
         match node:
             case ast.Name(id=name) if name in self._values:
@@ -283,7 +285,7 @@ class _Reader:
             raise ValueError("the tests are too long")
 
     def _text(self, value: Any) -> str:
-        """The literal of a value; sets are written in order, so that it is always the same."""
+        """Return the literal of a value. Sets are sorted, so that the text is deterministic."""
         self._spend(1)
         match value:
             case list():
@@ -306,5 +308,5 @@ class _Reader:
 def _quote(node: ast.stmt) -> str:
     try:
         return ast.unparse(node)[:200]
-    except (ValueError, RecursionError):  # a number too long to write out, or too deep a tree
+    except (ValueError, RecursionError):  # a number is too long to write, or a tree is too deep
         return f"that of line {node.lineno}"

@@ -1,9 +1,9 @@
-"""Verdicts on programs: all tests, judged here from the values that were returned elsewhere.
+"""Verdicts on programs: tests are checked here, on values that a sandbox returned.
 
-A sandbox is given the calls of the tests only. For each it returns the text of a plain value or the
-name of what was raised (`Outcome`), and the comparison is made in this process. So nothing that the
-program defines takes part in it: an object that equals everything has no literal, and printing
-"passed" passes nothing. `aflowgym.answers.assertions` reads tests from the text of a data set.
+A sandbox only gets the calls of the tests. For each call it returns the text of a plain value or
+the name of an exception (`Outcome`). The comparison is made in this process, so no code of the
+program takes part in it. An object that equals everything has no literal, and printing "passed" has
+no effect. `aflowgym.answers.assertions` reads tests from the text of a data set.
 
 A returned value is compared as Python compares plain data. A comparison that would raise an error
 in the assertion (the distance between a text and a number) fails.
@@ -39,8 +39,8 @@ VIEWS: Final[Mapping[str, Callable[..., Any]]] = {
     "set": lambda value=(): set(hashable(value)),
 }
 """Functions that a test may apply to the returned value before it compares, by name."""
-# The second form goes past tildes that open nothing, with the others on their line: these would
-# each be followed through the same line. Back-quotes end such a line by themselves.
+# The second form skips tildes that open nothing, together with the others on their line. Otherwise
+# the same line would be scanned for each of them. Backquotes end such a line by themselves.
 _FENCE: Final = re.compile(
     r"(?:```|~~~)[^\n`]*+\n(?P<block>.*?)(?:```|~~~|\Z)|~~~[^\n`]*+", re.DOTALL
 )
@@ -50,17 +50,17 @@ _MOST_TRIES: Final = 12
 
 @dataclass(frozen=True)
 class CodeTest:
-    """One call and what it must return; values are texts of literals.
+    """One call and its expected value. Values are texts of literals.
 
     Attributes:
-        function: Name of the function that is called.
+        function: Name of the function to call.
         arguments: Positional arguments, as a tuple.
-        keywords: Named arguments, as a dict.
-        expected: The value that it must return.
+        keywords: Keyword arguments, as a dict.
+        expected: The value that the call must return.
         form: How the returned value is compared with `expected`.
-        tolerance: Greatest absolute difference, in "abs <", "abs <=" and "isclose".
-        relative: Greatest relative difference, in "isclose".
-        view: Name in `VIEWS` of what is applied to the returned value first.
+        tolerance: Largest absolute difference, in "abs <", "abs <=" and "isclose".
+        relative: Largest relative difference, in "isclose".
+        view: Name in `VIEWS` of the function that is applied to the returned value first.
     """
 
     function: str
@@ -73,7 +73,7 @@ class CodeTest:
     view: str = ""
 
     def call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments as values, made anew: what a solution does to them stays with it."""
+        """Return the arguments as new objects, which a solution may change."""
         return read_literal(self.arguments), read_literal(self.keywords)
 
 
@@ -82,9 +82,9 @@ class Outcome:
     """The outcome of one call in the sandbox.
 
     Attributes:
-        value: The text of the value it returned, as `repr` writes plain data; empty with an error.
-        error: What was raised, with its message and line, or `timeout`, `memory`, `disk`,
-            `no_literal`, `too_large`, `exit` or `crash`; empty if none.
+        value: Text of the returned value, as `repr` writes plain data; empty after an error.
+        error: The exception with its message and line, or `timeout`, `memory`, `disk`,
+            `no_literal`, `too_large`, `exit` or `crash`; empty without an error.
     """
 
     value: str = ""
@@ -95,14 +95,14 @@ class Outcome:
 
 
 def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdict:
-    """Judge recorded outcomes, one per test in their order. Never raises for what was returned.
+    """Check recorded outcomes, one per test in order. No returned value raises an exception.
 
     Args:
-        tests: All the tests; at least one.
-        outcomes: What became of each call. Those that are missing have failed.
+        tests: All the tests, at least one.
+        outcomes: Outcomes of the calls. Missing ones count as failed.
 
     Raises:
-        ValueError: There are no tests, or more outcomes than tests.
+        ValueError: If there are no tests, or more outcomes than tests.
     """
     if not tests or len(outcomes) > len(tests):
         raise ValueError(f"{len(outcomes)} outcomes do not fit {len(tests)} tests")
@@ -117,19 +117,19 @@ def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdic
 
 
 def passes(test: CodeTest, outcome: Outcome) -> bool:
-    """Whether the test holds for an outcome. Never raises."""
+    """Return whether the test passes for an outcome. No outcome raises an exception."""
     return not outcome.error and _holds(test, outcome.value, test.expected)
 
 
 @remembered(4096)
 def _holds(test: CodeTest, returned: str, literal: str) -> bool:
-    """Whether a test holds; cached, since programs return few different values."""
+    """Return whether a test passes. The result is cached, since returned values often repeat."""
     try:
         value, expected = read_literal(returned), read_literal(literal)
         if test.view:
             value = VIEWS[test.view](value)
         match test.form:
-            case "is":  # `1` is not `True`, though it equals it
+            case "is":  # `1` is not `True`, although they are equal
                 return type(value) is type(expected) and bool(value == expected)
             case "abs <":
                 return bool(abs(value - expected) < test.tolerance)
@@ -140,17 +140,18 @@ def _holds(test: CodeTest, returned: str, literal: str) -> bool:
             case "true" | "false":
                 return bool(value) is (test.form == "true")
         return bool(value == expected)
-    except (TypeError, ValueError, ArithmeticError):  # as the assertion would have raised
+    # The assertion would have raised an exception, too.
+    except (TypeError, ValueError, ArithmeticError):
         return False
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
-    """The program in a text: its last fenced block that defines the function, or the whole text.
+    """Return the program in a text: its last fenced block that defines the function, or the text.
 
-    Failing these, a block that is indented as in a list, or a program between lines of prose.
+    If there is none, an indented block, as in a list, or a program between lines of prose is used.
 
     Returns:
-        The source, which parses and defines the function at top level; None if there is none.
+        The source, which parses and defines the function at top level, or None if there is none.
     """
     blocks = _blocks(text)[::-1] or [text]
     program = next((block for block in blocks if _defines(block, entry_point)), None)
@@ -162,12 +163,12 @@ def extract_code(text: str, entry_point: str) -> str | None:
 
 
 def _blocks(text: str) -> list[str]:
-    """The fenced blocks of a text; one that nothing closes goes on to the end."""
+    """Return the fenced blocks of a text. A block that is not closed extends to the end."""
     return [each for match in _FENCE.finditer(text) if (each := match["block"]) is not None]
 
 
 def _between_prose(text: str) -> str:
-    """From the first line that a program may begin with, as much as parses."""
+    """Return the longest program that parses, from the first line that can begin one."""
     begin = _BEGINS.search(text[:MAX_LITERAL])
     if begin is None:
         return ""

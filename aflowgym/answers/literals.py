@@ -1,8 +1,9 @@
-"""Literals and programs: texts of Python, read without running anything.
+"""Literals and programs: texts of Python that are read without running code.
 
-A call's arguments, what it must return and what it returned are texts that only `ast` has parsed:
-numbers, texts, containers of them, and the few names that `repr` writes (`inf`, `nan`, `set()`).
-Texts are untrusted: they may be long, deeply nested, or hold values made to share a hash.
+The arguments, expected values and returned values of calls are texts that only `ast` has parsed:
+numbers, texts, containers of them, and a few names that `repr` writes (`inf`, `nan`, `set()`). The
+texts are untrusted. They may be long, deeply nested, or contain values that were made to share a
+hash.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NAMES: Final = {
     "nanj": complex(0.0, math.nan),
 }
 _DIGITS: Final = re.compile(r"[+-]?\d{1,100}(?:\.\d{0,100})?(?:[eE][+-]?\d{1,3})?")
-#: A set of values with one hash takes the square of its size to build; honest ones share few.
+#: Building a set of values with one hash takes quadratic time. Ordinary values share few hashes.
 _MOST_COLLISIONS: Final = 500
 _PROGRAM: Final = "<program of a model>"
 _QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
@@ -34,27 +35,28 @@ def parse_program(source: str) -> ast.Module:
     """Parse an untrusted program without Python's warnings about it.
 
     Raises:
-        SyntaxError: It is no Python; ValueError, RecursionError and MemoryError are possible, too.
+        SyntaxError: If the text is not Python. ValueError, RecursionError and MemoryError are also
+            possible.
     """
     _silence_warnings()
     return ast.parse(source, _PROGRAM)
 
 
 def _silence_warnings() -> None:
-    """Ignore warnings about what is parsed here, such as that of the unknown escape `"\\s"`.
+    """Ignore warnings about parsed text, such as that of the unknown escape `"\\s"`.
 
-    The filter is for one file name and stays: `warnings.catch_warnings` is not safe in threads. It
-    comes first, or another filter could make the warning an error and a program no Python.
+    The filter applies to one file name and stays in place, because `warnings.catch_warnings` is not
+    thread-safe. It comes first, or another filter could turn the warning into an error.
     """
     if _QUIET not in warnings.filters[:1]:
         warnings.filterwarnings("ignore", module=_PROGRAM)
 
 
 def read_literal(text: str) -> Any:
-    """The value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
+    """Return the value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
 
     Raises:
-        ValueError: It is something else, too long, or nested too deeply.
+        ValueError: If the text is not a literal, too long, or nested too deeply.
     """
     if len(text) > MAX_LITERAL:
         raise ValueError("the literal is too long")
@@ -66,7 +68,7 @@ def read_literal(text: str) -> Any:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """The value of a literal's tree; raises ValueError for anything else."""
+    """Return the value of a literal's tree. Raise ValueError for anything else."""
     match node:
         case ast.Constant(value=value) if value is not Ellipsis:
             return value
@@ -84,15 +86,15 @@ def literal_value(node: ast.expr) -> Any:
             if isinstance(sign, ast.UAdd):
                 return value
             if isinstance(value, complex) and not value.real:
-                return complex(0.0, -value.imag)  # so is what Python writes as `-1j`
+                return complex(0.0, -value.imag)  # Python writes this as `-1j`
             return -value
-        case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back what it wrote, signs and all
+        case ast.BinOp(op=ast.Add() | ast.Sub()):  # Python reads back its own text, including signs
             return complex(ast.unparse(node).replace(" ", ""))
     return _named_value(node)
 
 
 def _named_value(node: ast.expr) -> Any:
-    """`inf`, `nan`, `infj`, `nanj` (of `repr`), `float("inf")`, fractions, decimals and sets."""
+    """Return the value of a name or call in the output of `repr`, such as `inf` or `set()`."""
     match node:
         case ast.Name(id=name) if name in _NAMES:
             return _NAMES[name]
@@ -111,14 +113,14 @@ def _named_value(node: ast.expr) -> Any:
 
 
 def hashable(values: Iterable[Any]) -> list[Any]:
-    """Values as a list that can become a set, or keys of a dict, in linear time.
+    """Return values as a list that can become a set, or keys of a dict, in linear time.
 
     Raises:
-        ValueError: Too many of them share a hash.
-        TypeError: One has no hash.
+        ValueError: If too many of them share a hash.
+        TypeError: If one has no hash.
     """
     listed, first = list(values), dict[int, Any]()
-    # Equal values do no harm: only those that share a hash and differ are compared again and again.
+    # Equal values are harmless. Only different values with the same hash are compared repeatedly.
     shared = sum(first.setdefault(hash(value), value) not in (value,) for value in listed)
     if shared > _MOST_COLLISIONS:
         raise ValueError("too many values share a hash")

@@ -1,10 +1,11 @@
-"""Answers to questions about facts: SQuAD's exact match, and its F1 as progress.
+"""Answers to questions about facts: SQuAD's exact match, with its F1 as progress.
 
-Both texts are put in small letters, lose punctuation and the articles a, an, the, and have their
-blanks squeezed (Rajpurkar et al. 2016, arXiv:1606.05250); then they must be equal. Beyond that only
-another spelling of the same name is right (`Mt. Everest`, `20 July 1969`), and a yes or no with
-what follows from it. Containing the gold is not being it: "not the Beatles" is not "Beatles". As in
-HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes or no shares nothing with any other answer.
+Both texts are lower-cased and lose punctuation, the articles a, an, the, and extra spaces
+(Rajpurkar et al. 2016, arXiv:1606.05250). Then they must be equal. In addition, another spelling of
+the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a yes or no with an explanation
+that does not contradict it. An answer that only contains the gold is not correct: "not the Beatles"
+is not "Beatles". As in HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes or no has the F1 0 with
+any other answer.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 
 
 def normalise(text: str) -> str:
-    """The text as SQuAD compares it, except that a text of articles only is kept.
+    """Return a text as SQuAD compares it, except that a text of only articles is kept.
 
     >>> normalise(" The  United Kingdom. "), normalise("A")
     ('united kingdom', 'a')
@@ -47,7 +48,7 @@ def normalise(text: str) -> str:
 
 
 def f1(gold: str, answer: str) -> float:
-    """The F1 of the words that two texts share, in [0, 1]."""
+    """Return the F1 of the words that two texts share, from 0 to 1."""
     expected, given = normalise(gold), normalise(answer)
     if expected != given and (expected in _CLOSED or given in _CLOSED):
         return 0.0
@@ -57,10 +58,10 @@ def f1(gold: str, answer: str) -> float:
 
 
 def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
-    """Judge an answer against the gold and its other names. Never raises.
+    """Check an answer against the gold and its other names. No text raises an exception.
 
     Args:
-        golds: Right answers; any of them will do.
+        golds: Correct answers, each of which is sufficient.
         answer: A text that ends in an answer; see `aflowgym.answers.answer`.
 
     >>> judge_qa(["The Beatles"], "The answer is Beatles."), judge_qa(["Beatles"], "Paris").correct
@@ -83,10 +84,10 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 
 
 def same_name(gold: str, answer: str) -> bool:
-    """Whether two texts are spellings of one name.
+    """Return whether two texts are spellings of one name.
 
-    The order of the words counts, except in a date and around an `and`. A part of a name is another
-    name, and so is a name with a title before it.
+    The order of the words matters, except in a date and around an `and`. A part of a name is a
+    different name, and so is a name with a title before it.
 
     >>> same_name("Mount Everest", "Mt. Everest"), same_name("20 July 1969", "July 20, 1969")
     (True, True)
@@ -103,7 +104,7 @@ def same_name(gold: str, answer: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """The words of a name in one spelling: without accents, hyphens and abbreviations."""
+    """Return the words of a name in one spelling: without accents, hyphens and abbreviations."""
     letters = unicodedata.normalize("NFKD", text)
     bare = "".join(sign for sign in letters if not unicodedata.combining(sign)).casefold()
     words = [_SHORT.get(word, word) for word in _WORD.findall(bare.translate(_SPACED))]

@@ -1,13 +1,13 @@
-"""Numbers in English words, and the units behind a number.
+"""Numbers in English words, and the units after a number.
 
-`read_number_words` reads a text as a whole (`two thousand five hundred`, `three quarters`) or not
-at all. Digits may precede a large number (`5 million`).
+`read_number_words` reads a whole text (`two thousand five hundred`, `three quarters`) or returns
+None. Digits may precede a large number (`5 million`).
 
-`5 cm` and `5 centimetres` have the same unit, `5 cm^2` and `5 square centimetres` another. An
-answer without a unit is read in the gold's. A gold without a unit accepts any, unless the question
-asks for one ("how many dollars", "in minutes") or names another of the same sort: `18 dollars`
-answers "how many dollars", and neither `18 kg` nor `18%` does. Other words may follow a number only
-if the question has them (`18 eggs`).
+`5 cm` and `5 centimetres` have the same unit; `5 cm^2` and `5 square centimetres` share another
+one. An answer without a unit is read in the unit of the gold. A gold without a unit accepts any
+unit, unless the question asks for one ("how many dollars", "in minutes") or names another of the
+same kind: `18 dollars` answers "how many dollars", but `18 kg` and `18%` do not. Other words may
+follow a number only if they are in the question (`18 eggs`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,30}|\d{1,100}(?:\.\d{1,100})?"
 
 
 def read_number_words(text: str) -> Fraction | None:
-    """Read a number in words; None if the text is anything else.
+    """Read a number in words. Return None for any other text.
 
     >>> [read_number_words(each) for each in ("one hundred and five", "one and a half", "a few")]
     [Fraction(105, 1), Fraction(3, 2), None]
@@ -43,7 +43,7 @@ def read_number_words(text: str) -> Fraction | None:
 
 
 def _number(words: Sequence[str]) -> Fraction | None:
-    """A whole number, a number of dozens, a fraction, or a whole number and a fraction."""
+    """Read a whole number, a number of dozens, a fraction, or a whole number with a fraction."""
     match words:
         case [*count, "dozen"]:
             dozens = Fraction(1) if count in ([], ["a"]) else _whole(count)
@@ -59,16 +59,16 @@ def _number(words: Sequence[str]) -> Fraction | None:
 
 
 def _part(above: str, below: str) -> Fraction | None:
-    """`a third`, `three quarters`."""
+    """Read `a third`, `three quarters` and the like."""
     count = 1 if above == "a" else _SMALL.get(above)
     size = _PARTS.get("half" if below == "halves" else below.removesuffix("s"))
     return Fraction(count, size) if count and count < 20 and size else None
 
 
 def _whole(words: Sequence[str]) -> Fraction | None:
-    """Groups below a thousand, each before a smaller large number than the one before.
+    """Read groups below a thousand, each followed by a smaller large number than the previous one.
 
-    `room` is what the next word of a group must be less than.
+    `room` is an upper bound of the next word of a group.
     """
     total = group = Fraction(0)
     room, last, before = 1000, 10**15, ""
@@ -120,7 +120,7 @@ _SIZES: Final[tuple[dict[str, str], ...]] = (
     {"s": "1", "min": "60", "h": "3600", "d": "86400", "wk": "604800"},
     {"$": "1", "¢": "1/100"},
 )
-"""Units that can be exchanged exactly, with their sizes."""
+"""Units that can be converted exactly, with their sizes."""
 _DIMENSIONS: Final = tuple(
     frozenset(units.split())
     for units in (
@@ -155,13 +155,16 @@ _POWERS: Final = {"square": "2", "sq": "2", "cubic": "3", "squared": "2", "cubed
 
 @functools.lru_cache(maxsize=1024)
 def words_of(question: str) -> frozenset[str]:
-    """The words of a question that may follow a number in its answer, in small letters."""
+    """Return the words of a question that may follow a number in its answer, in lower case."""
     return frozenset(_WORD.findall(question.lower())) - _NEVER
 
 
 @functools.lru_cache(maxsize=1024)
 def units_of(words: frozenset[str]) -> frozenset[str]:
-    """The units that these words name, and the powers 2 and 3; a lone letter is no unit."""
+    """Return the units that these words name, and their powers 2 and 3.
+
+    A lone letter is not a unit.
+    """
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
     powers = {degree for degree, spellings in _POWER_WORDS.items() if words & spellings}
     return frozenset(part for word in named for part in _UNIT[word].split("/")) | powers
@@ -169,14 +172,14 @@ def units_of(words: frozenset[str]) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
-    """Whether the question wants a number of percent, so that a bare number is one."""
+    """Return whether the question asks for a percentage, so that a bare number is one."""
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
 
 
 @functools.lru_cache(maxsize=1024)
 def asked_for(question: str) -> frozenset[str]:
-    """The units that the question asks its number in; "unit" where it asks for a number of things.
+    """Return the units in which the question asks for its number; "unit" stands for a count.
 
     >>> [sorted(asked_for(f"How many {what}?")) for what in ("dollars are left", "eggs are left")]
     [['$'], ['unit']]
@@ -189,7 +192,9 @@ def asked_for(question: str) -> frozenset[str]:
 
 
 def read_unit(text: str, nouns: frozenset[str]) -> str | None:
-    """The canonical unit that a text names; empty if it has known nouns only, None if it is none.
+    """Return the canonical unit that a text names.
+
+    The result is empty if the text has only known nouns, and None if it is not a unit.
 
     >>> read_unit("square centimetres", frozenset()), read_unit("km / h", frozenset())
     ('cm2', 'km/h')
@@ -223,7 +228,7 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
 
 
 def _pieces(text: str) -> list[tuple[str, str] | None]:
-    """The words of a text with their powers; None stands for anything else in it."""
+    """Return the words of a text with their powers. None stands for any other text."""
     pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):
@@ -237,13 +242,13 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
 
 
 def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether a number with the second unit may answer for one with the first.
+    """Return whether a number with the second unit may answer for one with the first.
 
     Args:
-        gold: The canonical unit of the gold; empty without one.
-        answer: That of the answer.
-        asked: The units that the question speaks of, and their powers.
-        wanted: Those that it asks its number in.
+        gold: The canonical unit of the gold, empty without one.
+        answer: The canonical unit of the answer.
+        asked: Units in the question, and their powers.
+        wanted: Units in which the question asks for its number.
     """
     if not answer:
         return True
@@ -266,12 +271,12 @@ def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[s
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
-    """The size of the answer's unit in units of the gold, if either may be given.
+    """Return the size of the answer's unit in units of the gold, or None if it is not allowed.
 
     Args:
         gold: The canonical unit of the gold.
-        answer: That of the answer.
-        asked: The units that the question speaks of; one of them cannot be exchanged.
+        answer: The canonical unit of the answer.
+        asked: Units in the question, which cannot be replaced by others.
 
     >>> exchange("cm2", "m2", frozenset()), exchange("cm", "m", frozenset({"cm"}))
     (Fraction(10000, 1), None)

@@ -1,8 +1,9 @@
-"""The sources of operators' texts: a language model, or simulated, recorded or scripted ones.
+"""Backends: the sources of operators' texts.
 
-A backend is any object with `generate` and `sandbox` (`aflowgym.execution.protocols`).
-`make_backend` finds one by name, for command lines and configurations. The two that ask a language
-model, `OpenAIBackend` and `TransformersBackend`, are in modules of their own, which need extras.
+A backend is a language model, or a simulated, recorded or scripted one. It is any object with
+`generate` and `sandbox` (`aflowgym.operators.context`). `make_backend` finds a backend by name, for
+command lines and configurations. `OpenAIBackend` and `TransformersBackend`, which use a language
+model, are in separate modules that need extras.
 """
 
 from __future__ import annotations
@@ -35,18 +36,19 @@ _KNOWN: Final = (
 
 
 def make_backend(name: str | Mapping[str, Any] | Backend, **options: Any) -> Backend:
-    """A backend by name.
+    """Return a backend by name.
+
+    A model is loaded, and a server connected to, only once for equal names and options.
 
     Args:
-        name: `simulated` or `simulated:PRESET`; `replay:FILE`; `openai:MODEL`, a model on a server;
-            `transformers:FOLDER`, a model in this process; or a dict of such a `name` and its
-            options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
-            backend, which is returned. A model is loaded, and a server connected to, only once for
-            equal names and options.
-        options: More options, by name; only models have any.
+        name: `simulated` or `simulated:PRESET`; `replay:FILE`; `openai:MODEL` for a model on a
+            server; `transformers:FOLDER` for a model in this process; a dict of such a `name` and
+            its options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
+            backend, which is returned.
+        options: More options, by name. Only models have options.
 
     Raises:
-        ConfigurationError: None is called so, or it has no such option.
+        ConfigurationError: If there is no such backend, or it has no such option.
 
     >>> make_backend("simulated:paper").preset.name
     'paper'
@@ -71,4 +73,4 @@ def make_backend(name: str | Mapping[str, Any] | Backend, **options: Any) -> Bac
         return SimulatedBackend(rest or "teaching")
     if what == "replay" and rest:
         return Replay.load(Path(rest))
-    raise ConfigurationError(f"no backend {name!r}; there are {_KNOWN}.")
+    raise ConfigurationError(f"unknown backend {name!r}; use {_KNOWN}.")

@@ -1,8 +1,8 @@
-"""A backend that asks a language model on a server with the OpenAI protocol.
+"""A backend for a language model on a server with the OpenAI protocol.
 
 Requests go through `toolgym.chat`, which retries, caches and counts them. The seed of a request is
-its draw, so the branches of `[Custom * 3]` differ, and the same run asks the same. The temperature
-is above 0 by default, since greedy replies of the branches would be equal.
+its draw, so the branches of `[Custom * 3]` differ, and the same run sends the same requests. The
+default temperature is above 0, since greedy replies of the branches would be equal.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ TEMPERATURE: Final = 0.7
 
 
 class OpenAIBackend:
-    """Completions of a model on a server; thread-safe.
+    """Completions of a model on a server. The class is thread-safe.
 
     Raises:
-        ConfigurationError: The library `openai` is not installed.
+        ConfigurationError: If the library `openai` is not installed.
     """
 
     sandbox: Sandbox | None
     waits: Final = True
-    """Environments and branches ask at the same time."""
+    """Environments and branches send requests at the same time."""
 
     def __init__(self, client: ChatClient | ChatSettings, sandbox: Sandbox | None = None) -> None:
         self.client = ChatClient(client) if isinstance(client, ChatSettings) else client
@@ -37,26 +37,26 @@ class OpenAIBackend:
         """Complete one request.
 
         Raises:
-            ChatFault: The server gave no completion; an `EnvironmentFault`.
+            ChatFault: If the server returned no completion. This is an `EnvironmentFault`.
         """
         chat = Chat(request.messages, (), request.draw, max(1, request.max_tokens))
         reply = self.client.complete(chat)
         return Completion(reply.text, reply.tokens_in, reply.tokens_out, reply.cut)
 
     def dollars(self, usage: Usage) -> float | None:
-        """Return the price of a run or step in dollars, cached or not; None without a price."""
+        """Return the price of a run or step in dollars, cached or not, or None without a price."""
         return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)
 
 
 def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
-    """Return the backend of a model, the same for equal options in the whole process.
+    """Return the backend of a model, which is the same for equal options in the whole process.
 
     Args:
         model: Name of the model on the server.
         options: Options of `toolgym.chat.ChatSettings`, and `sandbox`.
 
     Raises:
-        ConfigurationError: There is no such option, or the library `openai` is not installed.
+        ConfigurationError: If there is no such option, or the library `openai` is not installed.
     """
     chosen = {"temperature": TEMPERATURE, **options}
     chat_options = {option: value for option, value in chosen.items() if option != "sandbox"}

@@ -14,7 +14,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 
 def key_of(request: Request) -> str:
-    """The key of a recorded completion: everything that the completion may depend on."""
+    """Return the key of a recorded completion: everything on which the completion may depend."""
     text = json.dumps([request.key, request.prompt])
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
@@ -22,7 +22,7 @@ def key_of(request: Request) -> str:
 class Recorder:
     """A backend that passes requests to another backend and records the completions.
 
-    Programs run where those of the other backend run, and their outcomes are not recorded.
+    Programs run in the sandbox of the other backend, and their outcomes are not recorded.
     """
 
     sandbox: Sandbox | None
@@ -33,7 +33,7 @@ class Recorder:
         self.records: dict[str, Any] = {}
 
     def generate(self, request: Request) -> Completion:
-        """The completion of the other backend."""
+        """Return the completion of the other backend, and record it."""
         completion = self.backend.generate(request)
         self.records[key_of(request)] = list(completion)
         return completion
@@ -47,7 +47,7 @@ class Recorder:
 
 
 class Replay:
-    """A backend that gives the completions that a `Recorder` recorded."""
+    """A backend that returns the completions of a `Recorder`."""
 
     sandbox: Sandbox | None = None
 
@@ -59,7 +59,7 @@ class Replay:
         """Load the records that `Recorder.save` wrote.
 
         Raises:
-            ConfigurationError: The file cannot be read, or is not a recording.
+            ConfigurationError: If the file cannot be read, or is not a recording.
         """
         try:
             lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -70,10 +70,10 @@ class Replay:
             raise ConfigurationError(f"{path} is not a recording: {problem!r}.") from problem
 
     def generate(self, request: Request) -> Completion:
-        """The recorded completion.
+        """Return the recorded completion.
 
         Raises:
-            EnvironmentFault: There is none for this request.
+            EnvironmentFault: If there is no completion for this request.
         """
         record = self.records.get(key_of(request))
         if record is None:
@@ -85,11 +85,11 @@ class Replay:
 
 
 class ScriptedBackend:
-    """Replies by a function or from lists, for tests; it keeps the requests that it got.
+    """A backend with replies from a function or from lists, for tests. It stores its requests.
 
     Args:
-        replies: A function of the request; or by operator, its replies in the order of its calls,
-            of which the last is repeated.
+        replies: A function of the request, or replies by operator in the order of its calls. The
+            last reply is repeated.
         outcomes: A function of a job; None if no program runs.
 
     >>> from aflowgym import execute, load_tasks, parse
@@ -111,10 +111,10 @@ class ScriptedBackend:
         self.requests: list[Request] = []
 
     def generate(self, request: Request) -> Completion:
-        """The next reply.
+        """Return the next reply.
 
         Raises:
-            EnvironmentFault: There is no reply for the operator.
+            EnvironmentFault: If there is no reply for the operator.
         """
         name, replies = request.operator.name, self.replies
         made = sum(asked.operator.name == name for asked in self.requests)
@@ -130,5 +130,5 @@ class ScriptedBackend:
         return Completion(text, len(request.prompt) // 4, request.operator.tokens)
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes by the function."""
+        """Return the outcomes of the function."""
         return self.outcomes(job) if self.outcomes is not None else ()

@@ -1,6 +1,6 @@
 """Backends that all environments of a process share: one for equal names and options.
 
-Loading a model takes time and memory, and the limits of a server are kept by one client.
+Loading a model takes time and memory, and the limits of a server apply to one client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ B = TypeVar("B")
 
 
 class _Made:
-    """The backends of this process, and the lock under which one is made."""
+    """The backends of this process, and the lock under which a new one is made."""
 
     def __init__(self) -> None:
         self.backends: dict[str, Any] = {}
@@ -32,16 +32,16 @@ _made: Final = _Made()
 
 
 def shared(name: str, options: Mapping[str, Any], make: Callable[[], B]) -> B:
-    """Return the backend of a name and its options; the first call makes it, others wait.
+    """Return the backend of a name and its options. The first call makes it; others wait.
 
     Raises:
-        ConfigurationError: The options are no plain values.
+        ConfigurationError: If the options are not plain values.
     """
     plain = {**options, "sandbox": id(options.get("sandbox"))}
     try:
         key = json.dumps([name, plain], sort_keys=True, default=str)
     except (TypeError, ValueError) as problem:
-        raise ConfigurationError(f"the options of {name} are no plain values.") from problem
+        raise ConfigurationError(f"the options of {name} are not plain values.") from problem
     with _made.lock:
         if key not in _made.backends:
             _made.backends[key] = make()

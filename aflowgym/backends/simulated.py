@@ -1,18 +1,18 @@
-"""A backend without a model: seeded draws in place of replies.
+"""A backend without a model, which draws its replies at random with a seed.
 
-Every reply is a real text with a right or a wrong answer of the task. It goes through the real
-extractors and checkers, and what an operator does next depends on what they read in it. Wrong
-answers look like right ones: near numbers, other names of the same passages, mutated programs.
+Every reply is a text with a correct or incorrect answer of the task. The extractors and checkers
+read it like the reply of a model, and the next step of an operator depends on them. Wrong answers
+look like correct ones: close numbers, other names of the same passages, mutated programs.
 
-Every draw is a hash of seed, task, operator, branch and the number of the call that the operator
-makes; for an operator that judges or mends an answer, also of that answer. So an operator that is
-called again draws nothing new, wherever it stands in a workflow.
+Every draw is a hash of seed, task, operator, branch and the number of the operator's call. For an
+operator that checks or corrects an answer, it also depends on that answer. So an operator that is
+called again draws nothing new, wherever it is in a workflow.
 
 A `Preset` has the skills of the operators for each kind of task. `paper` is fitted to the table
-published with AFlow (Zhang et al. 2024, arXiv:2410.10762): per kind the mean of two data sets, MATH
-and GSM8K, HumanEval and MBPP, HotpotQA and DROP. The table determines the means of the generators,
-`false_alarm`, `weight`, `repair` and `loose`; the others are choices. `teaching` is invented: the
-best workflow depends on the kind of task.
+published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data sets per kind:
+MATH and GSM8K, HumanEval and MBPP, HotpotQA and DROP. The table determines the means of the
+generators, `false_alarm`, `weight`, `repair` and `loose`; the other values are choices. `teaching`
+is invented, so that the best workflow depends on the kind of task.
 """
 
 from __future__ import annotations
@@ -45,29 +45,29 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 @dataclass(frozen=True)
 class Skills:
-    """The skills of the operators on one kind of task; all but `weight` lie in [0, 1].
+    """The skills of the operators on one kind of task. All except `weight` are from 0 to 1.
 
     Args:
-        custom: Mean probability that `Custom` gives the right content.
-        answer_generate: The same for `AnswerGenerate`.
-        custom_code_generate: The same for `CustomCodeGenerate`. Except on `code` tasks a program is
-            not an answer, and this is not used.
-        programmer: The same for `Programmer`.
-        loose: Share of the tasks on which answers come in a form that the verifier refuses, unless
-            a program or `Format` wrote them. Wrong answers have that form, too, so that it does not
-            show which are right.
+        custom: Mean probability that `Custom` writes correct content.
+        answer_generate: Mean probability that `AnswerGenerate` writes correct content.
+        custom_code_generate: Mean probability that `CustomCodeGenerate` writes correct content. It
+            is only used on `code` tasks, since a program is not an answer to other tasks.
+        programmer: Mean probability that `Programmer` writes correct content.
+        loose: Share of the tasks on which answers have a form that the verifier refuses, unless a
+            program or `Format` wrote them. Wrong answers have that form, too, so the form does not
+            show which answers are correct.
         difficulty: Correlation of the draws for one task. Near 1 a task is solved nearly always or
-            nearly never, and voting is of little use.
-        anchor: Probability that a generator takes over the solution that it finds, unless a fault
-            was found in it.
+            nearly never, and voting has little effect.
+        anchor: Probability that a generator copies the existing solution, unless a check found a
+            fault in it.
         breaks: Probability that a program of `Programmer` does not run.
         modal: Share of the wrong answers that are the typical mistake of the task.
-        catch: Probability that `Review` finds fault with wrong content.
-        false_alarm: Probability that it finds fault with right content.
-        keep: Probability that `Revise` leaves right content right after a fault was found.
-        fix: Probability that it makes wrong content right after a fault was found.
+        catch: Probability that `Review` finds a fault in wrong content.
+        false_alarm: Probability that `Review` finds a fault in correct content.
+        keep: Probability that `Revise` leaves correct content correct after a fault was found.
+        fix: Probability that `Revise` corrects wrong content.
         bare: Probability that `Format` finds the form that the verifier reads.
-        weight: Ratio of the votes for a right candidate to those for a wrong one.
+        weight: Ratio of the votes for a correct candidate to those for a wrong one.
         reveal: Share of the wrong programs that fail a public test.
         repair: Probability that one attempt of `Test` repairs a program.
     """
@@ -93,12 +93,12 @@ class Skills:
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value < 0 or (value > 1 and name != "weight"):
-                raise ConfigurationError(f"{name} must lie between 0 and 1, got {value:g}.")
+                raise ConfigurationError(f"{name} must be between 0 and 1, got {value:g}.")
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Skills for every kind of task, under a name."""
+    """Skills for every kind of task, with a name."""
 
     name: str
     math: Skills
@@ -106,7 +106,7 @@ class Preset:
     qa: Skills
 
     def skills(self, kind: Kind) -> Skills:
-        """The skills on one kind of task."""
+        """Return the skills on one kind of task."""
         return {"math": self.math, "code": self.code, "qa": self.qa}[kind]
 
 
@@ -148,7 +148,7 @@ PAPER: Final = Preset(
 
 TEACHING: Final = Preset(
     "teaching",
-    # A program helps, and so does voting: mistakes differ from each other.
+    # Programs help, and so does voting, because mistakes differ from each other.
     math=Skills(
         custom=0.35,
         answer_generate=0.45,
@@ -160,7 +160,8 @@ TEACHING: Final = Preset(
         false_alarm=0.2,
         fix=0.1,
     ),
-    # Tests find most mistakes; voting finds few, because a task is mastered or not.
+    # Tests find most mistakes. Voting finds few, because a task is nearly always or nearly never
+    # solved.
     code=Skills(
         custom=0.35,
         answer_generate=0.4,
@@ -194,10 +195,10 @@ PRESETS: Final = {preset.name: preset for preset in (PAPER, TEACHING)}
 
 
 def preset_of(preset: str | Preset) -> Preset:
-    """A preset by its name; a preset is returned unchanged.
+    """Return a preset by its name. A preset is returned unchanged.
 
     Raises:
-        ConfigurationError: There is no preset with this name.
+        ConfigurationError: If there is no preset with this name.
     """
     if isinstance(preset, Preset):
         return preset
@@ -209,17 +210,17 @@ def preset_of(preset: str | Preset) -> Preset:
 State = Literal["right", "loose", "wrong"]
 MOST_REMEMBERED: Final = 4096
 MISTAKES: Final = 60
-"""Wrong answers of a task, at most."""
+"""Maximum number of wrong answers of a task."""
 
 
 class World:
-    """One task as the simulated backend sees it.
+    """A task as the simulated backend sees it.
 
     Attributes:
-        right: The right answer.
-        loose: The right content in a form that the verifier refuses; "" for `code`.
-        mistakes: Wrong answers, which differ from each other. The first one is the typical one.
-            Wrong programs at odd places (`hidden`) pass the public tests.
+        right: The correct answer.
+        loose: The correct content in a form that the verifier refuses; "" for `code`.
+        mistakes: Different wrong answers. The first one is the typical one. Wrong programs at odd
+            indices (`hidden`) pass the public tests.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
@@ -240,11 +241,11 @@ class World:
             refused = "no other answer" if is_read else f"the gold {task.gold!r}"
             raise EnvironmentFault(
                 f"the verifier refuses {refused} of task {task.id!r}.",
-                "Right and wrong answers cannot be simulated; leave the task out.",
+                "Correct and incorrect answers cannot be simulated. Exclude the task.",
             )
         self.hidden = frozenset(self.mistakes[1::2])
-        #: By call of a test: the outcomes of the right program, of one that fails hidden tests
-        #: only, and of one that fails a public test.
+        #: Outcomes by call of a test: those of the correct program, of a program that fails only
+        #: hidden tests, and of a program that fails a public test.
         self.outcomes: dict[tuple[str, str], tuple[Outcome, ...]] = {}
         hidden = [test for test in task.tests if test not in task.public_tests]
         missed = hidden[len(hidden) // 2 :]
@@ -264,14 +265,14 @@ class World:
         return judge(self.task, self.said(answer)).correct is False
 
     def said(self, answer: str) -> str:
-        """An answer as an operator writes it: a program in a fence, anything else after a mark."""
+        """Return an answer as an operator writes it: a program in a fence, others after a mark."""
         if self.is_code:
             return f"This function does what is asked.\n```python\n{answer}```"
         work = "put the passages together" if self.task.kind == "qa" else "calculate step by step"
         return f"I {work}.\nAnswer: {answer}"
 
     def read(self, solution: str) -> tuple[str, State]:
-        """The answer in a solution, and whether it is right, right in a loose form, or wrong."""
+        """Return the answer in a solution, and its state: correct, correct but loose, or wrong."""
         read = self._read.get(solution)
         if read is None:
             if self.is_code:
@@ -287,7 +288,7 @@ class World:
         return read
 
     def mistakes_that(self, revealed: bool) -> Sequence[str]:
-        """The mistakes; of programs those that a public test reveals, or the others."""
+        """Return the mistakes. For programs, return only those with this effect on public tests."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 
@@ -295,12 +296,12 @@ _BEFORE, _AFTER = "it should be ", ", as far as I can tell"
 
 
 def loosely(answer: str) -> str:
-    """An answer in a form that the verifier refuses."""
+    """Return an answer in a form that the verifier refuses."""
     return f"{_BEFORE}{answer}{_AFTER}"
 
 
 def barely(answer: str) -> str:
-    """An answer without that form.
+    """Return an answer without that form.
 
     >>> barely(loosely("12")), barely("12")
     ('12', '12')
@@ -316,12 +317,12 @@ def _right_program(task: WorkflowTask) -> str:
 
 
 def _missed_outcome(test: CodeTest) -> Outcome:
-    """A value that the test does not expect."""
+    """Return an outcome that the test does not accept."""
     values = (Outcome(value) for value in ("None", "0", "-1"))
     return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
 
 
-# The lengths are bounded, so that each search is linear in the text.
+# The lengths are bounded, so each search is linear in the text.
 _NUMBER: Final = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,6})?(?!\d)")
 _FRACTION: Final = re.compile(r"(\d{1,9})/(\d{1,9})")
 _NAME: Final = re.compile(
@@ -338,7 +339,7 @@ _OTHER: Final = {
 
 
 def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
-    """Wrong answers in the form of the right one, which may be equal to each other or right."""
+    """Yield wrong answers in the form of the correct one. Some may be duplicates or correct."""
     if task.kind == "code":
         yield from (mutants := _in_order(task, _mutants(right)))
         for mutant in mutants[:MISTAKES]:
@@ -352,13 +353,13 @@ def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
 
 
 def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
-    """The answers in an order that is drawn by the task."""
+    """Return the answers in an order that is drawn for the task."""
     listed = list(dict.fromkeys(islice(answers, 2 * MISTAKES)))
     return [listed[place] for place in shuffled(len(listed), task.id, "mistakes")]
 
 
 def _form(text: str) -> str:
-    """A text with one digit for each number and one letter for each name.
+    """Return a text with one digit for each number and one letter for each name.
 
     >>> _form("the Rhane"), _form("139.40")
     ('the A', '0.0')
@@ -367,7 +368,7 @@ def _form(text: str) -> str:
 
 
 def _near_numbers(right: str) -> Iterator[str]:
-    """The text with one of its numbers a little larger or smaller, in the same form."""
+    """Yield the text with one of its numbers slightly changed, in the same form."""
     for match in _NUMBER.finditer(right):
         decimals = len(match[0].partition(".")[2])
         value = int(match[0].replace(".", ""))
@@ -384,7 +385,7 @@ def _near_numbers(right: str) -> Iterator[str]:
 
 
 def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
-    """Names of the passages in the form of the right one that follow the same words."""
+    """Yield names of the passages in the form of the correct one that follow the same words."""
     text = "\n".join(task.context)
     found = [(word, name.replace("The ", "the ")) for word, name in _NAME.findall(text)]
     before = {word for word, name in found if name == right}
@@ -396,7 +397,7 @@ def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
 
 
 def _mutants(program: str) -> Iterator[str]:
-    """The program with one number or operator changed."""
+    """Yield the program with one number or operator changed."""
     for match in _TOKEN.finditer(program):
         token = match[0]
         others = [_OTHER[token]] if token in _OTHER else []
@@ -413,7 +414,7 @@ BROKEN: Final = "def solve():\n    raise ValueError\n"
 
 
 def solver(answer: str) -> str:
-    """A program whose `solve()` returns an answer."""
+    """Return a program whose `solve()` returns an answer."""
     return f"def solve():\n    return {answer if answer.isdecimal() else repr(answer)}\n"
 
 
@@ -424,12 +425,15 @@ _NORMAL: Final = NormalDist()
 
 
 class SimulatedBackend:
-    """Replies by draws, and a sandbox that knows the outcomes of their programs and runs none.
+    """A backend that draws its replies, with a sandbox that knows their outcomes and runs no code.
 
-    An operator of your own acts by its inputs and outputs: as `MdEnsemble` with candidates, as
-    `Review` if it outputs a verdict only, as `Test` if also a solution, as `Revise` or `Format` if
-    it needs a solution, with or without feedback, as `CustomCodeGenerate` if it outputs code, and
-    otherwise as `Custom`.
+    A custom operator acts by its inputs and outputs:
+
+    - With candidates, it acts as `MdEnsemble`.
+    - With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
+    - If it needs a solution, it acts as `Revise` with feedback, and as `Format` without.
+    - With code as output, it acts as `CustomCodeGenerate`.
+    - Any other operator acts as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]
@@ -445,7 +449,7 @@ class SimulatedBackend:
         self.sandbox = self
 
     def world(self, task: WorkflowTask) -> World:
-        """The simulated world of a task."""
+        """Return the simulated world of a task."""
         world = self._worlds.get(id(task))
         if world is None:
             if len(self._worlds) >= MOST_REMEMBERED:
@@ -454,14 +458,14 @@ class SimulatedBackend:
         return world
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """The outcomes of a program.
+        """Return the outcomes of a program.
 
-        A program that returns a literal or raises is read. A program of a `code` task passes every
-        test if it is the right one, and otherwise fails some, which are not those that it would
-        fail in Python.
+        A program that returns a literal or raises an exception is read without running it. A
+        program of a `code` task passes every test if it is the correct one. Otherwise it fails some
+        tests, which may differ from those that it would fail in Python.
 
         Raises:
-            EnvironmentFault: It is another program.
+            EnvironmentFault: If the program is not one of the simulated backend.
         """
         world = self.world(job.task)
         if world.is_code and all(call in world.outcomes for call in job.calls):
@@ -477,10 +481,10 @@ class SimulatedBackend:
         return (Outcome(match[2]) if match[1] == "return" else Outcome(error=match[2]),)
 
     def generate(self, request: Request) -> Completion:
-        """One reply.
+        """Return one reply.
 
         Raises:
-            EnvironmentFault: No right answer of the task can be written.
+            EnvironmentFault: If no correct answer of the task can be written.
         """
         text = self._text(request)
         return Completion(text, len(request.prompt) // 4 + 1, request.operator.tokens)
@@ -500,22 +504,22 @@ class SimulatedBackend:
         call_key = f"{list_key}{branch}{SEPARATOR}"
 
         def draw(label: str) -> float:
-            """A draw of this call."""
+            """Return a draw of this call."""
             return unit(hash_of(call_key + label))
 
         def draw_of_task(label: str) -> float:
-            """A draw that all operators share."""
+            """Return a draw that all operators share."""
             return unit(hash_of(task_key + label))
 
         def formed(answer: str) -> str:
             return loosely(answer) if draw_of_task("loose") < skills.loose else answer
 
         def wrong(*, revealed: bool = False) -> str:
-            """A wrong answer, and not the one that is to be mended."""
+            """Return a wrong answer other than the one that is to be corrected."""
             is_modal = not works_on_it and draw("modal") < skills.modal
             luck = draw_of_task("revealed") if is_modal else draw("revealed")
             mistakes = world.mistakes_that(revealed or luck < skills.reveal)
-            # The branches of a list make different mistakes, as far as there are enough.
+            # The branches of a list make different mistakes, if there are enough.
             drawn = hash_of(list_key) + int(branch or 0)
             place = 0 if is_modal else 1 + drawn % max(1, len(mistakes) - 1)
             place += works_on_it and mistakes[place % len(mistakes)] == barely(shown)
@@ -540,7 +544,7 @@ class SimulatedBackend:
                 return world.said(shown)
             if state == "wrong" and draw("fix") < skills.fix:
                 return world.said(formed(world.right))
-            # A wrong answer is kept as often as a right one, so that it does not show which it is.
+            # A wrong answer is kept as often as a correct one, so that keeping it shows nothing.
             return world.said(shown if draw("keep") < skills.keep else formed(wrong()))
         if "solution" in operator.inputs:
             return barely(shown) if draw("bare") < skills.bare else shown
@@ -553,7 +557,7 @@ class SimulatedBackend:
         else:
             means = {"AnswerGenerate": skills.answer_generate, "Programmer": skills.programmer}
             other = skills.custom_code_generate if writes_code else skills.custom
-            # A normal score: the share `difficulty` of its variance belongs to the task.
+            # A normal score, of whose variance the share `difficulty` belongs to the task.
             task = _NORMAL.inv_cdf(draw_of_task("difficulty") or 2**-54)
             own = _NORMAL.inv_cdf(draw("right") or 2**-54)
             score = skills.difficulty**0.5 * task + (1 - skills.difficulty) ** 0.5 * own
@@ -564,7 +568,7 @@ class SimulatedBackend:
             return world.said(answer)
         if runs:
             return _in_fence(solver(answer))
-        answer = wrong()  # a program is not an answer to another task than `code`
+        answer = wrong()  # a program is an answer only to `code` tasks
         return f"{_in_fence(solver(answer))}\nAnswer: {answer}"
 
 

@@ -4,7 +4,7 @@ Requests that arrive from several threads are generated together, in batches. Ea
 from its own random stream, so a reply does not depend on the other requests of its batch, up to
 rounding (see `toolgym.generation.sampling`).
 
-Torch and transformers (the extra `train`) are imported when a model is loaded.
+torch and transformers (the extra `train`) are imported when a model is loaded.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _OPTIONS: Final = ("batch", "max_new_tokens", "sandbox", "temperature")
-#: Seconds without a new request after which a batch starts; a reply takes many times as long.
+#: Seconds without a new request after which a batch starts. A reply takes many times as long.
 _PAUSE: Final = 0.002
 
 
 class _Ticket:
-    """A request of a thread that waits, and its outcome."""
+    """A request of a waiting thread, and its outcome."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -36,23 +36,22 @@ class _Ticket:
 
 
 class TransformersBackend:
-    """Generates completions with a model in this process; thread-safe.
+    """A backend that generates with a model in this process. The class is thread-safe.
 
     Args:
         model: A causal language model.
-        tokenizer: Its tokenizer, with a chat template.
-        temperature: Sampling temperature; 0 takes the likeliest token.
-        max_new_tokens: Maximum tokens of a reply.
-        batch: Maximum number of requests that are generated together. If memory runs out, a batch
-            is split.
+        tokenizer: Tokenizer of the model, with a chat template.
+        temperature: Sampling temperature; 0 means greedy decoding.
+        max_new_tokens: Maximum number of tokens of a reply.
+        batch: Maximum number of requests in one batch. If memory runs out, a batch is split.
 
     Raises:
-        ConfigurationError: An argument is out of range, or there is no chat template.
+        ConfigurationError: If an argument is out of range, or there is no chat template.
     """
 
     sandbox: Sandbox | None
     waits: Final = True
-    """Environments and branches ask at the same time, so that their requests share batches."""
+    """Environments and branches send requests at the same time, so that they share batches."""
 
     def __init__(
         self,
@@ -66,12 +65,12 @@ class TransformersBackend:
     ) -> None:
         if temperature < 0 or max_new_tokens < 1 or batch < 1:
             raise ConfigurationError(
-                "temperature must not be negative, and max_new_tokens and batch at least 1,"
+                "temperature must be at least 0, and max_new_tokens and batch at least 1,"
                 f" got {temperature=}, {max_new_tokens=}, {batch=}."
             )
         if not tokenizer.chat_template:
             raise ConfigurationError(
-                "the tokenizer has no chat template; take a chat model (an -Instruct version), or"
+                "the tokenizer has no chat template. Use a chat model (an -Instruct version), or"
                 " set tokenizer.chat_template."
             )
         from toolgym.generation import Engine, stop_ids
@@ -84,7 +83,7 @@ class TransformersBackend:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without requests, also in a forked child."""
+        """Start without requests; also called in a forked child."""
         self._change = threading.Condition()
         self._waiting: list[_Ticket] = []
         self._busy = False
@@ -95,7 +94,7 @@ class TransformersBackend:
         One of the waiting threads generates a batch, the oldest requests first.
 
         Raises:
-            EnvironmentFault: The model failed, or memory is too small for this request.
+            EnvironmentFault: If the model failed, or memory is too small for this request.
         """
         ticket = _Ticket(request)
         with self._change:
@@ -126,7 +125,7 @@ class TransformersBackend:
         return ticket.outcome
 
     def _complete(self, batch: Sequence[_Ticket]) -> None:
-        """Generate the outcomes of a batch; after an error those of its halves."""
+        """Generate the outcomes of a batch. After an error, split the batch into halves."""
         from toolgym.generation import Generation
 
         try:
@@ -151,26 +150,26 @@ class TransformersBackend:
             first = str(problem).strip().split("\n")[0]
         else:
             return
-        if len(batch) > 1:  # here, where no traceback keeps the memory of the failed batch
+        if len(batch) > 1:  # done here, where no traceback keeps the memory of the failed batch
             half = len(batch) // 2
             self._complete(batch[:half])
             self._complete(batch[half:])
         else:
             batch[0].outcome = EnvironmentFault(
                 f"the model failed on a request: {first}.",
-                "If memory is short, lower max_new_tokens or batch.",
+                "If memory is too small, lower max_new_tokens or batch.",
             )
 
 
 def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend:
-    """Return the backend of a model folder, the same for equal options in the whole process.
+    """Return the backend of a model folder, one per process for equal options.
 
     Args:
         folder: A folder with config.json, weights and a tokenizer.
         options: Options of `TransformersBackend`.
 
     Raises:
-        ConfigurationError: There is no such option or no such model, or transformers is missing.
+        ConfigurationError: If there is no such option or model, or transformers is not installed.
     """
     for name in options:
         if name not in _OPTIONS:
@@ -187,15 +186,15 @@ def _load(folder: str) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     place = Path(folder).expanduser()
     if not folder or not (place / "config.json").is_file():
         raise ConfigurationError(
-            f"name the model's folder, one with config.json in it, as in transformers:models/mine;"
-            f" {folder!r} is none."
+            f"{folder!r} is not a model folder. Pass a folder with config.json, as in"
+            " transformers:models/mine."
         )
     try:
         from toolgym.generation import load
     except ImportError as problem:
         raise ConfigurationError(
-            f"a model in this process needs more than is installed ({problem});"
-            " run: pip install 'toolgym[train]'."
+            f"a model in this process needs packages that are not installed ({problem})."
+            " Run: pip install 'toolgym[train]'."
         ) from problem
     try:
         return load(place)

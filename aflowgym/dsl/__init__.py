@@ -1,8 +1,8 @@
-"""The workflow language: text in, a typed tree or diagnostics out.
+"""The workflow language: `parse` converts a text to a typed tree or to diagnostics.
 
-`parse` reads a text that is a workflow, or a completion of a model that holds exactly one. Any
-other text gives no workflow and at least one error, with a corrected workflow. Nothing runs in
-place of what was written.
+`parse` reads a text that is a workflow, or a completion of a model that contains exactly one. For
+any other text it returns no workflow and at least one error, with a corrected workflow. A corrected
+workflow is never run in place of the text.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from aflowgym.operators.operator import Operators
 
 __all__ = ["CODES", "GRAMMAR", "Diagnostic", "Limits", "Node", "Parsed", "calls", "check", "parse"]
 
-#: Characters of the longest text that is read.
+#: Maximum number of characters of a text.
 LONGEST_TEXT = 20_000
-#: Most diagnostics of one text; the most severe ones are kept.
+#: Maximum number of diagnostics of one text. The most severe ones are kept.
 MOST_RECORDS = 40
 
 
@@ -31,7 +31,7 @@ class Parsed:
     """The result of `parse`.
 
     Args:
-        workflow: The workflow to run; None if there is any error.
+        workflow: The workflow to run; None if there is an error.
         diagnostics: Errors, warnings and notes, in that order, then by place.
     """
 
@@ -40,7 +40,7 @@ class Parsed:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that keep it from running."""
+        """The diagnostics because of which the workflow cannot run."""
         return tuple(record for record in self.diagnostics if record.severity == "error")
 
 
@@ -51,14 +51,14 @@ def parse(
     operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """Read the workflow of a text and check its types. No text raises.
+    """Read the workflow of a text and check its types. No text raises an exception.
 
     Args:
         text: A workflow, or the completion of a model with one in a `<workflow>` tag, a fenced
             block, or after `DSL:`.
-        kind: The kind of task it is for, `math`, `code` or `qa`; None checks what holds for all.
-        operators: The operators that it may name.
-        limits: The largest workflow that is allowed.
+        kind: The kind of task, `math`, `code` or `qa`. None checks only what applies to all kinds.
+        operators: The operators that the workflow may use.
+        limits: Size limits of a workflow.
 
     >>> str(parse("custom → Review ? Revise").workflow)
     'Custom -> Review ? Revise : done'
@@ -81,7 +81,7 @@ Expected [a, b].
 
 
 def _read(text: str, operators: Operators) -> Syntax:
-    """The tree of the one workflow in a text, and the diagnostics of reading it."""
+    """Return the tree of the single workflow in a text, and the diagnostics of reading it."""
     if len(text) > LONGEST_TEXT:
         message = f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are read."
         return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])

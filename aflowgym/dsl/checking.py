@@ -1,10 +1,10 @@
-"""Static checks of a workflow: its types, its size, and the most calls of the model that it makes.
+"""Static checks of a workflow: its types, its size, and its maximum number of model calls.
 
-The checker walks a tree with the set of the slots that are filled. Only an operator that takes
-candidates can follow a list. A loop is walked twice, because its second round starts where the
-first one ends. Both branches of a condition start from the state after its check, and only what
-both leave behind is filled afterwards. For each error the checker keeps a replacement of the node,
-from which `aflowgym.dsl.mending` makes the corrected workflow.
+The checker traverses a tree with the set of filled slots. Only an operator that takes candidates
+can follow a list. A loop is traversed twice, because its second round starts from the state at the
+end of the first. Both branches of a condition start from the state after its check, and only the
+slots that both fill are filled afterwards. For each error the checker stores a replacement of the
+node, from which `aflowgym.dsl.mending` makes the corrected workflow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aflowgym.dsl.diagnostics import Diagnostic
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, sequence, size
 from aflowgym.operators.operator import BIT, SLOTS, Operators
 
-# A state is a number: one bit per filled slot.
+# A state is a number with one bit per filled slot.
 _SOLUTION, _CODE, _LIST = BIT["solution"], BIT["code"], BIT["candidates"]
 _FEEDBACK = BIT["feedback"]
 _LONE = 1 << len(SLOTS)  # the list has one branch
@@ -30,12 +30,12 @@ _NOUNS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The largest workflow that is allowed.
+    """Size limits of a workflow.
 
     Args:
-        calls: Most calls of the model.
-        depth: Most lists, loops and conditions inside one another.
-        operators: Most operators, those of every branch counted.
+        calls: Maximum number of model calls.
+        depth: Maximum nesting of lists, loops and conditions.
+        operators: Maximum number of operators, including those of every branch.
     """
 
     calls: int = 32
@@ -47,7 +47,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def calls(node: Node | Done, operators: Operators) -> int:
-    """The most calls of the model in one run of a workflow."""
+    """Return the maximum number of model calls in one run of a workflow."""
     match node:
         case Op():
             return operators[node.name].calls[1]
@@ -61,7 +61,10 @@ def calls(node: Node | Done, operators: Operators) -> int:
 
 
 def _can_exit(node: Node | Done, operators: Operators) -> bool:
-    """Whether a loop around a node can end early; a branch of a list checks only its copy."""
+    """Return whether a loop around a node can end early.
+
+    A check in a branch of a list only ends loops in its branch.
+    """
     if isinstance(node, Op):
         return operators[node.name].is_check
     inside = () if isinstance(node, ListOf) else children(node)
@@ -69,18 +72,18 @@ def _can_exit(node: Node | Done, operators: Operators) -> bool:
 
 
 def _gives_verdict(node: Node, operators: Operators) -> bool:
-    """Whether the last step of a node is a check."""
+    """Return whether the last step of a node is a check."""
     while isinstance(node, Seq | Repeat):
         node = node.steps[-1] if isinstance(node, Seq) else node.body
     return isinstance(node, Op) and operators[node.name].is_check
 
 
 class Checker:
-    """One walk over a tree.
+    """One traversal of a tree.
 
     Attributes:
         found: The diagnostics.
-        fixes: By the `id` of a node with an error, the node to put in its place.
+        fixes: Replacements of nodes with an error, by the `id` of the node.
     """
 
     def __init__(self, operators: Operators, kind: str | None) -> None:
@@ -109,13 +112,13 @@ class Checker:
             self.say("E-BUDGET", message, tree)
 
     def say(self, code: str, message: str, node: Node, expected: tuple[str, ...] = ()) -> None:
-        """Report something, once."""
+        """Report a diagnostic once."""
         new = Diagnostic(code, message, node.span, str(node), expected)
         if new not in self.found:
             self.found.append(new)
 
     def walk(self, node: Node | Done, state: int) -> int:
-        """The state after a node that starts from `state`."""
+        """Return the state after a node that starts from `state`."""
         kind = type(node)
         if kind is Op:
             return self._op(node, state)  # type: ignore[arg-type]
@@ -127,8 +130,8 @@ class Checker:
         if kind is Cond:
             return self._cond(node, state)  # type: ignore[arg-type]
         if kind is Repeat:
-            # A second walk of a loop from the same state finds nothing new; without this memory
-            # nested loops would take 2 ** depth walks.
+            # A second traversal of a loop from the same state finds nothing new. Without this cache
+            # nested loops would take 2 ** depth traversals.
             place = (id(node), state)
             if place not in self._looped:
                 self._looped[place] = self._repeat(node, state)  # type: ignore[arg-type]
@@ -138,12 +141,12 @@ class Checker:
     # --- corrections ------------------------------------------------------------------------
 
     def _fix(self, node: Node, *steps: Node | None) -> None:
-        """Keep the steps to put in place of a node, unless an operator for it is missing."""
+        """Store the replacement of a node, unless an operator for it is missing."""
         if None not in steps:
             self.fixes.setdefault(id(node), sequence([step for step in steps if step]))
 
     def _giver(self, *slots: str) -> Op | None:
-        """An operator that fills most of some slots and needs the least for it."""
+        """Return an operator that fills most of some slots and needs the fewest slots for it."""
         givers = [op for op in self.operators.values() if {*slots} & {*op.outputs} and not op.kinds]
         best = max(
             givers, key=lambda op: (len({*slots} & {*op.outputs}), -len(op.inputs)), default=None
@@ -173,7 +176,7 @@ class Checker:
         missing = [slot for slot in operator.inputs if not state & BIT[slot]]
         if missing:
             self._lacks(node, missing)
-        for slot in missing:  # go on as if they were filled
+        for slot in missing:  # continue as if they were filled
             state |= BIT[slot]
         if state & _LONE:
             self.say("W-LIST-ONE", "A list of one leaves nothing to choose.", node)
@@ -207,7 +210,7 @@ class Checker:
         self._fix(node, node, self._closer())
 
     def _one_solution(self, node: Node | Done, state: int) -> int:
-        """The state after a branch, which must not end in a list."""
+        """Return the state after a branch, which must not end in a list."""
         state = self.walk(node, state)
         if state & _LIST and not isinstance(node, Done):
             self._open_list("E-LIST", "A branch", node)
@@ -254,13 +257,13 @@ class Checker:
 def check(
     tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> list[Diagnostic]:
-    """The errors and warnings about a tree; none for a workflow that runs without remarks.
+    """Return the errors and warnings about a tree, none if the workflow has no problems.
 
     Args:
-        tree: A tree as the parser leaves it.
-        operators: The operators that it may name.
-        kind: The kind of task it is for; None checks what holds for all kinds.
-        limits: The largest workflow that is allowed.
+        tree: A tree from the parser.
+        operators: The operators that the workflow may use.
+        kind: The kind of task. None checks only what applies to all kinds.
+        limits: Size limits of a workflow.
     """
     checker = Checker(operators, kind)
     checker.check(tree, limits)

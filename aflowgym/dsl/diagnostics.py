@@ -1,8 +1,8 @@
-"""Diagnostics: the errors, warnings and notes about the text of a workflow.
+"""Diagnostics: errors, warnings and notes about the text of a workflow.
 
-With an error (`E-`) nothing runs. With a warning (`W-`) the workflow runs, and its text was read in
-one way that the author should know. A note (`N-`) reports text around the workflow that was not
-read. Nothing in a text is changed without one of the three.
+After an error (`E-`) nothing runs. After a warning (`W-`) the workflow runs, and the warning says
+how its text was read. A note (`N-`) reports text around the workflow that was ignored. No text is
+changed or ignored without a diagnostic.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ Severity = Literal["error", "warning", "note"]
 #: The codes and their meanings.
 CODES = {
     "E-NO-WORKFLOW": "The text has no workflow.",
-    "E-EMPTY": "A workflow, list or group without an operator.",
-    "E-EXPECTED": "Something is missing, or has no place in the grammar.",
-    "E-CHAR": "A character that the language does not use.",
+    "E-EMPTY": "A workflow, list or group is empty.",
+    "E-EXPECTED": "A part is missing, or not expected here.",
+    "E-CHAR": "The language does not use this character.",
     "E-OP-UNKNOWN": "Unknown operator.",
-    "E-TWO-WORKFLOWS": "More than one workflow.",
-    "E-REST": "There is other text around the workflow, or in a comment, that may be a part of it.",
-    "E-DONE-PLACE": "`done` is a branch of a condition, or the very end.",
-    "E-COND-NESTED": "A condition inside another needs parentheses.",
+    "E-TWO-WORKFLOWS": "There is more than one workflow.",
+    "E-REST": "Other text around the workflow, or in a comment, may be a part of it.",
+    "E-DONE-PLACE": "`done` is neither a branch of a condition nor at the end.",
+    "E-COND-NESTED": "A condition inside another one needs parentheses.",
     "E-COND-TYPE": "The step before `?` gives no verdict.",
     "E-NEEDS-SOLUTION": "The operator needs a solution, and there is none yet.",
     "E-NEEDS-CODE": "The operator needs a program, and there is none.",
-    "E-NEEDS-LIST": "The operator chooses among the branches of a list, and there is no list.",
+    "E-NEEDS-LIST": "The operator needs a list, and there is none.",
     "E-NEEDS-FEEDBACK": "The operator needs feedback, and there is none.",
     "E-NEEDS-VERDICT": "The operator needs a verdict, and there is none.",
     "E-KIND": "The operator does not run on this kind of task.",
     "E-LIST": "A list comes before an operator that takes one solution.",
     "E-LIST-END": "The workflow ends in a list, not in one solution.",
-    "E-BUDGET": "The workflow can call the model more often than is allowed.",
-    "E-SIZE": "Too many operators, or too deeply nested.",
-    "W-COND-ELSE": "A condition without `:`; nothing is done when the check passes.",
+    "E-BUDGET": "The workflow can make more calls of the model than allowed.",
+    "E-SIZE": "There are too many operators, or they are nested too deeply.",
+    "W-COND-ELSE": "The condition has no `:`, so nothing happens if the check passes.",
     "W-COND-POLARITY": "`done` comes first; the other branch repairs, so it runs on failure.",
     "W-COND-EMPTY": "Both branches are `done`; the check changes nothing.",
-    "W-LOOP-NOEXIT": "No check inside the loop, so it always runs to the end.",
+    "W-LOOP-NOEXIT": "The loop has no check, so it always runs all rounds.",
     "W-LOOP-RANGE": "The number of repetitions was moved into the allowed range.",
     "W-LIST-ONE": "An ensemble over a list of one has nothing to choose.",
     "W-DONE-END": "`-> done` at the end does nothing.",
-    "W-ARROW-EXTRA": "An arrow too many.",
+    "W-ARROW-EXTRA": "There is an extra arrow.",
     "W-ARROW-SPELLING": "An arrow that is not written `->`.",
     "W-TIMES-SPELLING": "A repetition that is not written `* 3`.",
     "W-SIGN-SPELLING": "Another sign that is not written as in the grammar.",
@@ -66,10 +66,10 @@ class Diagnostic:
     Args:
         code: A key of `CODES`.
         message: One sentence about this case.
-        span: Start and end in the text as it was given, in characters.
-        found: The text at this place; empty at the end.
-        expected: Texts that the language has at this place.
-        suggestion: A whole workflow that is accepted, in canonical form; None if there is none.
+        span: Start and end in the original text, in characters.
+        found: The text at this place, empty at the end.
+        expected: Texts that the grammar allows at this place.
+        suggestion: A complete valid workflow in canonical form; None if there is none.
     """
 
     code: str
@@ -81,7 +81,7 @@ class Diagnostic:
 
     @property
     def severity(self) -> Severity:
-        """`error`, `warning` or `note`."""
+        """The severity: `error`, `warning` or `note`."""
         return _SEVERITIES[self.code[0]]
 
     def __str__(self) -> str:
@@ -94,5 +94,5 @@ class Diagnostic:
 
 
 def has_error(records: Iterable[Diagnostic]) -> bool:
-    """Whether one of some diagnostics is an error, so that nothing runs."""
+    """Return whether one of some diagnostics is an error, so that nothing runs."""
     return any(record.code[0] == "E" for record in records)

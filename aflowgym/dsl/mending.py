@@ -1,8 +1,8 @@
 """The corrected workflow that is shown with an error.
 
-It is never run. The replacements that the checker keeps are applied until no error is left; a
-workflow that is too large loses rounds, branches and steps. The result passes the same check as any
-other workflow.
+It is never run. The replacements of the checker are applied until no error remains. If a workflow
+is too large, rounds, branches and steps are removed. The result passes the same check as any other
+workflow.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from aflowgym.dsl.diagnostics import has_error
 from aflowgym.dsl.nodes import Cond, Done, ListOf, Node, Op, Repeat, Seq, children, sequence
 from aflowgym.operators.operator import Operators
 
-#: Rounds of corrections.
+#: Maximum number of rounds of corrections.
 _ROUNDS = 40
-#: Operators and depth of the largest tree that is corrected, as each round walks all of it.
+#: Maximum number of operators and depth of a tree that is corrected, since each round traverses it.
 _LARGEST = 100, 10
 
 
 def _replaced(node: Node | Done, fixes: Mapping[int, Node]) -> Node | Done:
-    """A tree with the replacements of its nodes."""
+    """Return a tree with the replacements of its nodes."""
     if id(node) in fixes:
         return fixes[id(node)]
     parts = [_replaced(part, fixes) for part in children(node)]
@@ -34,14 +34,14 @@ def _replaced(node: Node | Done, fixes: Mapping[int, Node]) -> Node | Done:
         case Repeat():
             return Repeat(nodes[0], node.times)
         case Cond():
-            # The steps before the check go before the condition.
+            # the steps before the check go before the condition
             *early, check = nodes[0].steps if isinstance(nodes[0], Seq) else nodes[:1]
             return sequence([*early, Cond(check, parts[1], parts[2])])
     return node
 
 
 def _smaller(node: Node, limits: Limits) -> Node | None:
-    """A workflow with fewer rounds, branches or steps; None for a single operator."""
+    """Return a workflow with fewer rounds, branches or steps, or None for a single operator."""
     match node:
         case Repeat():
             return Repeat(node.body, node.times - 1) if node.times > 1 else node.body
@@ -63,10 +63,9 @@ def _smaller(node: Node, limits: Limits) -> Node | None:
 
 
 def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
-    """The canonical text of an accepted workflow near to a tree.
+    """Return the canonical text of a valid workflow that is close to a tree.
 
-    Returns:
-        A text; a single operator where no correction helps; None if no operator runs alone.
+    If no correction helps, the result is a single operator. It is None if no operator runs alone.
     """
     most, deepest = map(min, (limits.operators, limits.depth), _LARGEST)
     limits = Limits(limits.calls, deepest, most)

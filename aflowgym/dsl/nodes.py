@@ -1,9 +1,9 @@
 """A workflow as a tree, and its canonical text.
 
 Nodes are frozen data classes. They compare and hash without their place in the text. A tree has one
-form for one meaning: a sequence holds no sequence, a replicated list item is repeated, and
-parentheses leave no trace. `str(node)` is the canonical text, which parses back to the same tree:
-it can be the key of a workflow.
+form for each meaning: a sequence contains no sequence, a replicated list item is repeated, and
+parentheses are not stored. `str(node)` is the canonical text, which parses to the same tree and can
+serve as the key of a workflow.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Printed:
 
 @dataclass(frozen=True, slots=True)
 class Op(_Printed):
-    """One operator, with an optional instruction."""
+    """An operator with an optional instruction."""
 
     name: str
     instruction: str = ""
@@ -34,7 +34,7 @@ class Op(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Seq(_Printed):
-    """`a -> b`: two or more steps in order; none of them is a sequence."""
+    """A sequence `a -> b` of two or more steps, none of which is a sequence."""
 
     steps: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
@@ -42,7 +42,7 @@ class Seq(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(_Printed):
-    """`[a, b]`: branches that each start from a copy of the state."""
+    """A list `[a, b]` of branches, which each start from a copy of the state."""
 
     branches: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
@@ -50,7 +50,7 @@ class ListOf(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(_Printed):
-    """`body * times`: run again until a check inside the body passes."""
+    """A loop `body * times`, which runs until a check inside the body passes."""
 
     body: Node
     times: int
@@ -59,12 +59,12 @@ class Repeat(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Done(_Printed):
-    """`done`: do nothing."""
+    """The step `done`, which does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cond(_Printed):
-    """`check ? fail : passed`: `fail` runs when the check finds the solution wrong."""
+    """A condition `check ? fail : passed`. `fail` runs if the check finds the solution wrong."""
 
     check: Node
     fail: Node | Done
@@ -77,19 +77,22 @@ DONE = Done()
 
 
 def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
-    """One node for steps in order: sequences among them are flattened, a single step stays."""
+    """Return one node for steps in order. Nested sequences are flattened.
+
+    A single step is returned unchanged.
+    """
     if len(steps) == 1:
         return steps[0]
     return Seq(tuple(part for step in steps for part in steps_of(step)), span)
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:
-    """The steps of a sequence; any other node is a single step."""
+    """Return the steps of a sequence. Any other node is a single step."""
     return node.steps if type(node) is Seq else (node,)
 
 
 def children(node: Node | Done) -> tuple[Node | Done, ...]:
-    """The nodes directly below one, in reading order."""
+    """Return the nodes directly below a node, in reading order."""
     match node:
         case Seq():
             return node.steps
@@ -104,7 +107,7 @@ def children(node: Node | Done) -> tuple[Node | Done, ...]:
 
 
 def operators_of(node: Node | Done) -> Iterator[Op]:
-    """Every operator of a tree, in reading order."""
+    """Yield every operator of a tree, in reading order."""
     if isinstance(node, Op):
         yield node
     for child in children(node):
@@ -112,7 +115,7 @@ def operators_of(node: Node | Done) -> Iterator[Op]:
 
 
 def size(node: Node | Done) -> tuple[int, int]:
-    """The number of operators, and the depth to which lists, loops and conditions are nested."""
+    """Return the number of operators, and the nesting depth of lists, loops and conditions."""
     kind = type(node)
     if kind is Op:
         return 1, 0
@@ -126,11 +129,13 @@ def size(node: Node | Done) -> tuple[int, int]:
 
 
 def printed(node: Node | Done, instructions: bool = True) -> str:
-    """The canonical text of a tree: `parse(printed(node)).workflow == node` if it is well typed.
+    """Return the canonical text of a tree.
+
+    For a well-typed tree, `parse(printed(node)).workflow == node`.
 
     Args:
         node: The tree.
-        instructions: Whether the instructions of operators are included.
+        instructions: Whether to include the instructions of operators.
     """
 
     def inside(part: Node | Done, *grouped: type) -> str:
@@ -144,7 +149,7 @@ def printed(node: Node | Done, instructions: bool = True) -> str:
         case Seq():
             return " -> ".join(printed(step, instructions) for step in node.steps)
         case ListOf():
-            # Directly inside a list `X * n` means n branches, so a loop is put in parentheses.
+            # Directly inside a list `X * n` means n branches, so a loop needs parentheses.
             return f"[{', '.join(inside(branch, Repeat) for branch in node.branches)}]"
         case Repeat():
             return f"{inside(node.body, Seq, Cond, Repeat)} * {node.times}"
@@ -159,5 +164,5 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 
 
 def quote(instruction: str) -> str:
-    """An instruction in double quotes, with escapes."""
+    """Return an instruction in double quotes, with escapes."""
     return '"' + "".join(_ESCAPES.get(char, char) for char in instruction) + '"'

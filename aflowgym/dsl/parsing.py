@@ -1,9 +1,8 @@
-"""The parser: from tokens to a tree, by recursive descent with recovery.
+"""The parser: recursive descent from tokens to a tree, with error recovery.
 
-`GRAMMAR` is the whole language. The parser also reads a few slips that have one meaning (an extra
-arrow, an alias, another sign) and reports each as a warning. After an error it
-goes on, so that one reading reports several errors and leaves a tree from which a corrected
-workflow can be made.
+`GRAMMAR` is the whole language. The parser also accepts a few deviations that have one meaning (an
+extra arrow, an alias, another sign) and reports each as a warning. After an error it continues, so
+that it can report several errors and return a tree from which a corrected workflow can be made.
 """
 
 from __future__ import annotations
@@ -28,15 +27,16 @@ rep      := "*" INT
 atom     := OP [ "(" STRING ")" ] | "(" seq ")" | "[" seq { "," seq } "]"
 """
 
-#: Most brackets inside one another.
+#: Maximum nesting of brackets.
 DEEPEST_TEXT = 40
-#: Most operators of all lists of a text with copies written out, as `* 5` in nested lists multiply.
+#: Maximum number of operators in all lists of a text with copies expanded, since `* 5` in nested
+#: lists multiplies.
 MOST_COPIED = 10_000
-#: Errors of grammar after which the others are not reported.
+#: Grammar errors after which no others are reported.
 MOST_ERRORS = 8
-#: Fewest and most repetitions.
+#: Minimum and maximum number of repetitions.
 TIMES_RANGE = (1, 5)
-# Percent of letters that an unknown name shares with a suggested one.
+# Percentage of letters that an unknown name must share with a suggested one.
 _ALIKE = 70
 _CLOSER = {"(": ")", "[": "]"}
 _ATOM = ("an operator", "(", "[")
@@ -44,14 +44,14 @@ _ATOM = ("an operator", "(", "[")
 
 @dataclass(slots=True)
 class Syntax:
-    """The result of the parser: a tree, valid only if no diagnostic is an error."""
+    """The result of the parser: a tree, which is valid only if no diagnostic is an error."""
 
     tree: Node | None
     diagnostics: list[Diagnostic]
 
     @property
     def sound(self) -> bool:
-        """Whether the text is in the language; warnings are allowed."""
+        """Whether the text is in the language. Warnings are allowed."""
         return not has_error(self.diagnostics)
 
 
@@ -69,7 +69,7 @@ class Parser:
         self.found: list[Diagnostic] = []
 
     def say(self, code: str, message: str, token: Token, expected: tuple[str, ...] = ()) -> None:
-        """Report something about a token; of errors, the first few."""
+        """Report a diagnostic about a token. Only the first few errors are kept."""
         if code[0] == "E":
             self.errors += 1
             if self.errors > MOST_ERRORS:
@@ -104,11 +104,11 @@ class Parser:
             self.say("E-EXPECTED", f"{shown} cannot be {where}.", token, expected)
 
     def _on_one_line(self, at: int) -> bool:
-        """Whether no line break precedes a token."""
+        """Return whether no line break precedes a token."""
         return "\n" not in self.text[self.tokens[at - 1].end : self.tokens[at].start]
 
     def _begins(self, token: Token) -> bool:
-        """Whether a step begins with the token at hand, also with `3 x`."""
+        """Return whether a step begins with the current token, including `3 x`."""
         if token.kind == "count":
             after = self.tokens[self.at + 1].kind in ("word", "(", "[")
             return after and token.text[0].isdigit() and self._on_one_line(self.at + 1)
@@ -117,10 +117,10 @@ class Parser:
     # --- sequences --------------------------------------------------------------------------
 
     def _seq(self, closers: tuple[str, ...], what: str) -> Node | None:
-        """Steps up to one of `closers`."""
+        """Read steps up to one of `closers`."""
         first = self.tokens[self.at]
         steps: list[Node] = []
-        linked = True  # whether a step may come next
+        linked = True  # whether a step may follow
         while True:
             token = self.tokens[self.at]
             if token.kind == "arrow":
@@ -135,7 +135,7 @@ class Parser:
                 step = self._step()
                 if step is not None:
                     steps.append(step)
-                linked = step is None  # after an error the next word is not one more
+                linked = step is None  # after an error the next word is not another error
             elif token.kind in closers or token.kind == "end":
                 break
             else:
@@ -158,7 +158,7 @@ class Parser:
             self.say("W-ARROW-EXTRA", "An arrow too many.", token)
 
     def _done_in_sequence(self, token: Token, linked: bool) -> None:
-        """`done` in place of a step: a no-op at the very end, an error elsewhere."""
+        """Read `done` in place of a step. It is only allowed at the very end, without effect."""
         self.at += 1
         if linked and self.depth == 0 and self.tokens[self.at].kind == "end":
             self._spelling_of_done(token)
@@ -168,7 +168,7 @@ class Parser:
         self.say("E-DONE-PLACE", message, token, _ATOM)
 
     def _stray(self, token: Token, steps: list[Node], linked: bool) -> bool:
-        """Report a token that no sequence has and step over it; whether a step may come next."""
+        """Report and skip a token that no sequence has. Return whether a step may follow."""
         if token.kind in "?:" and steps and isinstance(steps[-1], Cond):
             message = "A condition inside another needs parentheses around it."
             self.say("E-COND-NESTED", message, token, ("->", "( ... )"))
@@ -235,7 +235,7 @@ class Parser:
         return Repeat(node, times, (first.start, self.tokens[self.at - 1].end))
 
     def _times(self, token: Token) -> int:
-        """Step over a count; its number, moved into the allowed range."""
+        """Skip a count and return its number, moved into the allowed range."""
         self.at += 1
         written = number(token.text)
         least, most = TIMES_RANGE
@@ -284,7 +284,10 @@ class Parser:
         return Op(name, instruction, (token.start, end)) if name else None
 
     def _other_spelling(self, token: Token) -> str | None:
-        """The operator of an alias, another spelling, or several words: `custom code generate`."""
+        """Return the operator of an alias, another spelling, or several words.
+
+        An example is `custom code generate`.
+        """
         for count in (2, 1, 0):
             words = self.tokens[self.at : self.at + count]
             if all(word.kind == "word" for word in words):
@@ -327,7 +330,7 @@ class Parser:
         return ListOf(tuple(branches), span) if branches else None
 
     def _branches(self) -> tuple[Node, ...]:
-        """One item of a list; `X * n` without parentheses gives n branches."""
+        """Read one item of a list. `X * n` without parentheses means n branches."""
         first = self.at
         node = self._seq((",", "]"), "this place of the list")
         while self.tokens[first].kind == "arrow":
@@ -353,5 +356,5 @@ class Parser:
 
 
 def read(text: str, operators: Operators) -> Syntax:
-    """Parse a text that is a workflow and nothing else."""
+    """Parse a text that is a workflow without other text."""
     return Parser(text, operators).workflow()

@@ -1,11 +1,12 @@
 """The tokenizer of the workflow language.
 
-Every text has tokens: a character that the language does not use is a token of kind `other`.
-Blanks and line breaks separate tokens, and a comment runs from `#` or `//` to the end of its line;
-`##` starts a heading and is no comment.
-Spellings that models use for a sign are read here as well: other arrows and `then`, full-width
-signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps the text as it was
-written, so that the parser can report the spelling.
+Every text has tokens. A character outside the language is a token of kind `other`. Spaces and line
+breaks separate tokens, and a comment extends from `#` or `//` to the end of its line; `##` starts a
+heading and not a comment.
+
+Other spellings that models use for a sign are read here as well: other arrows and `then`,
+full-width signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps its
+original text, so that the parser can report the spelling.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-#: The arrows; the first one is canonical.
+#: The arrows. The first one is canonical.
 ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡", "–>", "—>", "−>")
-#: Full-width signs and their ASCII forms; quotes are excluded, as instructions are quoted.
+#: Full-width signs and their ASCII forms. Quotes are excluded, since instructions are quoted.
 WIDE = str.maketrans("？：（）［］【】，、＊－＞＝０１２３４５６７８９", "?:()[][],,*->=0123456789")
 
 _ARROW = "|".join(re.escape(arrow) for arrow in sorted(ARROWS, key=len, reverse=True))
@@ -47,7 +48,7 @@ class Token(NamedTuple):
 
     Args:
         kind: `word`, `arrow`, `count`, `int`, `string`, `other`, `end`, or the mark itself.
-        text: The text as written.
+        text: The original text.
         start: Index of its first character.
         end: Index after its last character.
     """
@@ -59,7 +60,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Token]]:
-    """The tokens of a text with one of kind `end` after them, and its comments.
+    """Return the tokens of a text, followed by one of kind `end`, and its comments.
 
     >>> [token.kind for token in tokenize("Custom x 3 -> Review")[0]]
     ['word', 'count', 'arrow', 'word', 'end']
@@ -86,7 +87,7 @@ _NUMBERS = {"tw": 2, "th": 3, "fo": 4, "fi": 5}
 
 
 def number(count: str) -> int:
-    """The number of a token of kind `count`; one of more than three digits is cut to three."""
+    """Return the number of a token of kind `count`. Longer numbers are cut to three digits."""
     digits = re.search("[0-9]+", count.translate(WIDE))
     if digits is not None:
         return int(digits[0].lstrip("0")[:3] or 0)
@@ -98,8 +99,9 @@ _MEANS = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
 
 
 def unquote(string: str) -> str:
-    r"""The text of a quoted instruction.
+    r"""Return the text of a quoted instruction.
 
-    The escapes are `\"`, `\\`, `\n` and `\t`; any other backslash is kept, as formulas have them.
+    The escapes are `\"`, `\\`, `\n` and `\t`. Any other backslash is kept, since formulas contain
+    them.
     """
     return _ESCAPE.sub(lambda match: _MEANS[match[1]], string[1:-1])

@@ -1,9 +1,9 @@
-"""The text around a workflow in a completion of a model.
+"""Removal of the text around a workflow in a completion of a model.
 
 `unwrap` finds the workflow after `<think>` blocks, in one `<workflow>` tag, in one fenced block, or
-after a label such as `DSL:`, with marks such as quotes around it. Everything else becomes blanks,
-so that places in the result are places in the text. The text around a tag, fence or label must be
-prose: anything that may be more of the workflow is an error.
+after a label such as `DSL:`. Marks such as quotes may surround it. All other text becomes spaces,
+so that places in the result are places in the original text. The text around a tag, fence or label
+must be prose. Text that may be part of the workflow is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from aflowgym.dsl.parsing import Syntax, read
 from aflowgym.dsl.tokens import Token, tokenize
 from aflowgym.operators.operator import DONE_WORDS, Operators
 
-# An instruction is hidden from the search for tags, fences and labels.
+# Instructions are hidden from the search for tags, fences and labels.
 _INSTRUCTION = re.compile(r'[(（]\s*"(?:[^"\\\n]|\\[^\n])*+"(?=\s*[)）])')
 _THOUGHT = re.compile(r".*</think(?:ing)?>", re.S | re.I)
 _AROUND = (
@@ -50,11 +50,11 @@ _STOPS = ".;,。"
 
 
 def is_prose(text: str, operators: Operators) -> bool:
-    """Whether no line of a text may be a part of a workflow.
+    """Return whether no line of a text may be a part of a workflow.
 
-    A line is prose if it has no arrow, more than two other words for each operator that it names
-    (one for a name in lower case, which may be a word), and at least three words with a number or a
-    sign.
+    A line is prose if it meets three conditions. It has no arrow. For each operator that it names,
+    it has more than two other words; for a name in lower case, which may be a word, one is enough.
+    It has at least three words if it contains a number or a sign.
     """
     if _MARKER.search(text) or re.search(r'[(（]\s*"', text):
         return False
@@ -76,7 +76,7 @@ def is_prose(text: str, operators: Operators) -> bool:
 
 
 def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
-    """The text with everything around its workflow blank, and a diagnostic for each removal."""
+    """Replace text around the workflow with spaces, and return a diagnostic for each removal."""
     shape = _INSTRUCTION.sub(lambda match: "(" + "_" * (len(match[0]) - 1), text)
     begin, end = 0, len(text.rstrip())
     found: list[Diagnostic] = []
@@ -121,7 +121,7 @@ def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
 
 
 def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """The place of a workflow without blanks, a bullet, quotes and a full stop around it."""
+    """Return the place of a workflow without surrounding spaces, bullet, quotes and period."""
     while True:
         while begin < end and text[begin].isspace():
             begin += 1
@@ -139,11 +139,11 @@ def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def in_words(text: str, operators: Operators) -> Syntax | None:
-    """The error of a text in which other words than operators follow one another.
+    """Return the error of a text in which operators are mixed with other words.
 
     Returns:
-        The error, with the tree of the longest piece of the language; None if the text has no such
-        words, as it is a workflow with other errors.
+        The error, with the tree of the longest valid piece. None if the text has no such words,
+        since it is then a workflow with other errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

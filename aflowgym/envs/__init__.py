@@ -1,5 +1,7 @@
-"""The environments: a workflow that is written as a text, or composed by one operator a turn.
+"""The environments: the agent writes a workflow as text, or calls one operator per turn.
 
-Read `base` first, then `compose` and `operate`. `players` are the expert and the novice, `family`
-is what commands know of played tasks, `recheck` the second rule for verdicts.
+- `base` is the common base of `compose` and `operate`.
+- `players` has the expert and the novice.
+- `family` serves commands on recorded episodes.
+- `recheck` is the second rule that scores recorded episodes.
 """

@@ -1,14 +1,14 @@
-"""The base of both workflow environments: the task, the run of an episode, the submission.
+"""The base of both workflow environments: the task, the runs of an episode, the submission.
 
-An episode has one `Interpreter`, whose seed is that of `reset`, or a fresh one without it. So a
-seed fixes the replies of the simulated operators, and a workflow that is run again leaves the same
-solution. All workflows and operators of an episode share one budget of calls and tokens.
+An episode has one `Interpreter`, whose seed is that of `reset`, or a new one if none is given. So a
+seed determines the replies of the simulated operators, and running a workflow again returns the
+same solution. All workflows and operators of an episode share one budget of calls and tokens.
 
-The submitted solution always comes from an operator; no text of the agent becomes the answer,
-unless `instructions=True` lets the agent tell a language model what to write.
+The submitted solution always comes from an operator. The text of the agent never becomes the
+answer, unless `instructions=True` lets the agent instruct a language model.
 
-The text of a run that the agent reads has its usage, the public tests, the last check, and the
-solution after a line `Solution:`. It depends neither on the gold nor on hidden tests.
+The observation of a run has its usage, the public tests, the last check, and the solution after a
+line `Solution:`. It depends neither on the gold nor on hidden tests.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_CHARS: Final = 4000
 
 
 def usage_line(usage: Usage) -> str:
-    """The usage of a run; the calls are of a language model, not those that the agent has.
+    """Return the usage of a run. The calls are those of a language model, not those of the agent.
 
     >>> usage_line(Usage(1, 100, 60))
     'Took 1 call of the model, 160 tokens.'
@@ -55,7 +55,7 @@ def usage_line(usage: Usage) -> str:
 
 
 def solution_text(solution: str) -> str:
-    """A solution as it is shown; one that is very long loses its middle."""
+    """Return a solution as it is shown. A very long one is cut in the middle."""
     if len(solution) > _MOST_CHARS:
         half = _MOST_CHARS // 2
         left_out = len(solution) - 2 * half
@@ -64,7 +64,7 @@ def solution_text(solution: str) -> str:
 
 
 def solution_in(observation: str) -> str | None:
-    """The solution that an observation shows; None if it shows none.
+    """Return the solution that an observation shows, or None if it shows none.
 
     >>> solution_in("Took 1 call of the model, 9 tokens.\\nSolution:\\nAnswer: 12\\n(3 calls left)")
     'Answer: 12'
@@ -74,7 +74,10 @@ def solution_in(observation: str) -> str | None:
 
 
 def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
-    """One line on how many public tests pass, and on the first that fails; empty without any."""
+    """Return one line on how many public tests pass, and on the first that fails.
+
+    The line is empty if there are no public tests.
+    """
     tests = task.public_tests
     if not tests:
         return ""
@@ -92,7 +95,7 @@ def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
 
 
 def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
-    """The result of a workflow, for the agent."""
+    """Return the result of a workflow as text for the agent."""
     warned = any(record.severity == "warning" for record in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]
@@ -110,32 +113,31 @@ def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbo
 
 BUDGET: Final = Budget()
 ENDS: Final = ("final_answer", "submit")
-"""Other names of the tool `answer`."""
+"""Aliases of the tool `answer`."""
 
 
 class WorkflowEnv(ToolEnv[WorkflowTask]):
-    """A task that operators solve; a subclass defines how they are called.
+    """The base class of environments whose tasks are solved by operators.
 
     Args:
-        dataset: "bundled", a file, a folder, rows, or a `TaskSet`; see
-            `aflowgym.load_tasks`.
+        dataset: "bundled", a file, a folder, rows, or a `TaskSet`. See `aflowgym.load_tasks`.
         split: "train", "dev", "test", or another split of the data set. "dev-families" and
             "dev-shapes" are the tasks of "dev" whose family or shape is not in "train".
-        kind: "math", "code" or "qa" for tasks of one kind; None for all.
-        backend: The backend that answers the operators: "simulated" (the preset "teaching"),
+        kind: "math", "code" or "qa" for tasks of one kind. None means all kinds.
+        backend: The backend of the operators: "simulated" (the preset "teaching"),
             "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER", a dict with
             such a name and options, or a backend object.
-        sandbox: The sandbox that runs programs. None: that of the backend, or the one of this
-            process (`aflowgym.sandbox.default_sandbox`).
-        operators: The operators: `Operator` objects, names of AFlow's, or "module:attribute". None:
-            AFlow's ten.
-        step_limit: Calls that an episode allows; `answer` is free.
-        parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
-        rewards: Weights of the score; see `toolgym.RewardConfig`.
+        sandbox: The sandbox that runs programs. None means that of the backend, or the default one
+            of this process (`aflowgym.sandbox.default_sandbox`).
+        operators: The operators: `Operator` objects, names of AFlow's operators, or
+            "module:attribute". None means AFlow's ten operators.
+        step_limit: Maximum number of calls in an episode. `answer` does not count.
+        parsing: "lenient" or "strict". See `toolgym.ToolEnv`.
+        rewards: Weights of the score. See `toolgym.RewardConfig`.
         render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: There is no such data set, split, backend, sandbox or operator, or an
+        ConfigurationError: If there is no such data set, split, backend, sandbox or operator, or an
             argument is out of range.
     """
 
@@ -164,7 +166,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.operators = OPERATORS.of(operators)
-        example_of(self.operators)  # raises if there is no workflow of them
+        example_of(self.operators)  # raises an error if no workflow can be made of them
         self.tools = self.make_tools()
         is_simulated = isinstance(backend, str) and backend.startswith("simulated")
         self.backend = _simulated(str(backend)) if is_simulated else make_backend(backend)
@@ -183,7 +185,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self.tools = self.make_tools()
 
     def make_tools(self) -> dict[str, ToolSpec]:
-        """The tools for `operators`. A subclass overrides it."""
+        """Return the tools for `operators`. A subclass overrides this method."""
         raise NotImplementedError
 
     @property
@@ -194,12 +196,12 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
-        """Begin an episode as `ToolEnv.reset` does; the seed is that of the operators, too."""
+        """Begin an episode as `ToolEnv.reset` does. The operators use the same seed."""
         self._seed = seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
-        """The problem and its kind, with the number of passages, which only operators read."""
+        """Return the problem, its kind, and its number of passages, which only operators read."""
         seed = int(self.np_random.integers(2**31)) if self._seed is None else self._seed
         self.interpreter = Interpreter(
             task,
@@ -215,7 +217,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return f"{task.question}\nKind: {task.kind}{read}."
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """The operators that run on this kind of task, with their inputs and outputs."""
+        """Return the operators that run on this kind of task, with their inputs and outputs."""
         if error.code not in WORKFLOW_ERRORS:
             return super().second_hint(call, error)
         kind = self.task.kind
@@ -228,11 +230,11 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return "\n".join([f"The operators for {kind} tasks, with inputs and outputs:", *lines])
 
     def called(self, operator: Operator) -> str:
-        """The name by which the agent calls an operator."""
+        """Return the name by which the agent calls an operator."""
         return operator.name
 
     def take(self, result: Result) -> None:
-        """Charge the calls of a run, and judge the solution that it leaves, if there is one."""
+        """Charge the calls of a run, and check its solution if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
         price = getattr(self.backend, "dollars", None)
         self.episode.use_models(*result.usage, dollars=price(result.usage) if price else None)
@@ -245,13 +247,13 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
             if verdict.correct is None:
                 raise EnvironmentFault(
                     f"the gold of task {self.task.id!r} cannot be read: {verdict.reason}.",
-                    "Leave the task out.",
+                    "Exclude the task.",
                 )
             self._judged = solution, verdict
         self.reach(progress(self._judged[1]))
 
     def submit_solution(self) -> str:
-        """Submit the last solution, and end the episode; without one the answer is wrong."""
+        """Submit the last solution and end the episode. Without a solution the answer is wrong."""
         if self._judged is None:
             return self.submit(False, "There was no solution to submit. The episode is over.")
         return self.submit(bool(self._judged[1].correct))
@@ -259,10 +261,10 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
 
 @functools.lru_cache(maxsize=256)
 def example_of(operators: Operators, kind: Kind | None = None) -> str:
-    """A short workflow of these operators, which runs on a kind of task.
+    """Return a short workflow of these operators that runs on a kind of task.
 
     Raises:
-        ConfigurationError: No operator makes a solution from the problem alone.
+        ConfigurationError: If no operator makes a solution from the problem alone.
     """
     texts: list[str] = ["Custom -> Review ? Revise : done", *operators]
     for text in texts:
@@ -278,5 +280,5 @@ def example_of(operators: Operators, kind: Kind | None = None) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _simulated(name: str) -> Backend:
-    """One simulated backend for all copies of an environment, so that they share its memory."""
+    """Return the simulated backend that all copies of an environment share, to save memory."""
     return make_backend(name)

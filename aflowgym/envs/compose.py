@@ -1,14 +1,14 @@
 """`aflowgym/Compose-v0`: the agent writes workflows of operators in the language of `aflowgym.dsl`.
 
-In an episode of several turns, `run_workflow` runs a workflow and shows the solution that it
-leaves, and `answer` submits the last solution. A message that is nothing but a workflow is read as
-a call of `run_workflow`, with the repair `bare_argument`.
+In an episode of several turns, `run_workflow` runs a workflow and shows its solution, and `answer`
+submits the last solution. A message that consists of a workflow only is read as a call of
+`run_workflow`, with the repair `bare_argument`.
 
 With `one_shot=True` the agent's only message is the workflow. It is run once, and its solution is
 submitted. There are no calls: the tool is hidden, and the system prompt describes the language.
 
 A text that is not a workflow, or whose types do not fit, is not run. Its error has the position,
-what was expected there, and a corrected workflow.
+the expected text, and a corrected workflow.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ FORMS: Final = {
     "Review Revise": "`Review ? Revise : done` is a check with a repair if it fails,"
     " `(Review -> Revise) * 3` a loop that ends when the check passes.",
 }
-"""Sentences of the prompt about the language, by the operators that they name."""
+"""Sentences of the prompt about the language, by the operators that they mention."""
 MARKED: Final = frozenset({"N-FENCE", "N-LABEL", "N-TAG"})
-"""Notes on a workflow in a fence, after a label or in a tag, with its place."""
+"""Codes of notes on a workflow in a fence, after a label or in a tag."""
 _MARKS: Final = re.compile(r"(?:```[\w-]*+|\W|dsl|workflow)*+", re.IGNORECASE)
 ONE_SHOT: Final = (
     "Your whole message is a workflow of operators, such as `{example}`. It is run once, and the"
@@ -50,16 +50,17 @@ ONE_SHOT: Final = (
 
 
 class ComposeEnv(WorkflowEnv):
-    """Compose a workflow of operators that solves a task; each call that it makes has a price.
+    """An environment in which the agent composes a workflow of operators that solves a task.
 
-    The other arguments are those of `WorkflowEnv`.
+    Each model call of a workflow reduces the score. The other arguments are those of `WorkflowEnv`.
 
     Args:
         one_shot: Whether the agent's only message is the workflow, without a call. Its solution is
             submitted.
-        instructions: Whether operators may be given instructions, as in `Custom("be brief")`. An
+        instructions: Whether operators may have instructions, as in `Custom("be brief")`. An
             instruction can tell a language model the answer.
-        step_limit: Calls that an episode allows; `answer` is free. Without effect in one-shot mode.
+        step_limit: Maximum number of calls in an episode. `answer` does not count. It has no effect
+            in one-shot mode.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Compose-v0", kind="math", one_shot=True)
@@ -88,17 +89,17 @@ class ComposeEnv(WorkflowEnv):
         return players.compose(self, players.typical_workflow(self, draw), one_shot=self.one_shot)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works in this episode; {} where the agent writes no calls."""
+        """Return a call that works in this episode, or {} if the agent does not write calls."""
         if self.one_shot:
             return {}
         return run_call(self.example) if tool_name == "run_workflow" else {"name": tool_name}
 
     def budget_line(self) -> str:
-        """The sentence that states the agent's budget."""
+        """Return the sentence that states the agent's budget."""
         return "Write one workflow." if self.one_shot else super().budget_line()
 
     def no_call(self, text: str) -> ToolError:
-        """The error for a message without a call: in one-shot mode, why it is no workflow."""
+        """Return the error for a message without a call. In one-shot mode it has the diagnostic."""
         return self._invalid(self._read(text)[0]) if self.one_shot else super().no_call(text)
 
     @tool
@@ -126,7 +127,7 @@ class ComposeEnv(WorkflowEnv):
         return self.submit_solution()
 
     def make_tools(self) -> dict[str, ToolSpec]:
-        """The tools; that of workflows lists the operators."""
+        """Return the tools. The description of `run_workflow` lists the operators."""
         made = compose_tools(self.operators, self.one_shot)
         return made if self.one_shot else {**tools_of(type(self)), **made}
 
@@ -137,7 +138,7 @@ class ComposeEnv(WorkflowEnv):
         return self._without_call(invalid_workflow(parsed, self.example))
 
     def _without_call(self, error: ToolError) -> ToolError:
-        """The error; in one-shot mode its example is a bare workflow."""
+        """Return the error. In one-shot mode its example is a bare workflow."""
         if not self.one_shot:
             return error
         hint = f"{error.hint}\nThis works: {error.example['arguments']['dsl']}".strip()
@@ -146,17 +147,17 @@ class ComposeEnv(WorkflowEnv):
 
 @remembered(4096)
 def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, bool]:
-    """Parse a text, and tell whether it holds instructions; remembered, since groups repeat."""
+    """Parse a text, and return whether it contains instructions. Results are cached for groups."""
     parsed = parse(dsl, kind=kind, operators=operators)
     tree = parsed.workflow
     return parsed, tree is not None and any(each.instruction for each in operators_of(tree))
 
 
 def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, Any] | None:
-    """The arguments of `run_workflow` for a message without a call that is a workflow, else None.
+    """Return the arguments of `run_workflow` for a message without a call, or None.
 
-    In one-shot mode the message may hold prose around a workflow that is marked as one; otherwise
-    it holds nothing but the workflow, after a thought.
+    The message must be a workflow, after an optional thought. In one-shot mode it may contain prose
+    around a workflow that is marked as one.
     """
     records = read(text, None, operators)[0]
     codes = {record.code for record in records.diagnostics}
@@ -175,11 +176,11 @@ def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, 
 
 @functools.lru_cache(maxsize=64)
 def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
-    """`run_workflow` with a description that lists these operators.
+    """Return `run_workflow` with a description that lists these operators.
 
     Args:
         operators: The operators.
-        one_shot: Whether it is hidden, and submits the solution.
+        one_shot: Whether the tool is hidden and submits the solution.
     """
     run = tools_of(ComposeEnv)["run_workflow"]
     method: Any = run.function
@@ -201,7 +202,7 @@ def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
 
 
 def _calls_of(operator: Operator) -> str:
-    """The least and the most calls, and the kinds of tasks if it is not for all."""
+    """Return the range of model calls of an operator, and its kinds of tasks if limited."""
     least, most = operator.calls
     only = "".join(f", {kind} tasks only" for kind in operator.kinds)
     return f"{least}{f' to {most}' * (most > least)}{only}"

@@ -1,7 +1,7 @@
-"""The family of workflow tasks, for the commands on recorded episodes and logs.
+"""The family of workflow tasks, for commands on recorded episodes and logs.
 
-It judges a recorded episode a second time (`aflowgym.envs.recheck`), counts the workflows of many,
-and reads the logs of other trainers. The facts of tasks are in `aflowgym.tasks.loading`.
+It scores a recorded episode a second time (`aflowgym.envs.recheck`), counts workflows, and reads
+the logs of other trainers. The facts of tasks are in `aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class WorkflowTaskFamily(WorkflowTaskFacts):
-    """Problems that workflows solve."""
+    """The family of problems that workflows solve."""
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """The submitted solution, read from the transcript and compared in another way."""
+        """Check the submitted solution, read from the transcript and compared in another way."""
         from aflowgym.envs.recheck import recheck
 
         return recheck(env, task, turns)
@@ -30,7 +30,7 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         top: int = 10,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> Statistics:
-        """The workflows of rollouts, counted; see `aflowgym.statistics`."""
+        """Return tables on the workflows of rollouts. See `aflowgym.statistics`."""
         from aflowgym.operators import OPERATORS
         from aflowgym.statistics import workflow_statistics
 
@@ -38,7 +38,7 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         return workflow_statistics(rollouts, top, operators=operators)
 
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-        """The workflows in a training log, or in lines of JSON; see `aflowgym.statistics.logs`."""
+        """Yield the workflows in a training log or JSON lines. See `aflowgym.statistics.logs`."""
         from aflowgym.statistics import read_log
 
         return read_log(lines)

@@ -1,11 +1,11 @@
 """`aflowgym/Operate-v0`: the agent calls the operators one by one, each as a tool.
 
-The operators of an episode work on one state, as the steps of one workflow do: `custom`, `review`,
-`revise` leave what `Custom -> Review -> Revise` leaves with the same seed. A generator takes
-`copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
+The operators of an episode work on one state, like the steps of one workflow. The calls `custom`,
+`review`, `revise` have the same result as `Custom -> Review -> Revise` with the same seed. A
+generator takes `copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
 
-The error of an operator that lacks an input has a call that makes it. An operator that fails while
-it runs leaves the state as it was.
+If an operator lacks an input, its error has a call that makes the input. An operator that fails
+while it runs does not change the state.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "
 
 
 class OperateEnv(WorkflowEnv):
-    """Solve a task by calling operators one by one; each call that they make has a price.
+    """An environment in which the agent solves a task by calling operators one by one.
 
-    The arguments are those of `WorkflowEnv`.
+    Each model call of an operator reduces the score. The arguments are those of `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Operate-v0", kind="code")
@@ -43,7 +43,7 @@ class OperateEnv(WorkflowEnv):
     """
 
     def __getattr__(self, name: str) -> Any:
-        """The tool of an operator as a method, such as `env.custom(copies=3)`."""
+        """Return the tool of an operator as a method, such as `env.custom(copies=3)`."""
         if name in self.__dict__.get("tools", ()):
             return functools.partial(self.call, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
@@ -57,7 +57,10 @@ class OperateEnv(WorkflowEnv):
         return players.operate(self, players.typical_workflow(self, draw))
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """A call that works on the state as it is; of another tool, if that has to come first."""
+        """Return a call that works on the current state.
+
+        If the tool needs another call first, the result is that call.
+        """
         for operator in self.operators.values():
             if self.called(operator) == tool_name:
                 refused = not_ready(operator, self.interpreter.context, self.operators)
@@ -65,11 +68,11 @@ class OperateEnv(WorkflowEnv):
         return {"name": tool_name, "arguments": {}}
 
     def called(self, operator: Operator) -> str:
-        """The name of the operator's tool."""
+        """Return the name of the operator's tool."""
         return operator.tool
 
     def make_tools(self) -> dict[str, ToolSpec]:
-        """A tool for each operator, and `answer`."""
+        """Return a tool for each operator, and `answer`."""
         return {**operator_tools(self.operators), **tools_of(type(self))}
 
     @tool(terminal=True, aliases=ENDS)
@@ -78,7 +81,7 @@ class OperateEnv(WorkflowEnv):
         return self.submit_solution()
 
     def operate(self, operator: Operator, copies: int) -> str:
-        """Run an operator, or copies of it as a list, on the state; return the text of its tool."""
+        """Run an operator, or copies of it as a list, on the state. Return the text of its tool."""
         refused = not_ready(operator, self.interpreter.context, self.operators)
         if refused is not None:
             self.reach(progress(None, checked=False))
@@ -86,7 +89,7 @@ class OperateEnv(WorkflowEnv):
         one = Op(operator.name)
         result = self.interpreter.step(one if copies == 1 else ListOf((one,) * copies))
         self.take(result)
-        if result.solution is None:  # candidates among which none is chosen are no solution
+        if result.solution is None:  # candidates without a choice are not a solution
             self._judged = None
         lines = [usage_line(result.usage), *map(str, result.warnings)]
         if result.failure is not None:
@@ -96,7 +99,7 @@ class OperateEnv(WorkflowEnv):
         return "\n".join(lines)
 
     def _left(self, operator: Operator) -> list[str]:
-        """The lines on the state after an operator: candidates, or a verdict and the solution."""
+        """Return the lines on the state after an operator: candidates, or verdict and solution."""
         state = self.interpreter.context
         if state.candidates is not None:
             names = letters(len(state.candidates))
@@ -115,25 +118,25 @@ class OperateEnv(WorkflowEnv):
 
 @functools.lru_cache(maxsize=64)
 def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
-    """The tools of operators by name.
+    """Return the tools of operators by name.
 
     Raises:
-        ConfigurationError: One has a name of the tool `answer`.
+        ConfigurationError: If an operator has a name of the tool `answer`.
     """
     tools = {}
     for operator in operators.values():
         spec = _tool_of(operator)
         if spec.name in ("answer", *ENDS):
             raise ConfigurationError(
-                f"operators: {operator.name} would be the tool {spec.name}, which ends the episode;"
-                " choose another name."
+                f"operators: the tool of {operator.name} would be {spec.name}, which ends an"
+                " episode. Choose another name."
             )
         tools[spec.name] = spec
     return tools
 
 
 def _tool_of(operator: Operator) -> ToolSpec:
-    """The tool of an operator: a generator takes `copies`, any other operator nothing."""
+    """Return the tool of an operator. Only generators have an argument, `copies`."""
     if operator.inputs:
 
         def method(self: OperateEnv) -> str:
@@ -155,7 +158,7 @@ def _tool_of(operator: Operator) -> ToolSpec:
 
 
 def _terms_of(operator: Operator) -> str:
-    """The kinds, inputs and calls of an operator: the second half of a tool's description.
+    """Return the kinds, inputs and calls of an operator, the second half of a tool's description.
 
     >>> _terms_of(OPERATORS["Test"])
     'For code tasks only. Needs a program. Takes at most 3 calls of the model.'

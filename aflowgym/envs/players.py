@@ -1,11 +1,12 @@
-"""The players of the workflow environments: an expert, and a novice to be imitated.
+"""The players of the workflow environments: an expert, and a novice for demonstrations.
 
-The expert plays a workflow that scores well for the preset and the kind of task, and a second one
-if the first leaves no solution or one that fails a public test. It sees neither gold nor draws.
+The expert plays a workflow that scores well for the preset and the kind of task. It plays a second
+one if the first has no solution or its solution fails a public test. It sees neither the gold nor
+the draws.
 
-The novice plays one workflow out of `TYPICAL`, good or bad, three times likelier one with the
-generator that suits the kind of task. A model that imitates it has still to learn which workflow is
-good.
+The novice plays one workflow of `TYPICAL`, good or bad. Workflows with the generator that suits the
+kind of task are three times as likely. A model that imitates the novice still has to learn which
+workflow is good.
 
 In `aflowgym/Operate-v0` both call the operators of a workflow one by one.
 """
@@ -62,7 +63,7 @@ TYPICAL: Final = (
     "CustomCodeGenerate -> Test * 3",
     "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
 )
-"""Workflows as people write them, good and bad ones; those with Test are for code tasks."""
+"""Workflows that people typically write, good and bad. Those with Test are for code tasks."""
 GENERATOR: Final = {"math": "Programmer", "code": "CustomCodeGenerate", "qa": "AnswerGenerate"}
 """The operator that the novice prefers, by kind."""
 _PREFERENCE: Final = 3
@@ -70,14 +71,14 @@ _FAILS_A_TEST: Final = re.compile(r"^Public tests: (?!(\d+) of \1 pass)", re.MUL
 
 
 def good_workflows(env: WorkflowEnv) -> list[str]:
-    """The workflows that the expert tries, in order, for this kind of task and these operators."""
+    """Return the workflows of the expert, in order, for a kind of task and some operators."""
     kind, preset = env.task.kind, getattr(getattr(env.backend, "preset", None), "name", "")
     first = FIRST.get((preset, kind), FIRST["teaching", kind])
     return _runnable(env, (first, SECOND[kind], env.example))[:2]
 
 
 def typical_workflow(env: WorkflowEnv, draw: random.Random) -> list[str]:
-    """The workflow that the novice draws; operators of the user's own are among them."""
+    """Return the workflow that the novice draws, which may use custom operators."""
     own = [name for name in env.operators if name not in OPERATORS]
     texts = _runnable(env, (*TYPICAL, *own, *(f"{env.example} -> {name}" for name in own)))
     liked = GENERATOR[env.task.kind]
@@ -93,7 +94,10 @@ def _tree(env: WorkflowEnv, text: str) -> Node | None:
 
 
 def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
-    """Write workflows until one leaves a good solution, then answer; or write the first only."""
+    """Write workflows until one has a good solution, then answer.
+
+    In one-shot mode, write only the first one.
+    """
     if one_shot:
         yield workflows[0]
         return
@@ -106,7 +110,7 @@ def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
 
 
 def operate(env: WorkflowEnv, workflows: list[str]) -> Play:
-    """Call the operators of workflows until one leaves a good solution, then answer."""
+    """Call the operators of workflows until one has a good solution, then answer."""
     for dsl in workflows:
         tree = _tree(env, dsl)
         if tree is not None:
@@ -118,7 +122,7 @@ def operate(env: WorkflowEnv, workflows: list[str]) -> Play:
 
 
 def _walk(env: WorkflowEnv, node: Node | Done) -> Generator[Any, str, str]:
-    """Call the operators of a workflow in its order, and return the last observation."""
+    """Call the operators of a workflow in order, and return the last observation."""
     observation = ""
     match node:
         case Op() | ListOf():
@@ -147,5 +151,5 @@ def _walk(env: WorkflowEnv, node: Node | Done) -> Generator[Any, str, str]:
 
 
 def _is_good(observation: str) -> bool:
-    """Whether there is a solution, and it fails no public test."""
+    """Return whether there is a solution that fails no public test."""
     return solution_in(observation) is not None and not _FAILS_A_TEST.search(observation)

@@ -1,9 +1,9 @@
 """A second verdict on a recorded episode, by simple rules that share no code with the first.
 
-The submitted solution is read from the transcript: the last one that was shown. A number is
-compared as a fraction, words as a list of plain words, a program with the task's own right and
-wrong programs. Anything else (a formula, a unit, a rounded number, another spelling, another
-program) is left undecided.
+The submitted solution is read from the transcript: it is the last one that was shown. A number is
+compared as a fraction, words as a list of plain words, and a program with the known correct and
+incorrect programs of the task. Anything else (a formula, a unit, a rounded number, another
+spelling, another program) is undecided.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _NUMBER: Final = re.compile(
 
 
 def recheck(env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Whether the recorded turns of a workflow episode submit the right solution.
+    """Return whether the recorded turns of a workflow episode submit the correct solution.
 
     Args:
-        env: An environment of this family; its tools are read.
+        env: An environment of this family, whose tools are read.
         task: A `WorkflowTask`.
-        turns: As in `EpisodeRecord.turns`.
+        turns: The turns, as in `EpisodeRecord.turns`.
 
     Returns:
-        None where the solution or the gold is more than a plain number, words, or a known program.
+        The verdict. None if the solution or the gold is not a plain number, words, or a known
+        program.
     """
     shown = ""
     for turn in turns:
@@ -71,7 +72,7 @@ def _right(task: Any, solution: str) -> bool | None:
 
 
 def _number(text: str) -> Fraction | None:
-    """A plain number or a reduced fraction; None for a text that holds anything else."""
+    """Return a plain number or a reduced fraction, or None for any other text."""
     bare = text.strip().rstrip(".")
     if not _NUMBER.fullmatch(bare):
         return None
@@ -80,7 +81,7 @@ def _number(text: str) -> Fraction | None:
 
 
 def _words(text: str) -> list[str]:
-    """The words, without case, punctuation and articles."""
+    """Return the words without case, punctuation and articles."""
     letters = "".join(c for c in text.casefold() if c not in string.punctuation)
     return [word for word in letters.split() if word not in ("a", "an", "the")]
 
@@ -92,12 +93,12 @@ def _is_known_program(task: Any, solution: str) -> bool | None:
     if task.solution and program == _statements(task.solution):
         return True
     wrong = filter(None, map(_statements, task.distractors))
-    # A known wrong program with something after it is as wrong.
+    # A known wrong program with text after it is still wrong.
     return False if any(program[: len(each)] == each for each in wrong) else None
 
 
 def _statements(program: str) -> list[str] | None:
-    """The statements of a program without their layout; None if it is none."""
+    """Return the statements of a program without their layout, or None if it is not a program."""
     try:
         return [ast.dump(each) for each in parse_program(program).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):

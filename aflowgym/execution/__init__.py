@@ -1,4 +1,1 @@
-"""Runs of workflows on tasks: the interpreter, the verdict on a solution, errors for the agent.
-
-Read `interpreter` first.
-"""
+"""Runs of workflows on tasks: the interpreter, the verdict on a solution, and agents' errors."""

@@ -1,9 +1,9 @@
 """Errors of an agent's calls of operators and workflows, each with a call that works.
 
-The error of a text that is not a workflow, or whose types do not fit, has the first record of the
-language (`aflowgym.dsl.diagnostics`) and the corrected workflow as a call. The error of an operator
-that cannot run on a state has the call of one that can. A workflow or an operator that fails while
-it runs is not such an error: the call was valid, and the trace has the failure.
+If a text is not a workflow, or its types do not fit, the error has the first diagnostic of the
+language (`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator cannot
+run on a state, the error has the call of one that can. A workflow or operator that fails while it
+runs is not such an error: the call was valid, and the trace has the failure.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from aflowgym.operators.operator import Operator, Operators
 from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
-    "invalid_workflow": "The text is no workflow, or its types do not fit; nothing was run.",
-    "instruction_refused": "The workflow holds an instruction, which this environment refuses.",
-    "needs_solution": "The operator works on a solution, and there is none yet.",
-    "needs_code": "The operator works on a program, and there is none.",
-    "needs_verdict": "The operator works on the verdict of a check, and there is none.",
-    "needs_feedback": "The operator works on the report of a check, and there is none.",
+    "invalid_workflow": "The text is not a workflow, or its types do not fit. Nothing was run.",
+    "instruction_refused": "The workflow has an instruction, which the environment refuses.",
+    "needs_solution": "The operator needs a solution, and there is none yet.",
+    "needs_code": "The operator needs a program, and there is none.",
+    "needs_verdict": "The operator needs the verdict of a check, and there is none.",
+    "needs_feedback": "The operator needs the report of a check, and there is none.",
     "needs_list": "The operator chooses among candidates, and there are none.",
-    "open_list": "The candidates of a list are there, and an ensemble has to choose first.",
+    "open_list": "There are candidates, so an ensemble must choose one first.",
     "wrong_kind": "The operator does not run on this kind of task.",
 }
-"""The codes that the tools of this package add, for the documentation."""
+"""Codes that the tools of this package add, for the documentation."""
 
 _SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PLACE COND-NESTED"
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
-"""Errors with which a text is no workflow at all; with any other only its types do not fit."""
+"""Errors that mean that a text is not a workflow. With any other error only its types do not fit.
+"""
 _MOST_ERRORS: Final = 3
 _CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs_list"}
 
 
 def parses(parsed: Parsed) -> bool:
-    """Whether a text is a workflow by the grammar; its types may not fit."""
+    """Return whether a text is a workflow by the grammar. Its types may not fit."""
     return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
-    """The error of a text that cannot run, with a workflow that can: the corrected one, if any.
+    """Return the error of a text that cannot run, with the corrected workflow if there is one.
 
     Args:
-        parsed: The result of parsing the text; it has at least one record.
-        otherwise: The workflow to show where the text cannot be corrected.
+        parsed: The result of parsing the text, with at least one diagnostic.
+        otherwise: The workflow to show if the text cannot be corrected.
     """
     errors = parsed.errors or parsed.diagnostics
     first = errors[0]
@@ -58,7 +59,7 @@ def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
 
 
 def instruction_refused(workflow: Node) -> ToolError:
-    """The error of a workflow with instructions, with the same workflow without them."""
+    """Return the error of a workflow with instructions, with the same workflow without them."""
     return ToolError(
         "instruction_refused",
         "Operators take no instructions here.",
@@ -68,12 +69,14 @@ def instruction_refused(workflow: Node) -> ToolError:
 
 
 def run_call(dsl: str) -> dict[str, Any]:
-    """The call that runs a workflow."""
+    """Return the call that runs a workflow."""
     return {"name": "run_workflow", "arguments": {"dsl": dsl}}
 
 
 def not_ready(operator: Operator, context: Context, operators: Operators) -> ToolError | None:
-    """The reason why an operator cannot run on a state, with a call that helps; None if it can.
+    """Return the error of an operator that cannot run on a state, with a call that helps.
+
+    The result is None if the operator can run.
 
     Args:
         operator: The operator that the agent calls.

@@ -1,11 +1,11 @@
-"""`execute` runs a workflow on a task; an `Interpreter` runs several within one episode.
+"""`execute` runs a workflow on a task, and an `Interpreter` runs several within one episode.
 
-A run ends in a `Result`. An operator that fails ends its branch, which is then left out of the
-list, or the run, which keeps the solution that it had before. A failure is a record with a code and
-never the text of an answer. What the machine or a backend does wrong is an `EnvironmentFault`, and
-there is no result. Only the tree of a text that parsed is run.
+A run ends in a `Result`. A failing operator ends its branch or the run. A failed branch of a list
+is dropped; a failed run keeps its previous solution. A failure is a record with a code and never
+the text of an answer. Faults of the machine or a backend raise `EnvironmentFault`, and there is no
+result. Only the tree of a text that parsed is run.
 
-`grade` judges the solution of a run. The hidden tests of a program run there and nowhere else.
+`grade` checks the solution of a run. The hidden tests of a program only run there.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from toolgym.errors import ConfigurationError
 
 
 def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = None) -> Verdict:
-    """Judge the solution of a run.
+    """Check the solution of a run.
 
     Args:
         task: The task of the run.
         solution: The solution; None if there is none.
-        sandbox: Where the tests of a `code` task run.
+        sandbox: The sandbox that runs the tests of a `code` task.
 
     Raises:
-        EnvironmentFault: The sandbox failed.
-        ConfigurationError: The task is `code`, and there is no sandbox.
+        EnvironmentFault: If the sandbox failed.
+        ConfigurationError: If the task is `code`, and there is no sandbox.
     """
     if solution is None:
         return wrong("the workflow left no solution")
@@ -53,7 +53,7 @@ def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = No
 
 
 def judge_outcomes(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
-    """`judge_code` with a cache for short values."""
+    """Call `judge_code` with a cache for short values."""
     size = sum([len(each.value) + len(each.error) for each in outcomes])
     return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
 
@@ -66,8 +66,8 @@ class Budget:
     """The limits of one episode.
 
     Args:
-        calls: Most calls of the model.
-        tokens: Most tokens, read and written. The call that exceeds it is the last.
+        calls: Maximum number of model calls.
+        tokens: Maximum number of tokens, read and written. The call that exceeds it is the last.
     """
 
     calls: int = 32
@@ -82,12 +82,12 @@ class Result:
     """The result of a run.
 
     Attributes:
-        solution: The solution that it left; None if there is none.
+        solution: The solution of the run; None if there is none.
         code: The program behind the solution, if there is one.
-        verdict: The last check's verdict on this solution; None if it was not checked.
-        failure: Why the run ended early; None if it did not. A run that fails keeps the solution
-            that it had before.
-        trace: Every step, as a tree; `print(result.trace)` draws it.
+        verdict: The verdict of the last check on this solution; None if it was not checked.
+        failure: The reason why the run ended early; None if it did not. A run that fails keeps its
+            previous solution.
+        trace: All steps, as a tree that `print(result.trace)` draws.
     """
 
     solution: str | None
@@ -98,12 +98,12 @@ class Result:
 
     @property
     def usage(self) -> Usage:
-        """Calls of the model and tokens, including those of failed branches."""
+        """Model calls and tokens, including those of failed branches."""
         return self.trace.total()
 
     @property
     def warnings(self) -> tuple[Failure, ...]:
-        """Branches that failed and were left out, and missing tests, in the order of the text."""
+        """Failed branches that were dropped, and missing tests, in the order of the text."""
         failures = (step.failure for step in self.trace.walk())
         return tuple(each for each in failures if each is not None and each.code[0] == "W")
 
@@ -130,13 +130,13 @@ def execute(
         task: The task to solve.
         backend: The source of completions.
         seed: Seed of the run; the same seed gives the same draws.
-        budget: What the run may use.
-        sandbox: Where programs run; None takes the backend's own.
-        operators: The operators of the workflow, as in `Operators.of`; None for AFlow's ten.
+        budget: Limits of the run.
+        sandbox: The sandbox that runs programs. None means that of the backend.
+        operators: The operators of the workflow, as in `Operators.of`. None means AFlow's ten.
 
     Raises:
-        EnvironmentFault: The backend, the sandbox or the machine failed.
-        ConfigurationError: There is no workflow, no sandbox for one that runs programs, or an
+        EnvironmentFault: If the backend, the sandbox or the machine failed.
+        ConfigurationError: If there is no workflow, there is no sandbox for its programs, or an
             operator's `run` broke its contract.
     """
     return Interpreter(
@@ -152,9 +152,9 @@ class Interpreter:
         backend: The source of completions. If its `waits` is True, the branches of a list run in
             threads.
         seed: Seed of the draws.
-        budget: What all runs together may use.
-        sandbox: Where programs run; None takes the backend's own.
-        operators: As in `execute`.
+        budget: Limits of all runs together.
+        sandbox: The sandbox that runs programs. None means that of the backend.
+        operators: The operators, as in `execute`.
 
     Attributes:
         context: The state that `step` works on.
@@ -180,20 +180,20 @@ class Interpreter:
         """Run a workflow from an empty state.
 
         Raises:
-            ConfigurationError: There is no workflow.
+            ConfigurationError: If there is no workflow.
         """
         if not isinstance(workflow, Node):
             raise ConfigurationError(
-                f"there is no workflow to run, got {workflow!r:.80}; pass the workflow of a text"
-                " that parsed, and read its errors otherwise."
+                f"expected a workflow to run, got {workflow!r:.80}. Pass the `workflow` of a text"
+                " that parsed; `errors` has the errors of any other text."
             )
         self.context.clear()
         return self._result(workflow, "")
 
     def step(self, node: Node) -> Result:
-        """Run one operator, or a list of copies of it, on the state that the last step left.
+        """Run one operator, or a list of copies of it, on the state of the last step.
 
-        One that fails leaves the state unchanged.
+        An operator that fails does not change the state.
         """
         self._stepped += 1
         return self._result(node, str(self._stepped - 1))
@@ -211,7 +211,7 @@ class Interpreter:
     def _walk(
         self, node: Node | Done, context: Context, above: Step, path: str, looped: bool
     ) -> bool:
-        """Run the steps of a node; return whether the loops around it end here.
+        """Run the steps of a node. Return whether the loops around it end here.
 
         A check that passes ends every loop around it in its branch. If it is the check of a
         condition, the passed branch runs first.
@@ -254,8 +254,8 @@ class Interpreter:
     def _list(self, node: ListOf, context: Context, group: Step) -> None:
         """Run the branches of a list, each on a copy of the state, and collect their solutions.
 
-        The branches share the calls and tokens that are left in proportion to the calls that each
-        can make, so that no result depends on the timing of other branches.
+        The branches share the remaining calls and tokens in proportion to their maximum number of
+        calls. So no result depends on the timing of other branches.
         """
         ends = [0, *accumulate(calls(each, self.operators) for each in node.branches)]
         spent, branches = [0, 0], []
@@ -287,7 +287,7 @@ class Interpreter:
 
 
 def _end_of(context: Context) -> Candidate:
-    """The solution in which a branch or a run ends."""
+    """Return the solution in which a branch or a run ends."""
     if context.candidates is not None:
         raise Failed("E-STATE", "it ends in a list, not in one solution.")
     if context.solution is None:

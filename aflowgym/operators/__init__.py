@@ -1,6 +1,8 @@
-"""The operators of the language, what they work on, and how the replies of models are read.
+"""The operators of the language, the state they work on, and readers of models' replies.
 
-Read `operator` first, then `context`, then `aflow`, which has AFlow's ten.
+- `operator` defines `Operator` and `Operators`.
+- `context` is the state that an operator works on.
+- `aflow` has AFlow's ten operators.
 """
 
 from aflowgym.operators.aflow import OPERATORS

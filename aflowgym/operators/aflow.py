@@ -1,9 +1,9 @@
 """AFlow's ten operators, each one `Operator` object.
 
-Two differ from AFlow's implementation: `ScEnsemble` counts equal answers and asks the model only in
-a tie, and `Test` judges by running the public tests, so that it asks only for repairs. Each prompt
-asks for one simple form of reply: a line `Answer: ...`, one fenced block, a line `Verdict: ...`, or
-a letter. `aflowgym.operators.replies` reads them.
+Two differ from AFlow's implementation. `ScEnsemble` counts equal answers and calls the model only
+to break a tie. `Test` runs the public tests and calls the model only for repairs. Each prompt asks
+for one simple form of reply: a line `Answer: ...`, one fenced block, a line `Verdict: ...`, or a
+letter. `aflowgym.operators.replies` reads them.
 
 Source of the set: AFlow (Zhang et al. 2024, arXiv:2410.10762).
 """
@@ -21,17 +21,17 @@ from aflowgym.operators.replies import answer_key, plain_text, program_in, read_
 
 Outputs = dict[str, Any]
 
-#: The feedback of `Test` if all tests pass.
+#: Feedback of `Test` if all tests pass.
 ALL_PASS: Final = "All public tests pass."
-#: The feedback of `Test` if the task has no public tests.
+#: Feedback of `Test` if the task has no public tests.
 NO_TESTS: Final = "There are no public tests, so none ran: the program is unchanged."
-#: The start of the line by which `Programmer` tells the model why it is asked again.
+#: Start of the line in which `Programmer` tells the model why it is called again.
 RETRY: Final = "The last program was of no use: "
 _PREVIOUS: Final = "Previous work:\n{solution}\n\nWhat was said of it:\n{feedback}"
 
 
 def write_program(context: Context) -> Outputs:
-    """Write a program and run it if its value is the answer; write it again if it does not run."""
+    """Write a program, and run it if its value is the answer. Write it again if it does not run."""
     task, most, trouble = context.task, context.operator.calls[1], ""
     for _ in range(most):
         retry = f"{RETRY}{trouble}" if trouble else None
@@ -52,7 +52,7 @@ def write_program(context: Context) -> Outputs:
 
 
 def run_tests(context: Context) -> Outputs:
-    """Run the public tests; repair the program while they fail and calls are left for it.
+    """Run the public tests. Repair the program while they fail and calls remain.
 
     A program of a task without public tests passes unchanged, with a warning.
     """
@@ -74,7 +74,7 @@ def run_tests(context: Context) -> Outputs:
 
 
 def _first_failure(context: Context, program: str) -> str:
-    """The first public test that fails, as feedback; "" if all pass."""
+    """Return the first failing public test as feedback, or "" if all pass."""
     outcomes = context.run_tests(program)
     for test, outcome in zip(context.task.public_tests, outcomes, strict=True):
         if not passes(test, outcome):
@@ -83,7 +83,7 @@ def _first_failure(context: Context, program: str) -> str:
 
 
 def count_answers(context: Context) -> Outputs:
-    """Choose the answer that most candidates give; in a tie, the model chooses among the first."""
+    """Choose the most frequent answer of the candidates. In a tie, the model chooses."""
     candidates = context.candidates or ()
     keys = [answer_key(context.task, each.solution) for each in candidates]
     counted = Counter(keys)
@@ -98,7 +98,7 @@ def count_answers(context: Context) -> Outputs:
 
 
 def vote(context: Context) -> Outputs:
-    """Choose the answer that wins most of the model's votes, each over a shuffled list."""
+    """Choose the answer with the most votes of the model, each over a shuffled list."""
     candidates = context.candidates or ()
     if len(candidates) == 1:
         return _chosen(candidates[0])
@@ -115,7 +115,7 @@ def vote(context: Context) -> Outputs:
             votes[answer_key(context.task, each[place].solution)] += 1
     if not votes:
         context.fail("no vote names a candidate.", "E-REPLY")
-    winner = votes.most_common(1)[0][0]  # of equals, the one that got a vote first
+    winner = votes.most_common(1)[0][0]  # among equal answers, the one that got a vote first
     return _chosen(
         next(each for each in candidates if answer_key(context.task, each.solution) == winner)
     )

@@ -1,8 +1,8 @@
 """The `Context` that an operator works on, and the interfaces of backends and sandboxes.
 
-A backend completes a `Request` and a sandbox runs a `Job`. Neither returns an error in place of a
-text: an outage raises `EnvironmentFault`, and the error of a program is an `Outcome`. A request
-carries everything that a random draw may depend on, so that a backend needs no state.
+A backend completes a `Request`, and a sandbox runs a `Job`. Neither returns an error as text: an
+outage raises `EnvironmentFault`, and the error of a program is an `Outcome`. A request has
+everything on which a random draw may depend, so a backend needs no state.
 """
 
 from __future__ import annotations
@@ -31,33 +31,31 @@ from toolgym.sanitize import encodable
 T = TypeVar("T")
 R = TypeVar("R")
 
-# --- random draws ---------------------------------------------------------------------------------
-#
-# A draw is a hash of its key. It depends on nothing that happened before, so it is the same in
-# whatever order branches run, and on every machine.
+# A draw is a hash of its key. It does not depend on earlier draws, so it is the same for any order
+# of branches and on every machine.
 
 SEPARATOR: Final = "\x1f"
 _SCALE: Final = 2.0**-53
 
 
 def number(*key: object) -> int:
-    """A number from 0 to 2**64 - 1, fixed by the key."""
+    """Return a number from 0 to 2**64 - 1 that is determined by the key."""
     return hash_of(SEPARATOR.join(map(str, key)))
 
 
 def hash_of(text: str) -> int:
-    """The number of a key whose parts are already joined by `SEPARATOR`."""
+    """Return the number of a key whose parts are already joined by `SEPARATOR`."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 def unit(number_: int) -> float:
-    """A number of 64 bits as a float in [0, 1)."""
+    """Return a number of 64 bits as a float in [0, 1)."""
     return (number_ >> 11) * _SCALE
 
 
 def shuffled(count: int, *key: object) -> list[int]:
-    """The numbers from 0 to count - 1 in an order fixed by the key."""
+    """Return the numbers from 0 to count - 1 in an order that is determined by the key."""
     start = SEPARATOR.join(map(str, (*key, "")))
     return sorted(range(count), key=lambda place: hash_of(f"{start}{place}"))
 
@@ -70,14 +68,14 @@ class Request(NamedTuple):
 
     Attributes:
         task: The task of the run.
-        operator: The operator that asks.
+        operator: The operator that makes the request.
         prompt: The text for the model.
         inputs: The slots that the prompt shows.
-        branch: The numbers of the branches around the operator, such as "2" or "0.1"; "" outside
-            of lists.
-        number: How many calls the operator has made before, in this execution.
-        seed: The seed of the episode.
-        max_tokens: How many tokens are left.
+        branch: Numbers of the branches around the operator, such as "2" or "0.1"; "" outside of
+            lists.
+        number: Number of earlier calls of the operator in this execution.
+        seed: Seed of the episode.
+        max_tokens: Maximum number of tokens of the reply.
     """
 
     task: WorkflowTask
@@ -91,13 +89,13 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the random draws; the same operator called again has the same key."""
+        """The key of the random draws, which is the same if the same operator is called again."""
         parts = (self.seed, self.task.id, self.operator.name, self.branch, self.number, "")
         return SEPARATOR.join(map(str, parts))
 
     @property
     def draw(self) -> int:
-        """A number from 0 to 2**31 - 1, fixed by the key."""
+        """A number from 0 to 2**31 - 1 that is determined by the key."""
         return hash_of(self.key) >> 33
 
     @property
@@ -107,7 +105,7 @@ class Request(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """The text that a model wrote, the tokens it read and wrote, and whether it was cut off."""
+    """The text of a model, the tokens read and written, and whether the text was cut off."""
 
     text: str
     tokens_in: int = 0
@@ -116,13 +114,13 @@ class Completion(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A program to run, and calls of one of its functions, each in a fresh start.
+    """A program to run, and calls of one of its functions, each in a new process state.
 
     Attributes:
-        task: The task of the run; only the simulated sandbox reads it.
-        program: The source.
-        function: The name of the function.
-        calls: The positional and the named arguments of each call, as texts of literals.
+        task: The task of the run. Only the simulated sandbox reads it.
+        program: Source of the program.
+        function: Name of the function.
+        calls: Positional and keyword arguments of each call, as texts of literals.
         setup: Source that runs before the program, in the same module.
     """
 
@@ -134,24 +132,24 @@ class Job(NamedTuple):
 
 
 class Sandbox(Protocol):
-    """A place where programs run.
+    """A sandbox that runs programs.
 
     Raises:
-        EnvironmentFault: The machine failed, not the program.
+        EnvironmentFault: If the sandbox failed, not the program.
     """
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """Run a job, and wait for it; one outcome per call, in order."""
+        """Run a job, wait for it, and return one outcome per call, in order."""
 
 
 class Backend(Protocol):
-    """A source of completions, which may bring a sandbox.
+    """A source of completions, which may have a sandbox.
 
-    If its attribute `waits` is True, its completions come from elsewhere, and requests that do not
-    depend on each other are made at the same time, in threads.
+    If its attribute `waits` is True, completions come from another process or machine, and
+    independent requests are made at the same time, in threads.
 
     Raises:
-        EnvironmentFault: No completion could be had.
+        EnvironmentFault: If the backend returned no completion.
     """
 
     sandbox: Sandbox | None
@@ -161,28 +159,28 @@ class Backend(Protocol):
 
 
 def needed(sandbox: Sandbox | None) -> Sandbox:
-    """The sandbox.
+    """Return the sandbox.
 
     Raises:
-        ConfigurationError: There is none.
+        ConfigurationError: If there is none.
     """
     if sandbox is None:
         raise ConfigurationError(
-            "programs have to run, and there is no sandbox: pass one as sandbox=, use a backend"
-            " that brings one (the simulated one does), or use no operator that runs programs."
+            "there is no sandbox to run programs. Pass one as sandbox=, use a backend that has one"
+            " (such as the simulated backend), or use no operator that runs programs."
         )
     return sandbox
 
 
 def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
-    """The calls of some tests; the expected values do not reach the sandbox."""
+    """Return the job for some tests. The expected values do not reach the sandbox."""
     calls = tuple((test.arguments, test.keywords) for test in tests)
     return Job(task, program, task.entry_point, calls, task.setup)
 
 
 # --- prompts --------------------------------------------------------------------------------------
 
-#: How an answer is written, by kind of task; `{function}` is the function that a program defines.
+#: Forms of an answer by kind of task. `{function}` is the function that a program defines.
 FORMS: Final[Mapping[str, str]] = {
     "math": "End with one line `Answer: ...` that holds the value alone, exact, in lowest terms.",
     "code": "Give the whole program in one ```python block. It defines `{function}` under exactly"
@@ -193,12 +191,14 @@ FORMS: Final[Mapping[str, str]] = {
 
 
 def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
-    """A prompt with its fields filled in, without the paragraphs whose fields are all empty.
+    """Return a prompt with its fields filled in.
+
+    Paragraphs whose fields are all empty are removed.
 
     Args:
         template: The prompt of an operator.
         task: The task, for `{problem}` and `{form}`.
-        fields: `instruction` and the slots as texts; empty where there is nothing.
+        fields: The `instruction` and the slots as texts, empty if there is no value.
 
     >>> from aflowgym import load_tasks
     >>> task = load_tasks("bundled", "train")[0]
@@ -239,11 +239,13 @@ _TYPES: Final = {"solution": str, "code": str, "verdict": bool, "feedback": str}
 
 
 class Failed(Exception):
-    """An operator cannot go on; its branch, or the run, ends here. Only the interpreter catches it.
+    """Exception for an operator that cannot continue, which ends its branch or the run.
+
+    Only the interpreter catches it.
 
     Args:
         code: A code of `RUN_CODES`.
-        message: A sentence that says why.
+        message: A sentence with the reason.
         path: The place in the workflow, as soon as it is known.
     """
 
@@ -252,7 +254,7 @@ class Failed(Exception):
         self.code, self.message, self.path = code, message, path
 
     def record(self, path: str) -> Failure:
-        """The record of the failure, at the step that noticed it first."""
+        """Return the record of the failure, at the step that noticed it first."""
         self.path = self.path or path
         return Failure(self.code, self.message, self.path)
 
@@ -265,10 +267,10 @@ class Candidate(NamedTuple):
 
 
 class Context:
-    """The state of one branch of a run, and the means of the operator that works on it.
+    """The state of one branch of a run, with the methods that its operator may call.
 
     `Operator.run` gets a context. It reads the slots and calls `ask`, `ask_each`, `run_program`,
-    `run_tests`, `warn` and `fail`; it returns its outputs and does not set the slots itself.
+    `run_tests`, `warn` and `fail`. It returns its outputs and does not set the slots itself.
 
     Attributes:
         task: The task of the run.
@@ -278,12 +280,12 @@ class Context:
         verdict: Whether the last check passed.
         feedback: The report of the last check.
         operator: The operator that works.
-        instruction: The instruction that the workflow gives to the operator, or "".
+        instruction: The instruction of the workflow to the operator, or "".
         step: The operator's step in the trace.
-        branch: The numbers of the branches around the operator, as in `Request`.
-        seed: The seed of the episode.
-        calls: How many calls of the model the branch may still make.
-        tokens: How many tokens it may still read and write.
+        branch: Numbers of the branches around the operator, as in `Request`.
+        seed: Seed of the episode.
+        calls: Remaining model calls of the branch.
+        tokens: Remaining tokens of the branch, read and written.
     """
 
     operator: Operator
@@ -312,7 +314,7 @@ class Context:
         self.feedback: str | None = None
 
     def fork(self, place: int, calls: int, tokens: int) -> Context:
-        """A context for a branch: a copy of the slots, and a share of the calls and tokens."""
+        """Return a context for a branch, with a copy of the slots and a share of the limits."""
         fork = Context(self.task, self.backend, self.sandbox, self.seed, calls, tokens)
         fork.solution, fork.code, fork.candidates = self.solution, self.code, self.candidates
         fork.verdict, fork.feedback = self.verdict, self.feedback
@@ -320,9 +322,10 @@ class Context:
         return fork
 
     def lacks(self, operator: Operator) -> tuple[str, str]:
-        """Why an operator cannot run on this state: "kind", "list" or an empty slot, a sentence.
+        """Return why an operator cannot run on this state.
 
-        Both are empty if it can run.
+        The result is "kind", "list" or an empty slot, with a sentence. Both are empty if the
+        operator can run.
         """
         name, kind = operator.name, self.task.kind
         if operator.kinds and kind not in operator.kinds:
@@ -343,10 +346,10 @@ class Context:
             step: Its step in the trace, which gets inputs, outputs, usage, and a failure.
 
         Raises:
-            Failed: It cannot run on this state, or cannot go on.
-            EnvironmentFault: The backend, the sandbox or the machine failed.
-            ConfigurationError: The operator's function raised something else, or returned
-                something else than its outputs.
+            Failed: If the operator cannot run on this state, or cannot continue.
+            EnvironmentFault: If the backend, the sandbox or the machine failed.
+            ConfigurationError: If the operator's function raised another exception, or returned
+                something other than its outputs.
         """
         self.operator, self.instruction, self.step = operator, instruction, step
         try:
@@ -368,7 +371,7 @@ class Context:
             self.code = program_in(self.solution or "", self.task.entry_point)
 
     def ask(self, **slots: Any) -> str:
-        """One reply of the model to the operator's prompt, without its thoughts.
+        """Return one reply of the model to the operator's prompt, without its thoughts.
 
         Args:
             slots: Slots to show in place of those of the state.
@@ -382,40 +385,43 @@ class Context:
         return text
 
     def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """One reply for each set of slots, asked at the same time; "" for one that was cut off."""
+        """Return one reply for each set of slots. Requests are made at the same time.
+
+        A reply that was cut off is "".
+        """
         replies = self._complete(several)
         return ["" if each.cut else without_thoughts(encodable(each.text)) for each in replies]
 
     def run_program(self, program: str, function: str = "solve") -> Outcome:
-        """The outcome of calling a function of a program without arguments, in the sandbox."""
+        """Call a function of a program without arguments in the sandbox, and return the outcome."""
         (outcome,) = needed(self.sandbox).run(Job(self.task, program, function))
         return outcome
 
     def run_tests(self, program: str) -> Sequence[Outcome]:
-        """The outcomes of the public tests of a `code` task, in their order."""
+        """Return the outcomes of the public tests of a `code` task, in order."""
         job = job_of(self.task, program, self.task.public_tests)
         return needed(self.sandbox).run(job)
 
     def warn(self, code: str, message: str) -> None:
-        """Note in the trace what did not stop the operator; the code begins with "W-".
+        """Add a warning to the trace. Its code begins with "W-".
 
         Raises:
-            ConfigurationError: The code is not that of a warning.
+            ConfigurationError: If the code is not that of a warning.
         """
         if not code.startswith("W-"):
             raise ConfigurationError(f"the code of a warning begins with 'W-', got {code!r}.")
         self.step.failure = Failure(code, message, self.step.path)
 
     def fail(self, message: str, code: str = "E-OPERATOR") -> NoReturn:
-        """End the operator without outputs; the state stays as it is."""
+        """End the operator without outputs. The state does not change."""
         raise Failed(code, message)
 
     def at_once(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """The results of a function for some items, in order.
+        """Return the results of a function for some items, in order.
 
-        The calls run in threads if the backend waits for its completions. Each list has threads of
-        its own, so that a list within a branch never waits for a free one. If a call raises, those
-        that have not begun are canceled, and the others are awaited.
+        The calls run in threads if the backend waits for its completions. Each list has its own
+        threads, so that a list within a branch never waits for a free one. If a call raises an
+        exception, calls that have not begun are canceled, and the others are awaited.
         """
         if len(items) < 2 or not getattr(self.backend, "waits", False):
             return list(map(function, items))
@@ -439,7 +445,7 @@ class Context:
     def _requests(self, several: Sequence[Mapping[str, Any]]) -> list[Request]:
         operator, requests = self.operator, []
         if not operator.prompt:
-            raise ConfigurationError(f"the operator {operator.name} asks, and has no prompt.")
+            raise ConfigurationError(f"the operator {operator.name} calls `ask` but has no prompt.")
         for number, slots in enumerate(several, self.step.usage.calls):
             shown = {**self.step.inputs, **slots}
             fields = {slot: _slot_text(shown.get(slot)) for slot in operator.shown}
@@ -453,7 +459,7 @@ class Context:
         return requests
 
     def _read(self, reply: str) -> dict[str, Any]:
-        """The outputs of the operator in a reply."""
+        """Return the outputs of the operator in a reply."""
         wanted = self.operator.outputs
         outputs: dict[str, Any] = {}
         if "code" in wanted:
@@ -473,7 +479,7 @@ class Context:
         return outputs
 
     def _run(self) -> Mapping[str, Any]:
-        """The outputs of the operator's function, with their slots and types checked."""
+        """Return the outputs of the operator's function, after checking their slots and types."""
         name, wanted = self.operator.name, set(self.operator.outputs)
         try:
             outputs = self.operator.run(self)  # type: ignore[misc]  # the caller has looked
@@ -482,7 +488,7 @@ class Context:
         except Exception as problem:
             raise ConfigurationError(
                 f"the function of the operator {name} raised {type(problem).__name__}: {problem}."
-                " Correct it, or call context.fail(...) where it cannot go on."
+                " Correct it, or call context.fail(...) if it cannot continue."
             ) from problem
         if (
             not isinstance(outputs, Mapping)
@@ -498,7 +504,7 @@ class Context:
 
 
 def _slot_text(value: Any) -> str:
-    """A slot as a prompt shows it."""
+    """Return a slot as a prompt shows it."""
     if value is None:
         return ""
     if isinstance(value, tuple):

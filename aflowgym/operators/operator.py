@@ -1,4 +1,4 @@
-"""`Operator`, one step of a workflow, and `Operators`, the set that a workflow may name."""
+"""`Operator` is a step of a workflow, and `Operators` is the set that a workflow may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aflowgym.tasks.task import KINDS
 from toolgym.errors import ConfigurationError
 from toolgym.lazy import lazy
 
-#: The slots of the state of a run, and what each holds.
+#: The slots of the state of a run, with their content.
 SLOTS: Final = {
     "solution": "The current answer, as text or as a program.",
     "code": "The program behind the solution.",
@@ -25,18 +25,18 @@ SLOTS: Final = {
 }
 #: One bit per slot, so that a set of filled slots is a number.
 BIT: Final = {slot: 1 << place for place, slot in enumerate(SLOTS)}
-#: Words that end a workflow or skip a branch; no operator can have such a name.
+#: Words that end a workflow or skip a branch. No operator can have such a name.
 DONE_WORDS: Final = frozenset({"done", "end", "stop", "finish", "pass"})
 # Words that the language reads as a sign.
 _SIGN_WORDS: Final = re.compile("(?i:then|else|otherwise|twice|thrice|x[0-9]+)")
-# Slots that describe a solution; a new solution empties them.
+# Slots that describe a solution. A new solution empties them.
 _ABOUT_A_SOLUTION: Final = frozenset({"code", "verdict", "feedback"})
 _IN_EVERY_PROMPT: Final = frozenset({"problem", "instruction", "form"})
 
 
 @dataclass(frozen=True)
 class Operator:
-    """One step of a workflow: its slots, its prompt, and what it does.
+    """A step of a workflow: its slots, its prompt and its function.
 
     An operator that writes a solution empties the slots that describe the old one (code, verdict,
     feedback), except for those that it outputs or keeps.
@@ -44,22 +44,22 @@ class Operator:
     Args:
         name: The canonical name, such as `AnswerGenerate`.
         summary: One sentence on what it does, for the agent.
-        prompt: The prompt for the model. The fields `{problem}`, `{instruction}`, `{form}` (how an
-            answer is to be written) and `{SLOT}` for each input are filled in; a paragraph whose
-            fields are all empty is left out.
+        prompt: The prompt for the model. The fields `{problem}`, `{instruction}`, `{form}` (the
+            form of an answer) and `{SLOT}` for each input are filled in. A paragraph whose fields
+            are all empty is removed.
         inputs: Slots that must be filled before it runs.
         optional: Slots that its prompt shows if they are filled.
         outputs: Slots that it fills.
         keeps: Slots that remain valid although it writes a new solution.
         kinds: Kinds of tasks on which it runs; empty means all.
         aliases: Other names that the language accepts.
-        calls: Least and most calls of the model in one run.
+        calls: Minimum and maximum number of model calls in one run.
         tokens: Mean number of tokens that a call writes, which the simulated backend charges.
-        run: A function from a `Context` to a mapping of outputs. Without it, the operator asks the
-            model once and reads its reply by the outputs: a verdict, a program, or the solution.
+        run: A function from a `Context` to a mapping of outputs. Without it, the operator calls the
+            model once and reads the reply by the outputs: a verdict, a program, or the solution.
 
     Raises:
-        ConfigurationError: A name, slot, kind or field of the prompt is not valid.
+        ConfigurationError: If a name, slot, kind or field of the prompt is not valid.
 
     >>> Operator("Decompose", "Split the problem into parts.", "Split this:\\n{problem}").outputs
     ('solution',)
@@ -100,16 +100,18 @@ class Operator:
             for each in getattr(self, field):
                 if each not in known:
                     raise ConfigurationError(
-                        f"{self.name}: {field} must name some of {', '.join(known)}, got {each!r};"
-                        f' write a tuple, as in {field}=("{next(iter(known))}",).'
+                        f"{self.name}: {field} must be names from {', '.join(known)}, got {each!r};"
+                        f' pass a tuple, as in {field}=("{next(iter(known))}",).'
                     )
         if not self.outputs or "candidates" in self.outputs:
             raise ConfigurationError(
-                f"{self.name}: outputs must name some of solution, code, verdict and feedback."
+                f"{self.name}: outputs must be names from solution, code, verdict and feedback."
             )
         pair = self.calls if isinstance(self.calls, tuple) and len(self.calls) == 2 else (1, 0)
         if not 0 <= pair[0] <= pair[1]:
-            raise ConfigurationError(f"{self.name}: calls is (least, most), got {self.calls}.")
+            raise ConfigurationError(
+                f"{self.name}: calls must be (minimum, maximum), got {self.calls}."
+            )
         if not self.prompt and self.run is None:
             raise ConfigurationError(f"{self.name}: pass a prompt, a function as run, or both.")
         try:
@@ -125,22 +127,22 @@ class Operator:
 
     @lazy
     def tool(self) -> str:
-        """The name of its tool: `custom_code_generate` for `CustomCodeGenerate`."""
+        """Return the name of its tool, such as `custom_code_generate` for `CustomCodeGenerate`."""
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
 
     @lazy
     def shown(self) -> tuple[str, ...]:
-        """Every slot that its prompt may show."""
+        """Return all slots that its prompt may show."""
         return (*self.inputs, *self.optional)
 
     @lazy
     def is_check(self) -> bool:
-        """Whether it outputs a verdict, which a condition or a loop can use."""
+        """Return whether it outputs a verdict, which a condition or a loop can use."""
         return "verdict" in self.outputs
 
     @lazy
     def is_ensemble(self) -> bool:
-        """Whether it makes one solution of the candidates of a list."""
+        """Return whether it makes one solution from the candidates of a list."""
         return "candidates" in self.inputs
 
     @lazy
@@ -151,24 +153,24 @@ class Operator:
 
     @lazy
     def effect(self) -> tuple[int, int]:
-        """The slots that stay as they are, and those it fills, as bits of `BIT`."""
+        """Return the slots that stay unchanged, and those it fills, as bits of `BIT`."""
         stays = sum(bit for slot, bit in BIT.items() if slot not in self.emptied)
         return stays, sum(BIT[slot] for slot in self.outputs)
 
 
 def key(spelling: str) -> str:
-    """A name without case, hyphens, underscores and blanks."""
+    """Return a name without case, hyphens, underscores and spaces."""
     return spelling.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 class Operators(Mapping[str, Operator]):
-    """The operators that a workflow may name, by canonical name.
+    """The operators that a workflow may use, by canonical name.
 
     Args:
-        operators: The operators; no two may share a spelling.
+        operators: The operators. Two of them must not share a spelling.
 
     Raises:
-        ConfigurationError: Two operators share a spelling, or there is none.
+        ConfigurationError: If two operators share a spelling, or there is none.
 
     >>> from aflowgym.operators import OPERATORS
     >>> OPERATORS.resolve("self_consistency")
@@ -190,15 +192,15 @@ class Operators(Mapping[str, Operator]):
             raise ConfigurationError("there are no operators; name at least one.")
 
     def of(self, operators: Operators | Iterable[Operator | str] | None) -> Operators:
-        """The operators that a caller asks for.
+        """Return the operators that a caller requests.
 
         Args:
-            operators: None for these; or a list whose entries are `Operator` objects, names of
-                these operators such as `"Custom"`, or places of objects, such as
+            operators: None means these operators. A list may contain `Operator` objects, names of
+                these operators such as `"Custom"`, or import paths of objects, such as
                 `"mymodule:VOTE"`.
 
         Raises:
-            ConfigurationError: An entry is none of these, or two operators share a spelling.
+            ConfigurationError: If an entry is not valid, or two operators share a spelling.
         """
         if operators is None:
             return self
@@ -211,12 +213,12 @@ class Operators(Mapping[str, Operator]):
         return Operators([self._entry(each) for each in operators])
 
     def _entry(self, entry: Any) -> Operator:
-        """The operator of one entry of a list."""
+        """Return the operator of one entry of a list."""
         if isinstance(entry, str) and ":" in entry:
             module, _, attribute = entry.partition(":")
             try:
                 entry = getattr(importlib.import_module(module), attribute)
-            except Exception as problem:  # a caller's module may raise anything
+            except Exception as problem:  # importing a user's module may raise any exception
                 raise ConfigurationError(
                     f"the operator {entry!r} cannot be loaded: {problem}."
                 ) from problem
@@ -225,8 +227,8 @@ class Operators(Mapping[str, Operator]):
             if name is None:
                 nearest = process.extractOne(entry, list(self))[0]
                 raise ConfigurationError(
-                    f"there is no operator {entry!r}; did you mean {nearest}? Give an operator of"
-                    ' your own as an object, or as a place such as "mymodule:VOTE".'
+                    f"there is no operator {entry!r}; did you mean {nearest}? Pass a custom"
+                    ' operator as an object, or as an import path such as "mymodule:VOTE".'
                 )
             return self[name]
         if not isinstance(entry, Operator):
@@ -252,9 +254,9 @@ class Operators(Mapping[str, Operator]):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """Every spelling as `key` gives it, with the canonical name."""
+        """All spellings in the form of `key`, with the canonical name."""
         return self._by_key
 
     def resolve(self, spelling: str) -> str | None:
-        """The canonical name of a spelling or an alias; None if there is none."""
+        """Return the canonical name of a spelling or an alias, or None if there is none."""
         return self._by_key.get(key(spelling))

@@ -1,9 +1,10 @@
 """Readers of a model's reply: a program, a value, a verdict, the letter of a candidate.
 
-Prompts ask for one simple form, and models write many: `**Verdict:** wrong`, JSON, a tag,
-`\boxed{B}`, "candidate B". Each reader takes the last one of its kind, since a model that corrects
-itself does so later. A reply that has both verdicts at once, or none, is not read; nothing is
-guessed. Every pattern has bounded repetitions, so that a reader takes time linear in the text.
+Prompts ask for one simple form, but models write many: `**Verdict:** wrong`, JSON, a tag,
+`\\boxed{B}`, "candidate B". Each reader takes the last match of its kind, since a model that
+corrects itself does so later. A reply with both verdicts at once, or without one, is not read, and
+no value is guessed. Every pattern has bounded repetitions, so a reader takes time linear in the
+text.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _THOUGHT: Final = re.compile(r"<(?P<end>/)?(?:think|thinking|thought|reasoning)>
 
 
 def without_thoughts(reply: str) -> str:
-    """A reply without its thoughts; empty if it is nothing else.
+    """Return a reply without its thoughts. The result is empty if it has no other text.
 
     >>> without_thoughts("<think>Is it 3?</think>Answer: 4")
     'Answer: 4'
@@ -61,7 +62,7 @@ def without_thoughts(reply: str) -> str:
 
 @remembered(8192)
 def program_in(text: str, function: str) -> str | None:
-    """The program in a text that defines a function; None if there is none."""
+    """Return the program in a text that defines a function, or None if there is none."""
     return extract_code(text, function)
 
 
@@ -69,14 +70,14 @@ _FENCED: Final = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
 
 
 def last_block(reply: str) -> str | None:
-    """The last fenced block of a reply; None if there is none."""
+    """Return the last fenced block of a reply, or None if there is none."""
     blocks = _FENCED.findall(reply)
     return blocks[-1] if blocks else None
 
 
 @remembered(8192)
 def plain_text(value: str) -> str:
-    """Return a returned value as an answer: texts and numbers as `str` writes them.
+    """Return the value of a program as an answer, with texts and numbers as `str` writes them.
 
     >>> plain_text("'Lake Raven'"), plain_text("Fraction(2, 3)"), plain_text("[Decimal('0.1')]")
     ('Lake Raven', '2/3', "[Decimal('0.1')]")
@@ -91,7 +92,7 @@ def plain_text(value: str) -> str:
 
 
 def answer_key(task: WorkflowTask, solution: str) -> Hashable:
-    """A key that is equal for solutions with the same answer.
+    """Return a key that is equal for solutions with the same answer.
 
     Numbers are compared by value, `qa` answers by their normalized words, and programs without
     their comments and layout.
@@ -119,7 +120,7 @@ def _key(kind: str, entry_point: str, question: str, solution: str) -> Hashable:
 
 
 def _value(read: Reading) -> Hashable:
-    """A reading without what does not change the answer: its decimals, the name of the unknown."""
+    """Return a value without details that do not change the answer, such as its decimals."""
     if isinstance(read, Quantity):
         return read.value, read.unit
     if isinstance(read, Several):
@@ -147,7 +148,7 @@ _LONE_VERDICT: Final = re.compile(
 
 @remembered(8192)
 def read_verdict(reply: str) -> tuple[bool, str] | None:
-    """The verdict in the reply of a check, and the text around it; None if there is none.
+    """Return the verdict in the reply of a check and the text around it, or None if there is none.
 
     >>> read_verdict("Verdict: wrong\\nThe last sum is off.")
     (False, 'The last sum is off.')
@@ -173,11 +174,12 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
 
 @functools.lru_cache(maxsize=64)
 def letters(count: int) -> tuple[str, ...]:
-    """The names of candidates: letters, and numbers after Z."""
+    """Return the names of candidates: letters, and numbers after Z."""
     return (*string.ascii_uppercase[:count], *(str(place + 1) for place in range(26, count)))
 
 
-# A capital A or I before a small word is an article or a pronoun, as is a lone small letter.
+# A capital A or I before a lower-case word is an article or a pronoun, and so is a lone small
+# letter.
 _NAME: Final = r"(?P<name>[B-HJ-Z]|[AI](?!\s+[a-z])|[a-z](?!\s+\w)|\d{1,4})(?!\w)"
 _LONE_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Za-z]|\d{1,4})[\W_]{0,8}")
 _FIRST_NAME: Final = re.compile(r"[\W_]{0,8}(?P<name>[A-Z]|\d{1,4})[*_)\]]{0,3}\s?[:.,)–—-]\W")
@@ -190,11 +192,11 @@ _CALLED: Final = re.compile(
 
 
 def read_letter(reply: str, count: int) -> int | None:
-    """The place of the candidate that a reply names; None if it names none.
+    """Return the index of the candidate that a reply names, or None if it names none.
 
     Args:
         reply: The reply, without thoughts.
-        count: How many candidates there are.
+        count: Number of candidates.
 
     >>> read_letter("Most of them say 12. Answer: (B)", 3)
     1

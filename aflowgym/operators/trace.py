@@ -2,7 +2,7 @@
 
 A trace is a tree in the shape of the workflow. Operators are its leaves; lists, loops and
 conditions are its inner nodes. Its order is that of the text and does not depend on the timing of
-branches, so that two runs with the same draws have equal traces. A failure is a record with a code.
+branches. So two runs with the same draws have equal traces. A failure is a record with a code.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-#: Every code of a failure or warning of a run, and what it means.
+#: All codes of failures and warnings of a run, with their meanings.
 RUN_CODES = {
-    "E-CALLS": "The calls of the model that the run or branch may make are used up.",
-    "E-TOKENS": "The tokens that the run or branch may use are used up.",
-    "E-STATE": "The operator does not run on this state; the checks of `parse` prevent this.",
-    "E-REPLY-EMPTY": "The model wrote nothing.",
-    "E-REPLY-CUT": "The model's reply was cut off, and half a reply is none.",
-    "E-REPLY": "The model's reply has no verdict, or no letter of a candidate.",
-    "E-PROGRAM": "No program was written that defines the function and runs.",
+    "E-CALLS": "The run or branch has no calls of the model left.",
+    "E-TOKENS": "The run or branch has no tokens left.",
+    "E-STATE": "The operator does not run on this state; `parse` prevents this.",
+    "E-REPLY-EMPTY": "The reply of the model is empty.",
+    "E-REPLY-CUT": "The reply of the model was cut off.",
+    "E-REPLY": "The reply of the model has no verdict, or no letter of a candidate.",
+    "E-PROGRAM": "No program that the model wrote defines the function and runs.",
     "E-ALL-BRANCHES": "Every branch of a list failed.",
-    "E-OPERATOR": "The function of an operator reported that it cannot go on.",
-    "W-BRANCH-FAIL": "A branch of a list failed and is left out.",
-    "W-NO-TESTS": "`Test` found no public tests in the task, and left the program as it was.",
+    "E-OPERATOR": "The function of an operator called `fail`.",
+    "W-BRANCH-FAIL": "A branch of a list failed and was left out.",
+    "W-NO-TESTS": "The task has no public tests, so `Test` left the program unchanged.",
 }
 
 
 class Usage(NamedTuple):
-    """The calls of the model that a step made, and the tokens it read and wrote."""
+    """The model calls of a step, and the tokens read and written."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -40,7 +40,7 @@ class Usage(NamedTuple):
         return self.tokens_in + self.tokens_out
 
     def plus(self, other: Usage) -> Usage:
-        """The sum of both."""
+        """Return the sum of two usages."""
         return Usage(self.calls + other.calls, self[1] + other[1], self[2] + other[2])
 
 
@@ -49,7 +49,7 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The reason why a step failed, or a branch is left out: a code of `RUN_CODES`, a sentence."""
+    """The reason why a step failed or a branch was dropped: a code and a sentence."""
 
     code: str
     message: str
@@ -67,10 +67,10 @@ class Step:
     Attributes:
         label: The operator as written, or the construct: `list`, `branch 2`, `round 1`.
         path: The place in the workflow; the root is a sequence. Rounds share their path.
-        inputs: The slots that it read; empty for a construct.
-        outputs: The slots that it filled; empty for a construct, and if it failed.
+        inputs: Slots that the step read; empty for a construct.
+        outputs: Slots that the step filled; empty for a construct, and if the step failed.
         usage: The calls and tokens of the step without its children.
-        failure: The failure or warning; None without either.
+        failure: The failure or warning; None if there is neither.
         children: The steps inside a construct, in the order of the text.
     """
 
@@ -83,12 +83,12 @@ class Step:
     children: list[Step] = field(default_factory=list)
 
     def add(self, label: str, path: str) -> Step:
-        """A new step at the end of the children."""
+        """Add a new step at the end of the children."""
         self.children.append(Step(label, path))
         return self.children[-1]
 
     def walk(self) -> Iterator[Step]:
-        """This step and all below it, in the order of the text."""
+        """Yield this step and all steps below it, in the order of the text."""
         left = [self]
         while left:
             step = left.pop()
@@ -96,7 +96,7 @@ class Step:
             left += reversed(step.children)
 
     def total(self) -> Usage:
-        """The usage of the step, its children included."""
+        """Return the usage of the step, including its children."""
         used = self.usage
         for step in self.children:
             used = used.plus(step.total())
@@ -127,6 +127,6 @@ def _line(step: Step) -> str:
 
 
 def _short(value: object, most: int = 48) -> str:
-    """The end of a text, which has its answer."""
+    """Return the end of a text, which has its answer."""
     text = repr(value)
     return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"

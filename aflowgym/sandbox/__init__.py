@@ -1,12 +1,12 @@
 """Sandboxes for programs that a language model wrote, which may be hostile.
 
-`open_sandbox` opens the strongest sandbox that works on this machine, after a self-test, and
-refuses if there is none; `default_sandbox` returns one for the whole process. A sandbox is passed
-as `sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
+`open_sandbox` opens the strongest sandbox that works on this machine, after a self-test, and raises
+an error if there is none. `default_sandbox` returns one for the whole process. Pass a sandbox as
+`sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
 
-A sandbox runs calls of functions. Arguments go in as texts of literals, and a plain value comes
-out; whether it is right is decided outside (`aflowgym.answers.code`). The `level` of a sandbox says
-what confines programs, and what does not.
+A sandbox runs calls of functions. Arguments are texts of literals, and the result is a plain value.
+Whether it is correct is decided outside (`aflowgym.answers.code`). The `level` of a sandbox lists
+what confines programs, and the known gaps.
 """
 
 from __future__ import annotations
@@ -63,15 +63,17 @@ def open_sandbox(
     """Open a sandbox that has passed its self-test.
 
     Args:
-        kind: `walled`, `subset`, or `auto`: the first of these that works here.
-        workers: Maximum number of jobs at the same time.
+        kind: `walled`, `subset`, or `auto` for the first of these that works on this machine.
+        workers: Maximum number of parallel jobs.
         limits: Limits of each call.
-        preload: Modules that programs may import besides the standard library; `walled` only.
-        unsafe: Run programs in plain processes that can do whatever you can.
+        preload: Modules that programs may import in addition to the standard library; `walled`
+            only.
+        unsafe: Whether to run programs in plain processes, which can do anything that the user can.
 
     Raises:
-        SandboxRefused: No safe sandbox works here; says why, and what to do.
-        EnvironmentFault: A process could not be started.
+        SandboxRefused: If no safe sandbox works on this machine. The message has the reason and
+            advice.
+        EnvironmentFault: If a process could not be started.
     """
     if unsafe:
         return UnsafeSandbox(workers, limits)
@@ -87,17 +89,18 @@ def open_sandbox(
         except SandboxRefused as problem:
             reasons.append(str(problem))
     raise SandboxRefused(
-        f"there is no safe place to run programs: {' '.join(reasons)} Take a Linux with Landlock"
-        " (5.13 or newer, in lsm=), install the subset interpreter with pip install"
-        " 'toolgym[sandbox]', or, if you trust every program, say unsafe=True."
+        f"there is no safe sandbox for programs: {' '.join(reasons)} Use Linux with Landlock"
+        " (5.13 or newer, enabled in lsm=), or install the subset interpreter with pip install"
+        " 'toolgym[sandbox]'. If you trust every program, pass unsafe=True."
     )
 
 
 def default_sandbox() -> AnySandbox:
-    """Return the sandbox of this process; the first call opens it, as does one after its end.
+    """Return the sandbox of this process, which the first call opens.
 
     Raises:
-        SandboxRefused: No safe sandbox works here; says why, and what to do.
+        SandboxRefused: If no safe sandbox works on this machine. The message has the reason and
+            advice.
     """
     with _default.lock:
         if _default.sandbox is None or _default.sandbox.closed:

@@ -1,7 +1,8 @@
 """The common part of all sandboxes: limits, levels, and the forms of calls and outcomes.
 
-The CPU limit stops a busy program, and counts the same on a busy machine; the limit on elapsed time
-stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with its name.
+The CPU limit stops a busy program, and does not depend on the load of the machine. The limit on
+elapsed time stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with the
+name of the limit.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ MB: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a call, all above zero.
+    """Limits of a call. All must be above zero.
 
     Attributes:
-        cpu_seconds: Whole seconds of CPU time.
-        seconds: Seconds of elapsed time.
-        job_seconds: Seconds of elapsed time for all calls of a job; later calls time out.
-        memory_mb: Address space beyond that of an idle worker.
+        cpu_seconds: CPU time in whole seconds.
+        seconds: Elapsed time in seconds.
+        job_seconds: Elapsed time in seconds for all calls of a job. Later calls time out.
+        memory_mb: Address space beyond that of an idle worker, in MB.
 
     Raises:
-        ConfigurationError: A limit is not above zero.
+        ConfigurationError: If a limit is not above zero.
     """
 
     cpu_seconds: int = 4
@@ -49,7 +50,7 @@ Kind = Literal["walled", "subset", "unsafe"]
 
 
 class SandboxRefused(ConfigurationError):
-    """No sandbox works on this machine; the message says why and what to do."""
+    """Exception if no sandbox works on this machine. The message has the reason and advice."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,11 @@ class Level:
     """How a sandbox confines programs.
 
     Attributes:
-        kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which is
-            not the whole of Python), or `unsafe`.
+        kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which
+            supports only a part of Python), or `unsafe`.
         walls: The mechanisms that confine programs.
-        proved: What the self-test tried and was refused.
-        gaps: Known leaks and lacks.
+        proved: Attempts of the self-test that were refused.
+        gaps: Known leaks and missing features.
     """
 
     kind: Kind
@@ -71,7 +72,7 @@ class Level:
 
     @property
     def is_safe(self) -> bool:
-        """Whether it is meant to confine a hostile program."""
+        """Whether it is designed to confine a hostile program."""
         return self.kind != "unsafe"
 
     def __str__(self) -> str:
@@ -92,7 +93,7 @@ def encode(
 
 
 def result_of(content: bytes) -> Outcome:
-    """Return the outcome of a call whose process ended by itself, from the bytes it wrote."""
+    """Return the outcome of a call whose process ended by itself, from the bytes that it wrote."""
     if not content:
         return Outcome(error="exit: the program ended the process")
     value, error = values.outcome(content)
@@ -109,16 +110,16 @@ def crash_of(number: int) -> Outcome:
 
 
 def printable(error: str) -> str:
-    """Return an error's text as one short line without control tokens."""
+    """Return the text of an error as one short line without control tokens."""
     line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
     return escape_control_tokens(line)
 
 
 class SandboxBase:
-    """Base class of sandboxes, for `close`, `with`, forks and pickles.
+    """Base class of sandboxes with `close`, `with`, and support for forks and pickles.
 
     Args:
-        workers: Maximum number of jobs at the same time.
+        workers: Maximum number of parallel jobs.
         limits: Limits of each call.
 
     Attributes:
@@ -133,10 +134,10 @@ class SandboxBase:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without processes, also in a forked child."""
+        """Start without processes; also called in a forked child."""
 
     def close(self) -> None:
-        """End the sandbox."""
+        """Close the sandbox."""
         self.closed = True
 
     def __enter__(self) -> Self:

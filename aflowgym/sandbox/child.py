@@ -1,9 +1,9 @@
-"""The forked child: it reads the call, puts the walls up, runs the program, writes and ends.
+"""The forked child: it reads a call, restricts itself, runs the program and writes the result.
 
 The child reads its call itself, from a descriptor that the worker passes on unread. So no program,
 argument or value is ever in the memory of the worker, which all later children inherit. Before the
-first instruction of the program all descriptors are closed but the result and three that lead to
-`/dev/null`, and the walls stand.
+program starts, the restrictions apply, and all descriptors are closed except the result and three
+for `/dev/null`.
 
 The program runs in a module that is not `__main__`, with a short environment and a seeded `random`,
 so that the same program returns the same value.
@@ -30,7 +30,7 @@ MODULE: Final = "program"
 FILE: Final = "<program>"
 SETUP: Final = "<setup>"
 _LONGEST_ERROR: Final = 500
-#: More than a worker can have: its limit is lower, and what it was started with has low numbers.
+#: More descriptors than a worker can have: its limit is lower, and inherited ones have low numbers.
 _MOST_DESCRIPTORS: Final = 4096
 _NAMES: Final = {"inf": float("inf"), "nan": float("nan"), "set": set, "frozenset": frozenset}
 
@@ -39,11 +39,11 @@ def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoRetur
     """Run the call that `job` holds, write its outcome to `result`, and end the process.
 
     Args:
-        job: A descriptor to read from.
-        result: A descriptor to write to.
-        begun: A pipe. It gets `BEGUN_WELL` right before the program starts, or the reason why the
-            walls do not stand, and then no program runs.
-        walls: Puts the walls up.
+        job: Descriptor from which the call is read.
+        result: Descriptor to which the outcome is written.
+        begun: A pipe. It gets `BEGUN_WELL` immediately before the program starts. If the
+            restrictions fail, it gets the reason, and no program runs.
+        walls: Function that applies the restrictions.
     """
     try:
         try:
@@ -62,10 +62,10 @@ def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoRetur
 
 
 def _place(result: int, begun: int) -> None:
-    """Descriptors to their places, and all others closed.
+    """Move descriptors to their places, and close all others.
 
-    The three first are opened anew: flags of an open file are shared with whoever has inherited it,
-    so those of the worker could carry a message from one program to the next.
+    The first three are opened again. Flags of an open file are shared with all processes that
+    inherited it, so those of the worker could carry a message from one program to the next.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD, BEGUN + 1) for fd in (nowhere, result, begun)]
@@ -83,7 +83,7 @@ def _all_of(fd: int) -> bytes:
 
 def performed(call: tuple[str, ...]) -> bytes:
     """Run a call in this process, and return its outcome in the form of `values`."""
-    random.seed(0)  # and not before: a fork seeds it from the system
+    random.seed(0)  # imported here, because a fork seeds it from the system
     try:
         return values.dump(_returned(*call))
     except values.NoLiteral as problem:
@@ -114,7 +114,7 @@ def _returned(program: str, function: str, arguments: str, keywords: str, setup:
 
 
 def _literal(text: str) -> Any:
-    """An argument. It is the task's text, so `inf` and `set()` may be names in it."""
+    """Return an argument. It is text of the task, so `inf` and `set()` may be names in it."""
     try:
         return ast.literal_eval(text)
     except ValueError:
@@ -122,7 +122,7 @@ def _literal(text: str) -> Any:
 
 
 def _error_text(problem: BaseException) -> str:
-    """What was raised, its message, and the last line of the program that it crossed."""
+    """Return the exception, its message, and the last line of the program in its traceback."""
     line, frame = None, problem.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == FILE:

@@ -1,12 +1,15 @@
 """The seccomp filter: a small program that the kernel runs before each system call.
 
 It is written in the classic BPF of `seccomp(2)`: load a word of the call's description, compare,
-jump forward or return. The order is: the ABI (a call by another one, as of 32-bit programs, kills
-the process), the calls that are allowed, those that are allowed by an argument, and then a refusal
-for all the rest: `ENOSYS` for what is newer than the common numbering of architectures, so that
-the C library falls back to what it used before, and `EPERM` for the others.
+jump forward or return. The filter makes these checks in order:
 
-A filter cannot follow a pointer, so no rule is about a path. Paths are Landlock's (`walls`).
+- A call through another ABI, such as that of 32-bit programs, kills the process.
+- Calls on the allow-list pass.
+- A few calls pass with certain arguments only.
+- All others are refused. Calls that are newer than the common numbering of architectures get
+  `ENOSYS`, so that the C library uses an older call instead. The others get `EPERM`.
+
+A filter cannot follow a pointer, so no rule is about a path. Landlock restricts paths (`walls`).
 """
 
 from __future__ import annotations
@@ -15,18 +18,18 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-# The system calls that a program may make, with their numbers on each architecture.
+# System calls that a program may make, with their numbers on each architecture.
 #
-# This is a list of what is allowed; whatever is not in it is refused, so a call that a later kernel
-# brings is refused too. The list has what a Python program needs to compute and to read its
-# standard library. It does not have processes and threads, signals to other processes, sockets,
-# shared memory, tracing, mounts, keys and limits, and no call that moves, removes or changes files.
+# This is an allow-list: all other calls are refused, including calls of later kernels. The list has
+# the calls that a Python program needs to compute and to read its standard library. It does not
+# have processes and threads, signals to other processes, sockets, shared memory, tracing, mounts,
+# keys and limits, and no call that moves, removes or changes files.
 #
-# A few calls are allowed by their arguments only (`BY_ARGUMENT`); `filter` has the rules.
+# A few calls are allowed with certain arguments only (`BY_ARGUMENT`). `filter` has the rules.
 #
 # Sources: the kernel's `asm/unistd_64.h` and `asm-generic/unistd.h`.
 
-#: Name -> (number on x86_64, number on aarch64); None where an architecture does not have it.
+#: Name -> (number on x86_64, number on aarch64); None if an architecture does not have it.
 NUMBERS: Final[Mapping[str, tuple[int, int | None]]] = {
     "read": (0, 63),
     "write": (1, 64),
@@ -114,11 +117,11 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
-    """The numbers of a machine that the filter must know.
+    """The numbers of a machine that the filter needs.
 
     Attributes:
-        name: As `platform.machine()` writes it.
-        audit: The number by which the kernel tells a filter under which ABI a call was made.
+        name: Name of the machine, as in `platform.machine()`.
+        audit: The number that the kernel passes to a filter for the ABI of a call.
         calls: Numbers of the allowed calls, by name.
     """
 
@@ -131,7 +134,7 @@ _AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def architecture(machine: str) -> Architecture | None:
-    """The table of a machine; None where there is none, and then nothing may run there."""
+    """Return the table of a machine. If it is None, no program may run on the machine."""
     if machine not in _AUDIT:
         return None
     place = list(_AUDIT).index(machine)
@@ -150,17 +153,17 @@ EOPNOTSUPP: Final = _ERRNO | 95
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ABI, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
-#: From here on a call has the same number everywhere.
+#: From this number on a call has the same number on all architectures.
 _COMMON: Final = 424
 _WRITE_ONLY, _READ_WRITE, _MODE, _TRUNCATE, _NAMELESS = 0o1, 0o2, 0o3, 0o1000, 0o20000000
 #: Duplicate a descriptor, read and set its flags: no owner, no lease, no size of a pipe.
 FCNTL: Final = (0, 1, 2, 3, 4, 1030)
-#: Terminal or not, its size, bytes that wait, close-on-exec: what `open` and `isatty` ask.
+#: Queries of `open` and `isatty`: terminal or not, its size, waiting bytes, close-on-exec.
 IOCTL: Final = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)
 
 
 class Instruction(NamedTuple):
-    """One instruction; the jumps count instructions to leave out."""
+    """One instruction. The jumps count the instructions to skip."""
 
     code: int
     true: int
@@ -173,7 +176,7 @@ def _load(offset: int) -> Instruction:
 
 
 def _argument(place: int) -> Instruction:
-    """Load the lower half of an argument, which both architectures put first."""
+    """Load the lower half of an argument, which both architectures store first."""
     return _load(_ARGUMENTS + 8 * place)
 
 
@@ -182,16 +185,17 @@ def _end(answer: int) -> Instruction:
 
 
 def _one_of(place: int, values: tuple[int, ...], otherwise: int) -> list[Instruction]:
-    """Allow if the lower half of an argument is one of these."""
+    """Allow the call if the lower half of an argument is one of these."""
     tests = [Instruction(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
     return [_argument(place), *tests, _end(otherwise), _end(ALLOW)]
 
 
 def _opening(place: int) -> list[Instruction]:
-    """Refuse a file without a name, and to empty one that is opened for reading.
+    """Refuse files without a name, and emptying a file that is opened for reading.
 
-    Linux does the second and old Landlocks let it. The answer to the first (`O_TMPFILE`) is that of
-    a file system that has none of these, and who asked takes a file with a name.
+    Linux allows the second, and old versions of Landlock do not refuse it. The error for the first
+    (`O_TMPFILE`) is that of a file system without such files, so that the caller uses a file with a
+    name.
     """
     return [
         _argument(place),
@@ -216,7 +220,7 @@ def _by_argument() -> dict[str, list[Instruction]]:
 
 
 def instructions(machine: Architecture) -> list[Instruction]:
-    """The whole filter for a machine."""
+    """Return the whole filter for a machine."""
     filter_ = [
         _load(_ABI),
         Instruction(_EQUAL, 1, 0, machine.audit),
@@ -230,11 +234,12 @@ def instructions(machine: Architecture) -> list[Instruction]:
             filter_ += [Instruction(_EQUAL, 0, 1, number), _end(ALLOW)]
     for name, rule in _by_argument().items():
         if name in machine.calls:
-            # A rule returns on every way through it, so what it loads is nobody else's.
+            # every path through a rule returns, so later rules do not depend on the value that it
+            # loads
             filter_ += [Instruction(_EQUAL, 0, len(rule), machine.calls[name]), *rule]
     return [*filter_, Instruction(_AT_LEAST, 0, 1, _COMMON), _end(ENOSYS), _end(EPERM)]
 
 
 def assembled(machine: Architecture) -> bytes:
-    """The filter as the kernel reads it, eight bytes an instruction."""
+    """Return the filter as the kernel reads it, with eight bytes per instruction."""
     return b"".join(struct.pack("=HBBI", *each) for each in instructions(machine))

@@ -1,8 +1,8 @@
 """A worker process as its parent sees it.
 
-Call and result travel in memory files (`memfd_create`) whose descriptors the worker passes on to a
-child. The parent reads the result after the child's end, so a program cannot change it any more,
-and a program that floods it fills a file of limited size that is not read.
+Call and result are in memory files (`memfd_create`), whose descriptors the worker passes on to a
+child. The parent reads the result after the end of the child, so a program can no longer change it.
+A program that writes too much fills a file of limited size that is not read.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ START_SECONDS: Final = 60.0
 #: Seconds after the end of a child within which a worker must answer.
 GRACE_SECONDS: Final = 10.0
 _ROOT: Final = str(Path(__file__).resolve().parents[2])
-#: Options of Python, and the beginning of a script that imports modules of this folder without the
-#: packages around it, which import much else.
+#: Options of Python, and the beginning of a script that imports modules of this folder without its
+#: packages, which import many others.
 OPTIONS: Final = ("-s", "-S", "-P", "-B", "-c")
 BOOT: Final = f"""
 import sys, types
@@ -46,7 +46,7 @@ main()
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of processes that run programs; the order of sets is fixed."""
+    """Return the environment of processes that run programs. The order of sets is fixed."""
     found = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TZ": "UTC"}
     for library in ("OMP", "OPENBLAS", "MKL"):
         found[f"{library}_NUM_THREADS"] = "1"
@@ -56,12 +56,12 @@ def environment() -> dict[str, str]:
 
 
 class WorkerLost(EnvironmentFault):
-    """A worker has ended, or did not answer in time; another one may work."""
+    """Exception for a worker that has ended or did not answer in time. Another one may work."""
 
     def __init__(self, problem: object = "it has ended") -> None:
         super().__init__(
             f"A sandbox worker was lost: {problem}.",
-            "Is the machine out of memory? Fewer workers or a lower Limits.memory_mb may help.",
+            "If the machine is out of memory, use fewer workers or lower Limits.memory_mb.",
         )
 
 
@@ -69,8 +69,8 @@ class Process:
     """A running worker.
 
     Raises:
-        EnvironmentFault: It did not start.
-        SandboxRefused: This machine lacks something that it needs.
+        EnvironmentFault: If it did not start.
+        SandboxRefused: If this machine lacks a feature that it needs.
     """
 
     def __init__(self, limits: Limits, preload: Sequence[str] = ()) -> None:
@@ -104,7 +104,7 @@ class Process:
         self.greeting = self._greeting()
 
     def _greeting(self) -> dict[str, Any]:
-        """Return what the worker says of itself when it is ready."""
+        """Return the report of the worker when it is ready."""
         try:
             greeting: dict[str, Any] = json.loads(self._receive(START_SECONDS))
         except (WorkerLost, ValueError) as problem:
@@ -112,26 +112,30 @@ class Process:
             self.close()
             raise EnvironmentFault(
                 "A sandbox worker did not start.",
-                f"It said: {output}" if output else f"Does {sys.executable} -s -S -c pass run?",
+                f"Its output: {output}"
+                if output
+                else f"Check whether {sys.executable} -s -S -c pass runs.",
             ) from problem
         if "error" in greeting:
             self.close()
-            raise SandboxRefused(f"the walls do not stand here: {greeting['error']}.")
+            raise SandboxRefused(
+                f"a restriction does not work on this machine: {greeting['error']}."
+            )
         return greeting
 
     def call(self, content: bytes, seconds: float) -> Outcome:
         """Run one call.
 
         Raises:
-            WorkerLost: The worker is lost; `close` it.
-            EnvironmentFault: The walls could not be put up, or there is no memory file.
+            WorkerLost: If the worker is lost and must be closed.
+            EnvironmentFault: If the restrictions could not be applied, or there is no memory file.
         """
         try:
             job, result = os.memfd_create("call"), os.memfd_create("result")
         except OSError as problem:
             raise EnvironmentFault(f"A sandbox has no file for a call: {problem}.") from problem
         try:
-            # Landlock has no rule for a file that has no path; its mode keeps a child, which has
+            # Landlock has no rule for a file without a path. Its mode prevents a child, which has
             # no capabilities, from opening it again through /dev/fd.
             os.fchmod(result, 0)
             with open(os.dup(job), "wb", buffering=0) as file:
@@ -161,9 +165,9 @@ class Process:
 
     def close(self) -> None:
         """End the worker and wait for its end."""
-        with contextlib.suppress(OSError):  # for copies of the socket in forked children
+        with contextlib.suppress(OSError):  # needed for copies of the socket in forked children
             self.control.shutdown(socket.SHUT_RDWR)
-        self.control.close()  # a worker that reads this ends its child, and itself
+        self.control.close()  # a worker that reads this ends its child and itself
         os.close(self.errors)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(2.0)
@@ -176,12 +180,12 @@ def outcome_of(report: bytes, content: bytes) -> Outcome:
     """Return the outcome of a call, from the worker's report and the bytes that the child wrote.
 
     Raises:
-        EnvironmentFault: The walls could not be put up, and the program did not run.
+        EnvironmentFault: If the restrictions could not be applied, and the program did not run.
     """
     ending, status = worker.REPORT.unpack_from(report)
     if ending == worker.NO_WALLS:
         reason = report[worker.REPORT.size :].decode(errors="replace")
-        raise EnvironmentFault(f"The walls of a sandbox did not stand: {reason}.")
+        raise EnvironmentFault(f"The restrictions of a sandbox could not be applied: {reason}.")
     if ending == worker.TIMEOUT:
         return Outcome(error="timeout")
     if os.WIFSIGNALED(status):

@@ -1,7 +1,7 @@
-"""The self-test of a sandbox: a program that tries to get out, run before any other.
+"""The self-test of a sandbox: a program that tries to escape, which runs before any other.
 
-The program is ours and tells the truth; still the parent looks for itself whether the file was
-written and whether somebody connected. One wall that does not hold, and the sandbox is refused.
+The program reports what it could do. The parent also checks itself whether the file was written and
+whether a connection was made. If a single attempt succeeds, the sandbox is refused.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def attempts(secret, outside, port, parent):
             tried[attempt.__name__] = True
     return tried
 """
-#: What each attempt of the program would have been, for the report.
+#: Descriptions of the attempts of the program, for the report.
 MEANINGS: Final = {
     "read": "reading a secret file",
     "write": "writing a file",
@@ -85,7 +85,7 @@ MEANINGS: Final = {
     "connect": "connecting",
     "fork": "forking",
     "start": "starting a program",
-    "signal_parent": "signalling the parent",
+    "signal_parent": "signaling the parent",
     "memory_of_parent": "reading the parent's memory",
     "environment": "reading the environment",
     "descriptors": "using inherited descriptors",
@@ -93,13 +93,13 @@ MEANINGS: Final = {
 
 
 def prove(run: Callable[[bytes], Outcome]) -> tuple[str, ...]:
-    """Run the self-test, and return what was tried and refused.
+    """Run the self-test, and return the attempts that were refused.
 
     Args:
-        run: Runs an encoded call.
+        run: Function that runs an encoded call.
 
     Raises:
-        SandboxRefused: Something was not refused, or the program does not run.
+        SandboxRefused: If an attempt was not refused, or the program does not run.
     """
     with _bait() as (folder, secret, listener):
         outside = folder / "outside"
@@ -113,22 +113,22 @@ def prove(run: Callable[[bytes], Outcome]) -> tuple[str, ...]:
             got_out.append("something outside was changed or reached")
     if got_out or tried.keys() != MEANINGS.keys():
         raise SandboxRefused(
-            "the walls do not hold here: these were not refused:"
-            f" {', '.join(got_out) or 'the test is incomplete'}."
+            "the sandbox does not confine programs on this machine; the self-test succeeded in:"
+            f" {', '.join(got_out) or 'nothing, but it is incomplete'}."
         )
     return tuple(MEANINGS.values())
 
 
 def _read(outcome: Outcome) -> dict[str, Any]:
     if outcome.error:
-        raise SandboxRefused(f"the self-test of the walls does not run: {outcome.error}.")
+        raise SandboxRefused(f"the self-test of the sandbox does not run: {outcome.error}.")
     tried = read_literal(outcome.value)
     return tried if isinstance(tried, dict) else {}
 
 
 @contextmanager
 def _bait() -> Iterator[tuple[Path, Path, socket.socket]]:
-    """A folder, a file with a secret in it, and somebody who listens."""
+    """Create a folder, a file with a secret in it, and a listening socket."""
     with (
         tempfile.TemporaryDirectory(prefix="toolgym-sandbox-") as name,
         socket.socket() as listener,

@@ -1,11 +1,11 @@
-"""The fallback: `pydantic-monty`, an interpreter of a part of Python that can reach nothing.
+"""The fallback sandbox: `pydantic-monty`, an interpreter of a part of Python without any access.
 
-It works where the kernel has no walls, and it is not Python: it has no generators, no inheritance
-and few modules, and its sets have another order. So a value that it returns is taken, and so are
-`timeout`, `memory` and errors that the program surely made (a `ValueError`, a division by zero).
-What may come from something that it lacks (an import, a syntax, a name, an attribute, an argument)
-is an `EnvironmentFault`: the episode stays unscored, for no solution may fail because its judge
-cannot read it. So a program can choose not to be scored there: measure with it, do not train.
+It works on kernels without Landlock. It is not the whole of Python: it has no generators, no
+inheritance and few modules, and its sets have another order. It accepts returned values, `timeout`,
+`memory` and errors that the program certainly caused (a `ValueError`, a division by zero). Errors
+that may come from a missing feature (an import, a syntax, a name, an attribute, an argument) raise
+`EnvironmentFault`, and the episode stays unscored. So no solution fails because of the interpreter.
+But a program can avoid being scored, so use this sandbox for evaluation and not for training.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from toolgym.errors import EnvironmentFault
 from toolgym.forks import leave_to_parent
 
 _LIBRARY: Final = "pydantic_monty"
-#: What may be raised because the interpreter lacks something.
+#: Exceptions that the interpreter may raise because it lacks a feature.
 _LACKING: Final = (ImportError, NotImplementedError, AttributeError, TypeError, RuntimeError)
 _WALLS: Final = ("pydantic-monty: an interpreter of a SUBSET of Python without access to the host",)
 _GAPS: Final = (
-    "programs that use what it lacks cannot be judged and stay unscored",
+    "programs that use missing features cannot run, and their episodes stay unscored",
     "sets have another order than in Python",
 )
 _ATTEMPTS: Final = {
@@ -44,21 +44,21 @@ _ATTEMPTS: Final = {
 
 
 class SubsetSandbox(SandboxBase):
-    """Programs in an interpreter of a part of Python.
+    """A sandbox that runs programs in an interpreter of a part of Python.
 
     Args:
-        workers: Maximum number of jobs at the same time.
-        limits: Limits of each call; only `cpu_seconds` and `memory_mb` are used.
+        workers: Maximum number of parallel jobs.
+        limits: Limits of each call. Only `cpu_seconds` and `memory_mb` are used.
 
     Raises:
-        SandboxRefused: The library is not installed, or lets something through.
-        EnvironmentFault: It is broken.
+        SandboxRefused: If the library is not installed, or does not pass the self-test.
+        EnvironmentFault: If the library is broken.
     """
 
     def __init__(self, workers: int = 2, limits: Limits | None = None) -> None:
         if importlib.util.find_spec(_LIBRARY) is None:
             raise SandboxRefused(
-                "the subset interpreter is not installed: pip install 'toolgym[sandbox]'."
+                "the subset interpreter is not installed. Run: pip install 'toolgym[sandbox]'."
             )
         self._monty: Any = importlib.import_module(_LIBRARY)
         self._pool: Any = None
@@ -66,16 +66,17 @@ class SubsetSandbox(SandboxBase):
         self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
-        """Begin without the library's processes."""
+        """Start without the library's processes."""
         leave_to_parent(self._pool)
         self._pool = None
         self._start_lock = threading.Lock()
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """One outcome for each call of a job, in order.
+        """Return one outcome for each call of a job, in order.
 
         Raises:
-            EnvironmentFault: The interpreter failed, or may lack what the program uses.
+            EnvironmentFault: If the interpreter failed, or may lack a feature that the program
+                uses.
         """
         return [self._call(job, *call) for call in job.calls]
 
@@ -96,14 +97,14 @@ class SubsetSandbox(SandboxBase):
         except self._monty.MontyError as problem:
             if getattr(problem, "timed_out", False):
                 return Outcome(error="timeout")
-            raise EnvironmentFault(f"The subset interpreter broke: {problem}.") from problem
+            raise EnvironmentFault(f"The subset interpreter failed: {problem}.") from problem
         return _outcome_of_value(value)
 
     def _session(self) -> Any:
-        """A session in which nothing has run."""
+        """Return a session in which no code has run."""
         with self._start_lock:
             if self._pool is None:
-                # The second limit ends a process that does not heed the first.
+                # The second limit ends a process that does not respect the first.
                 seconds = self.limits.cpu_seconds + 2.0
                 pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
                 pool.__enter__()
@@ -117,7 +118,7 @@ class SubsetSandbox(SandboxBase):
         )
 
     def _prove(self) -> tuple[str, ...]:
-        """Try to get out, as the self-test of the walls does."""
+        """Try to escape, as the self-test of the walled sandbox does."""
         for meaning, program in _ATTEMPTS.items():
             try:
                 with self._session() as session:
@@ -128,7 +129,7 @@ class SubsetSandbox(SandboxBase):
         return tuple(_ATTEMPTS)
 
     def close(self) -> None:
-        """End the interpreter."""
+        """Close the interpreter."""
         super().close()
         pool, self._pool = self._pool, None
         if pool is not None:
@@ -136,7 +137,7 @@ class SubsetSandbox(SandboxBase):
 
 
 def _silent(*_: object) -> None:
-    """What a program prints goes nowhere."""
+    """Discard the output of a program."""
 
 
 def _outcome_of_value(value: Any) -> Outcome:
@@ -150,7 +151,7 @@ def _outcome_of_value(value: Any) -> Outcome:
 
 
 def _outcome(raised: BaseException, program: str) -> Outcome:
-    """The program's error as an outcome, if it surely is the program's."""
+    """Return the program's error as an outcome, if the program certainly caused it."""
     if isinstance(raised, TimeoutError):
         return Outcome(error="timeout")
     if isinstance(raised, MemoryError):
@@ -159,8 +160,8 @@ def _outcome(raised: BaseException, program: str) -> Outcome:
     if isinstance(raised, RecursionError) or not _may_lack(raised, program):
         return Outcome(error=message)
     raise EnvironmentFault(
-        f"The subset interpreter could not judge a program: {message}",
-        "It may lack what the program uses; the whole of Python runs where Landlock is there.",
+        f"The subset interpreter could not run a program: {message}",
+        "It may lack a feature that the program uses. On Linux with Landlock, all of Python runs.",
     )
 
 

@@ -1,8 +1,8 @@
 """No sandbox: plain processes with limits, for programs that you would run yourself.
 
-It stops what is clumsy (an endless loop, too much memory), and nothing that is hostile. It runs on
-every system that has `resource`, such as one whose kernel lacks Landlock inside a container of its
-own. `open_sandbox` takes it only with `unsafe=True`.
+It stops accidents (an endless loop, too much memory) but no hostile program. It runs on every
+system that has `resource`, such as one without Landlock inside a separate container. `open_sandbox`
+uses it only with `unsafe=True`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ with open("result", "wb") as result:
 
 
 class UnsafeSandbox(SandboxBase):
-    """Programs in plain processes that can do whatever the user can."""
+    """Plain processes for programs, which can do anything that the user can."""
 
     level = Level("unsafe", ("limits",), (), ("a program can do whatever the user can",))
 
@@ -46,7 +46,7 @@ class UnsafeSandbox(SandboxBase):
         """Run the calls of a job, and return one outcome for each, in order.
 
         Raises:
-            EnvironmentFault: No process could be started.
+            EnvironmentFault: If a process could not be started.
         """
         deadline = time.monotonic() + self.limits.job_seconds
         return [

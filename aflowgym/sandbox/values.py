@@ -1,15 +1,14 @@
-"""Returned values on their way out of the child: JSON with a mark on each container.
+"""Encoding of returned values on their way out of the child: JSON with a mark on each container.
 
-The child writes a value (`dump`), and the parent reads it (`outcome`) and trusts nothing of it: a
-program may write there what it likes. The most it gains is another value of its own; it does not
-know what is expected, and what cannot be read is `no_literal`. The parent calls no method of the
-program, and builds numbers from digits that it has checked.
+The child writes a value (`dump`), and the parent reads it (`outcome`) without trusting it. A
+program may write any bytes there, but it can only change its own value. It does not know the
+expected value, and an unreadable value is `no_literal`. The parent calls no method of the program,
+and builds numbers from digits that it has checked.
 
 An instance of a subclass (a `Counter`, a named tuple, an enumeration over `int`) is written as the
 plain value that it holds, which `==` would have compared. A number of another type (`Fraction`,
-`Decimal`, a number of NumPy or SymPy) is written as the `int` or `float` that it equals, if there
-is one, or else as a `Fraction` or `Decimal`. Other objects are no plain values, even if they have
-an `__eq__`.
+`Decimal`, a number of NumPy or SymPy) is written as the `int` or `float` that it equals, or else as
+a `Fraction` or `Decimal`. Other objects are not plain values, even if they have an `__eq__`.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from typing import Any, Final
 
 DEEPEST: Final = 50
 MOST_ITEMS: Final = 100_000
-#: How much the parent reads of what a child wrote, in bytes.
+#: Maximum number of bytes that the parent reads from a child.
 MOST_BYTES: Final = 1 << 20
-#: As long as the checkers read, see `aflowgym.answers.literals`.
+#: The maximum length that the checkers read; see `aflowgym.answers.literals`.
 MAX_LITERAL: Final = 200_000
 TOO_LARGE: Final = "too_large: what it returned is too long"
-#: A set of values with one hash takes the square of its size to build.
+#: Building a set of values with one hash takes quadratic time.
 _MOST_COLLISIONS: Final = 500
 _CONTAINERS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (list, tuple, set, frozenset)}
 
@@ -39,11 +38,14 @@ _DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
 class NoLiteral(ValueError):
-    """A value that is no plain data, nested too deeply, or too large; begins with the code."""
+    """Exception for a value that is not plain data, nested too deeply, or too large.
+
+    Its message begins with the code.
+    """
 
 
 class Writer:
-    """Turns one value into a form that JSON can hold."""
+    """A converter of one value to a form that JSON can hold."""
 
     def __init__(self) -> None:
         self._items = 0
@@ -52,7 +54,7 @@ class Writer:
         """Return the marked form of a value.
 
         Raises:
-            NoLiteral: It is no plain data, or there is too much of it.
+            NoLiteral: If the value is not plain data, or too large.
         """
         self._items += 1
         if depth > DEEPEST:
@@ -78,7 +80,7 @@ class Writer:
 
 
 def _number(value: Any) -> Any:
-    """Return the form of a number; raises NoLiteral for anything else."""
+    """Return the form of a number. Raise NoLiteral for anything else."""
     if isinstance(value, int):
         return int.__index__(value)
     if isinstance(value, float):
@@ -100,9 +102,9 @@ def _number(value: Any) -> Any:
 
 
 def outcome(content: bytes) -> tuple[str, str]:
-    """Return the text of a literal and the text of an error that a child wrote; one is empty.
+    """Return the text of a literal or of an error that a child wrote. The other is empty.
 
-    Never raises, whatever it is.
+    No bytes of a child raise an exception.
     """
     if len(content) > MOST_BYTES:
         return "", TOO_LARGE
@@ -121,7 +123,7 @@ def outcome(content: bytes) -> tuple[str, str]:
 
 
 def _read(form: Any, depth: int) -> Any:
-    """Return the value of a marked form; raises ValueError or TypeError for anything else."""
+    """Return the value of a marked form. Raise ValueError or TypeError for anything else."""
     if not isinstance(form, list):
         if isinstance(form, dict):
             raise NoLiteral("no_literal: it has an unknown form")
@@ -155,11 +157,11 @@ def _sound(keys: list[Any]) -> list[Any]:
 
 
 def dump(value: Any) -> bytes:
-    """Return the bytes that a child writes of a value; raises NoLiteral."""
+    """Return the bytes that a child writes for a value, or raise NoLiteral."""
     form = {"value": Writer().written(value)}
     try:
         content = json.dumps(form, separators=(",", ":")).encode()
-    except ValueError:  # all that Python refuses to write of such a form
+    except ValueError:  # the only values of such a form that Python cannot write
         raise NoLiteral("no_literal: it has a number of too many digits") from None
     if len(content) > MOST_BYTES:
         raise NoLiteral("too_large: what it returned is too large")
@@ -167,5 +169,5 @@ def dump(value: Any) -> bytes:
 
 
 def dump_error(error: str) -> bytes:
-    """Return the bytes that a child writes of an error."""
+    """Return the bytes that a child writes for an error."""
     return json.dumps({"error": error}).encode()

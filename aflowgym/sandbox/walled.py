@@ -1,12 +1,12 @@
-"""The sandbox of warm workers: each call runs in a fresh child behind walls.
+"""The sandbox of preloaded workers: each call runs in a new, restricted child process.
 
-Each call is a fork of a worker that has run nothing, so nothing of an earlier call is left, of the
-same job or of another. The calls of a job run one after the other in one worker; several jobs run
-at the same time, as many as there are workers, from any thread.
+Each call is a fork of a worker that has run no program, so it has no trace of earlier calls of any
+job. The calls of a job run one after the other in one worker. Several jobs run at the same time,
+one per worker, from any thread.
 
-A worker that is lost is replaced, and the call is made once more. If that one is lost too, it is
-the machine's failure (`EnvironmentFault`), and so is a wall that cannot be put up. Any other end of
-a child is an `Outcome`, since a program must not be able to leave its episode unscored.
+A worker that is lost is replaced, and the call is made again. If that worker is lost too, an
+`EnvironmentFault` is raised, and also if a restriction cannot be applied. Any other end of a child
+is an `Outcome`, since a program must not be able to leave its episode unscored.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _GAP: Final = "stat() and readlink() tell of any path that it exists, its size, 
 
 
 class WalledSandbox(SandboxBase):
-    """A sandbox of forked children behind seccomp and Landlock.
+    """A sandbox of forked children that seccomp and Landlock restrict.
 
     Args:
-        workers: Maximum number of jobs at the same time.
+        workers: Maximum number of parallel jobs.
         limits: Limits of each call.
-        preload: Modules that programs may import besides the standard library, such as `sympy`.
+        preload: Modules that programs may import in addition to the standard library, such as
+            `sympy`.
 
     Raises:
-        SandboxRefused: The walls do not stand on this machine; says which.
-        EnvironmentFault: No worker could be started.
+        SandboxRefused: If a restriction does not work on this machine. The message says which.
+        EnvironmentFault: If a worker could not be started.
     """
 
     level: Level
@@ -61,7 +62,7 @@ class WalledSandbox(SandboxBase):
         self._idle.put(self._start())
 
     def renew(self) -> None:
-        """Start without workers, also in a forked child."""
+        """Start without workers; also called in a forked child."""
         leave_to_parent(*self._idle.queue)
         self._idle = queue.LifoQueue()  # None for a worker that has not been started
         for _ in range(self.workers):
@@ -71,7 +72,7 @@ class WalledSandbox(SandboxBase):
         """Run the calls of a job, and return one outcome for each, in order.
 
         Raises:
-            EnvironmentFault: The machine failed, not the program.
+            EnvironmentFault: If the sandbox failed, not the program.
         """
         process, done = self._idle.get(), False
         try:
@@ -92,7 +93,7 @@ class WalledSandbox(SandboxBase):
             done = True
             return outcomes
         finally:
-            if process is not None and not done:  # it may be at work still
+            if process is not None and not done:  # it may still be working
                 process.close()
                 process = None
             self._idle.put(process)
@@ -106,7 +107,7 @@ class WalledSandbox(SandboxBase):
         return process.call(content, seconds) if seconds > 0 else Outcome(error="timeout")
 
     def _start(self) -> Process:
-        """Start a worker, and prove its walls."""
+        """Start a worker, and test its restrictions."""
         process = Process(self.limits, self.preload)
         try:
             proved = selftest.prove(lambda content: process.call(content, 30.0))

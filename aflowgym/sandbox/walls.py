@@ -1,8 +1,8 @@
-"""Landlock, seccomp, capabilities and limits, by `ctypes` and nothing else.
+"""Landlock, seccomp, capabilities and limits, called through `ctypes` only.
 
 Landlock (`landlock(7)`) restricts paths: a path that is not granted cannot be opened. The worker
-enforces a layer when it starts, and each child another one of the same rules, which also keeps the
-child from the worker's memory. seccomp restricts system calls, see `filter`. Neither can be undone,
+enforces a layer when it starts. Each child enforces another layer of the same rules, which also
+protects the worker's memory. seccomp restricts system calls; see `filter`. Neither can be undone,
 nor can `no_new_privs`.
 
 All functions raise `OSError` if the kernel refuses.
@@ -24,11 +24,11 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _NO_NEW_PRIVS = 1, 4, 22, 38
 
 WRITE_FILE, READ_FILE, READ_DIR = 1 << 1, 1 << 2, 1 << 3
 READING: Final = READ_FILE | READ_DIR
-#: What a rule about a file may grant.
+#: Access rights that a rule about a file may grant.
 _OF_FILES: Final = WRITE_FILE | READ_FILE
-FILE_BYTES: Final = 8 << 20  # of the result; a program can write no other file
+FILE_BYTES: Final = 8 << 20  # for the result; a program can write no other file
 OPEN_FILES: Final = 32
-#: How many kinds of access each version knows: what is not listed here is not new in it.
+#: Number of kinds of access in each version. Versions that are not listed add none.
 _ACCESS_BITS: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
 
 
@@ -49,15 +49,16 @@ def _syscall(number: int, *values: object) -> int:
 
 
 def landlock_version() -> int:
-    """The version of Landlock's interface; 0 where the kernel has none or has it switched off."""
+    """Return the version of Landlock's interface, or 0 if the kernel has none or disables it."""
     return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1)))
 
 
 class Ruleset:
-    """The paths that may be opened, from `enforce` on.
+    """The paths that may be opened after `enforce`.
 
     Args:
-        version: Of Landlock. Later ones also refuse TCP, and signals to who stands outside.
+        version: Version of Landlock. Later versions also refuse TCP, and signals to outside
+            processes.
     """
 
     def __init__(self, version: int) -> None:
@@ -72,7 +73,7 @@ class Ruleset:
         self._fd = _check(_syscall(_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
 
     def grant(self, path: str, access: int) -> None:
-        """Let this be done to a path, and to what lies below it."""
+        """Allow this access to a path and everything below it."""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             allowed = access if os.path.isdir(path) else access & _OF_FILES
@@ -83,7 +84,7 @@ class Ruleset:
             os.close(fd)
 
     def enforce(self) -> None:
-        """Put the layer up, for this process and those that it forks."""
+        """Enforce the layer for this process and its forks."""
         _check(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
 
 
@@ -92,7 +93,7 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A seccomp filter, kept ready; `assembled` has it from `filter`."""
+    """A prepared seccomp filter, which `assembled` in `filter` returns."""
 
     def __init__(self, assembled: bytes) -> None:
         self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
@@ -100,31 +101,31 @@ class Filter:
         self._program = _Program(len(assembled) // 8, address)
 
     def enforce(self) -> None:
-        """Put it up, for this process; it needs `forgo_privileges` before."""
+        """Enforce the filter for this process. Call `forgo_privileges` first."""
         _prctl(_SET_SECCOMP, 2, ctypes.addressof(self._program))
 
 
 def forgo_privileges() -> None:
-    """Give up all capabilities, root's too, and the way to get any."""
+    """Give up all capabilities, including those of root, and the means to get any."""
     header, none = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0)
     _check(_libc.capset(header, none), "capset")
     _prctl(_NO_NEW_PRIVS, 1)
 
 
 def hide() -> None:
-    """Forbid other processes to trace this one and its children; no core dumps either."""
+    """Prevent other processes from tracing this one and its children, and disable core dumps."""
     _prctl(_SET_DUMPABLE, 0)
 
 
 def die_with(parent: int) -> None:
-    """End when the parent does; raises ProcessLookupError if it has ended already."""
+    """End this process when the parent ends. Raise ProcessLookupError if it has ended already."""
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         raise ProcessLookupError("the parent is gone")
 
 
 def limit(kind: int, amount: int, spare: int = 0) -> None:
-    """Lower a limit of this process for good; what cannot be ignored comes `spare` later."""
+    """Lower a limit of this process permanently. The hard limit is `spare` above it."""
     both = (amount, amount + spare)
     ceiling = resource.getrlimit(kind)[1]
     if ceiling != resource.RLIM_INFINITY:
@@ -133,22 +134,21 @@ def limit(kind: int, amount: int, spare: int = 0) -> None:
 
 
 def limit_space(memory: int) -> None:
-    """Limit the address space in bytes, the size of files, descriptors and more."""
-    limit(resource.RLIMIT_CORE, 1)  # less than any dump has; 0 would not keep one from a pipe
+    """Limit the address space in bytes, the size of files, the number of descriptors and more."""
+    limit(resource.RLIMIT_CORE, 1)  # smaller than any core dump; 0 would still allow one to a pipe
     limit(resource.RLIMIT_FSIZE, FILE_BYTES)
     limit(resource.RLIMIT_NOFILE, OPEN_FILES)
     for name in ("RLIMIT_MEMLOCK", "RLIMIT_MSGQUEUE", "RLIMIT_SIGPENDING"):
         if hasattr(resource, name):
             limit(getattr(resource, name), 0)
-    with contextlib.suppress(ValueError):  # where a system does not know it
+    with contextlib.suppress(ValueError):  # for systems that do not have it
         limit(resource.RLIMIT_AS, memory)
 
 
 def limit_program(cpu_seconds: int) -> None:
-    """Limits of a program alone, which forks nothing.
+    """Set the limits of a program, which cannot fork.
 
-    The first signal at the CPU limit has a name of its own (SIGXCPU); a program that ignores it is
-    killed a second later.
+    The signal at the CPU limit is SIGXCPU. A program that ignores it is killed a second later.
     """
     limit(resource.RLIMIT_CPU, cpu_seconds, spare=1)
     limit(resource.RLIMIT_NPROC, 0)

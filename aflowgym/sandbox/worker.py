@@ -1,13 +1,13 @@
-"""The worker: a small process that forks a child behind walls for each call.
+"""The worker: a small process that forks a restricted child for each call.
 
 `process` starts it with an environment of a few harmless variables and two descriptors: the socket
-of its requests, and one that tells when the parent process has ended (a pidfd; a signal at the
-parent's death would come when the *thread* ends that started the worker). It gives up root's
-privileges, enforces the first layer of Landlock and says that it is ready. Each request brings two
-descriptors, of the call and of its result. The worker opens neither; it passes them to a child,
-waits, kills a child that takes too long, and reports how it ended.
+of its requests, and a pidfd that reports the end of the parent process. (A signal at the parent's
+death would come when the thread that started the worker ends.) The worker gives up root's
+privileges, enforces the first layer of Landlock and reports that it is ready. Each request has two
+descriptors, those of the call and of its result. The worker opens neither. It passes them to a
+child, waits, kills a child that takes too long, and reports how it ended.
 
-Only modules without imports from the rest of the package are imported here.
+Only modules without imports from the other parts of the package are imported here.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from typing import Any, Final, NoReturn
 
 from aflowgym.sandbox import child, filter, walls
 
-#: How a child ended: by itself; by a limit on time; or the walls did not stand, and the program
-#: never began.
+#: How a child ended: by itself, by a limit on time, or because the restrictions failed, so that the
+#: program never began.
 EXITED, TIMEOUT, NO_WALLS = b"x", b"t", b"n"
-#: Ending and wait status; then the reason of NO_WALLS.
+#: Ending and wait status, then the reason of NO_WALLS.
 REPORT: Final = struct.Struct("=ci")
 #: A request: seconds of elapsed time.
 REQUEST: Final = struct.Struct("=d")
@@ -44,29 +44,30 @@ class Worker:
     """A worker process.
 
     Args:
-        settings: The settings that `process` wrote: `control` and `parent` (descriptors),
-            `preload`, and the limits of a call under their names.
+        settings: The settings from `process`: `control` and `parent` (descriptors), `preload`, and
+            the limits of a call under their names.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
-        # Both have the numbers that they had in the parent, which may be beyond any limit.
+        # Both have the numbers that they had in the parent, which may exceed any limit.
         self.control = socket.socket(fileno=lower_descriptor(settings["control"]))
         self.parent = lower_descriptor(settings["parent"])
         self.pid = os.getpid()
 
     def prepare(self) -> dict[str, Any]:
-        """Load modules and restrict the worker; return facts for the level of the sandbox.
+        """Load modules and restrict the worker. Return facts for the level of the sandbox.
 
         Raises:
-            OSError, ImportError, LookupError: This machine lacks something; says what.
+            OSError, ImportError, LookupError: This machine lacks a feature, which the message
+                names.
         """
         machine = filter.architecture(platform.machine())
         if machine is None:
             raise LookupError(f"there is no system-call table for {platform.machine()!r}")
         version = walls.landlock_version()
         if version < 1:
-            raise LookupError("the kernel has no Landlock, or it is switched off")
+            raise LookupError("the kernel has no Landlock, or it is disabled")
         import_modules(self.settings["preload"])
         self.rules = walls.Ruleset(version)
         for path in readable_paths(self.settings["preload"]):
@@ -76,7 +77,8 @@ class Worker:
         with open("/proc/self/statm") as statm:
             memory = int(statm.read().split()[0]) * resource.getpagesize()
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
-            score.write("900")  # if memory runs out, this goes before the training process
+            # If memory runs out, the system kills this process before the training process.
+            score.write("900")
         child.clean()
         walls.forgo_privileges()
         walls.hide()
@@ -91,7 +93,7 @@ class Worker:
         poll.register(self.parent, select.POLLIN)
         while self.parent not in dict(poll.poll()):
             message, descriptors, _, _ = socket.recv_fds(self.control, REQUEST.size, 2)
-            if len(descriptors) != 2:  # the end, or no room for them
+            if len(descriptors) != 2:  # the parent has ended, or has no room for the report
                 return
             self.control.send(self._call(*REQUEST.unpack(message), *descriptors))
 
@@ -109,7 +111,7 @@ class Worker:
             poll.register(fd, select.POLLIN)
         ending = EXITED if ended in dict(poll.poll(1000 * seconds)) else TIMEOUT
         os.close(ended)
-        if ending == TIMEOUT:  # also if the parent has gone
+        if ending == TIMEOUT:  # also if the parent has ended
             os.kill(pid, signal.SIGKILL)
         _, status, used = os.wait4(pid, 0)
         with open(reading, "rb", buffering=0) as pipe:
@@ -121,13 +123,13 @@ class Worker:
         return REPORT.pack(ending, status)
 
     def _is_used_up(self, status: int, cpu: float) -> bool:
-        """Whether the CPU limit ended a child; the kernel counts in ticks, and `cpu` otherwise."""
+        """Return whether the CPU limit ended a child. The kernel counts in ticks, unlike `cpu`."""
         sent = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         late = cpu >= 0.5 * self.settings["cpu_seconds"]
         return sent == signal.SIGXCPU or (sent == signal.SIGKILL and late)
 
     def _enclose(self) -> None:
-        """Restrict a child, for good."""
+        """Restrict a child permanently."""
         walls.die_with(self.pid)
         walls.limit_program(self.settings["cpu_seconds"])
         self.rules.enforce()
@@ -135,7 +137,7 @@ class Worker:
 
 
 def lower_descriptor(fd: int) -> int:
-    """Return the same open file under the lowest number that is free."""
+    """Return the same open file under the lowest free number."""
     low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return low
@@ -155,30 +157,29 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-# --- what a program may read ----------------------------------------------------------------------
-#
-# Python's standard library, and no package beside it.
-# The library's folder is granted entry by entry, since `site-packages` may lie in it, and there the
-# bundled tasks with their hidden tests. Modules that are asked for by name (`preload`) are imported
-# before the walls stand, and their folders granted, so that what they import later is found.
+# Python's standard library, without other packages. The library's folder is granted entry by entry,
+# since it may contain `site-packages`, and there the bundled tasks with their hidden tests.
+# Requested modules (`preload`) are imported before the restrictions apply, and their folders are
+# granted, so that they find their later imports.
 
-#: Imported in every worker, so that a child has them at once.
+#: Imported in every worker, so that a child has them immediately.
 COMMON: Final = (
     *("bisect", "cmath", "collections.abc", "copy", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "hashlib", "heapq", "itertools", "json", "math", "numbers"),
     *("operator", "random", "re", "statistics", "string", "time", "typing"),
 )
-#: These need a library of the system, which cannot be read later; some Pythons lack some.
+#: These need a library of the system, which cannot be read later. Some Python builds lack some of
+#: them.
 _WITH_LIBRARIES: Final = ("bz2", "lzma", "uuid", "zlib", "_decimal", "_sqlite3")
 _OTHERS_PACKAGES: Final = frozenset({"site-packages", "dist-packages"})
 _ALSO: Final = ("/usr/share/zoneinfo", "/dev/urandom", "/dev/zero")
 
 
 def import_modules(preload: Sequence[str]) -> None:
-    """Import the common modules, and those that were asked for.
+    """Import the common and the requested modules.
 
     Raises:
-        ImportError: One of those is not there.
+        ImportError: If a requested module is not installed.
     """
     for name in (*COMMON, *preload):
         importlib.import_module(name)
@@ -188,7 +189,7 @@ def import_modules(preload: Sequence[str]) -> None:
 
 
 def readable_paths(preload: Sequence[str]) -> list[str]:
-    """The paths that may be read, after `import_modules`."""
+    """Return the paths that may be read, after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     places = [
         os.path.join(folder, name)
@@ -204,7 +205,7 @@ def readable_paths(preload: Sequence[str]) -> list[str]:
 
 
 def _packages(library: Iterable[str]) -> list[str]:
-    """The folders of the packages that are loaded and lie outside the library."""
+    """Return the folders of the loaded packages that are outside the library."""
     library_names = set(sys.stdlib_module_names) | {"aflowgym", "__main__"}
     places: set[str] = set()
     for name, module in list(sys.modules.items()):

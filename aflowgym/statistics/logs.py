@@ -1,12 +1,12 @@
-"""Reads the workflows in a log that another trainer wrote.
+"""Reader of the workflows in a log of another trainer.
 
-Two kinds of lines are outputs of the policy; all other lines are ignored.
+Two kinds of lines are outputs of the policy. All other lines are ignored.
 
 - A line of a training log that describes one output, such as `DSL质量: fallback=False, ops=2,
-  chain=True, DSL=Custom -> Programmer`. A trainer of this family replaces an output that it cannot
-  read by a default workflow and writes `fallback=True`. Lines that begin with `Step 4/96` or
-  `Step 4: 准确率` mark a step, those that begin with `更新策略` or `触发梯度更新` an update (signs
-  such as `📍` may precede), and `跳过...更新` states that an update was skipped.
+  chain=True, DSL=Custom -> Programmer`. If such a trainer cannot read an output, it uses a default
+  workflow and writes `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` mark a
+  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Signs such as `📍` may
+  come first. `跳过...更新` says that an update was skipped.
 - A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
   and optionally `step`, `phase`, `correct`, and `score` or `reward`. Such lines of a training log
   are ignored.
@@ -20,13 +20,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 _OUTPUT: Final = re.compile(r"fallback=(True|False), ops=\d{1,9}, chain=(?:True|False), DSL=(.+)")
-# Texts of models begin lines with "### Step 1: ...", too; these are no steps of the training.
+# Texts of models may also begin lines with "### Step 1: ...". These are not steps of the training.
 _STEP: Final = re.compile(r"[^\w#*]{0,20}Step (\d{1,9})(?:/\d{1,9}\s*$|: 准确率)")
 _UPDATE: Final = re.compile(r"\W{0,20}(?:更新策略|触发梯度更新)")
 _SKIPPED: Final = re.compile(r".{0,40}跳过.{0,20}更新")
 
 WINDOW: Final = 64
-"""Number of outputs that are taken together where a log marks neither steps nor updates."""
+"""Number of outputs in a window if a log marks neither steps nor updates."""
 
 
 def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -37,8 +37,8 @@ def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
 
     Returns:
         Dicts with the keys `workflow`, `fallback`, `step`, `phase` ("" if unknown), `updates`
-        (number of updates before the output), `correct` and `score` (None if unknown). Where no
-        step is marked, `step` is a text: the last update, or the window of `WINDOW` outputs.
+        (number of updates before the output), `correct` and `score` (None if unknown). If no step
+        is marked, `step` is a text: the last update, or the window of `WINDOW` outputs.
     """
     step: int | None = None
     outputs = updates = 0

@@ -1,9 +1,9 @@
-"""Tables on the workflows of rollouts: validity, errors, frequent ones, operators, structures.
+"""Tables on the workflows of rollouts: validity, errors, frequent workflows, operators, structures.
 
-Workflows are counted by their canonical text, so that two spellings of one workflow are the same,
-and those that are not valid by the codes of their errors. Rollouts are counted one at a time and
-then dropped. Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted;
-further workflows are counted as `(others)`, further steps with the last one.
+Valid workflows are counted by their canonical text, so different spellings of a workflow count
+together. Invalid ones are counted by the codes of their errors. Rollouts are read one at a time.
+Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted. Further
+workflows are counted as `(others)`, further steps with the last one.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ MEANINGS: Final = {
 }
 
 Counts = defaultdict[str, Counter[str]]
-"""Counts of some rollouts. `valid`: valid workflows by text. `error`: other workflows by code.
-`invalid`: their number. `ended`, `judged` and `right`: rollouts, those that are known to be right
-or wrong, and those that are right, by their last valid workflow ("" for none). `score`: the sum of
-the scores, and `scored` their number."""
+"""Counts of some rollouts.
+
+`valid` counts valid workflows by text, `error` the others by code, and `invalid` is their number.
+`ended`, `judged` and `right` count rollouts by their last valid workflow ("" for none): all, those
+known to be correct or not, and the correct ones. `score` is the sum of the scores, and `scored`
+their number.
+"""
 
 
 def workflow_statistics(
@@ -95,7 +98,7 @@ def workflow_statistics(
     uses, within = Counter(dict.fromkeys(operators, 0)), Counter(dict.fromkeys(operators, 0))
     classes: dict[str, list[int]] = {name: [] for name in STRUCTURES}
     for text, count in valid.items():
-        if node := parse(text, operators=operators, limits=ANY_SIZE).workflow:  # not `OTHERS`
+        if node := parse(text, operators=operators, limits=ANY_SIZE).workflow:  # excludes `OTHERS`
             classes[structure(node)].append(count)
             for name, times in Counter(each.name for each in operators_of(node)).items():
                 uses[name] += times * count
@@ -146,7 +149,7 @@ def workflow_statistics(
                     (code, MEANINGS.get(code), count, Share(count, invalid))
                     for code, count in _rank(errors)
                 ),
-                "Share: of the workflows that are not valid; one may have several errors.",
+                "Share of the invalid workflows. A workflow may have several errors.",
             ),
             Table(
                 "patterns",
@@ -161,14 +164,14 @@ def workflow_statistics(
                     )
                     for text, count in _rank(valid)[:top]
                 ),
-                "Right: of the rollouts whose last valid workflow this is, those that are right.",
+                "Right: share of correct rollouts among those whose last valid workflow this is.",
             ),
             Table(
                 "operators",
                 "Operators",
                 ("operator", "uses", "workflows", "share"),
                 tuple((name, uses[name], count, Share(count, n)) for name, count in _rank(within)),
-                "Share: of the valid workflows, those that contain the operator.",
+                "Share of the valid workflows that contain the operator.",
             ),
             Table(
                 "structures",
@@ -185,7 +188,7 @@ def workflow_statistics(
                 ("phase", "compared", "cases", "collapses", "share"),
                 tuple(collapse),
                 "Collapse: the share of rollouts with a valid workflow falls to 0, or by more than"
-                " half. Where a log marks no steps, they are unknown, and windows are compared.",
+                " half. If a log marks no steps, windows of rollouts are compared.",
             ),
             Table(
                 "time",
@@ -219,5 +222,5 @@ def _rate(counts: Counts) -> float:
 
 
 def _rank(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return the entries with a count, the most frequent first, equal counts by text."""
+    """Return the entries with a count: the most frequent first, equal counts in order of text."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

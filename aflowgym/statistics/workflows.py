@@ -1,8 +1,8 @@
-"""Reads the workflows that agents wrote out of recorded rollouts.
+"""Reader of the workflows in recorded rollouts.
 
-In `aflowgym/Compose-v0` each call of `run_workflow` is a workflow; in one-shot mode, so is a
-message that could not be parsed. In `aflowgym/Operate-v0` the operators that ran form one workflow
-together: the sequence of the calls, `copies` as a list. Refused calls are no part of it.
+In `aflowgym/Compose-v0` each call of `run_workflow` is a workflow. In one-shot mode, a message that
+could not be parsed counts as one, too. In `aflowgym/Operate-v0` the operators that ran form one
+workflow together: the sequence of the calls, with `copies` as a list. Refused calls are excluded.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from aflowgym.remembering import remembered
 from toolgym.sanitize import encodable
 
 STRUCTURES: Final = ("single operator", "chain", "condition", "list", "loop", "mixed")
-"""The classes of workflows: "condition", "list" and "loop" contain one of these constructs at any
-depth, "mixed" several, "single operator" and "chain" none."""
+"""The classes of workflows.
+
+"condition", "list" and "loop" contain one of these constructs at any depth, "mixed" contains
+several, and "single operator" and "chain" contain none.
+"""
 ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
 _ERROR: Final = re.compile(r"error\[([\w-]{1,40})\]")
@@ -29,7 +32,9 @@ _CODE: Final = re.compile(r"\bE(?:-[A-Z]+)+")
 def workflows_of(
     rollout: Mapping[str, Any], operators: Operators
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the workflows of a rollout: canonical text ("" if not valid), and codes of errors.
+    """Yield the workflows of a rollout, each with the codes of its errors.
+
+    A workflow is its canonical text, or "" if it is not valid.
 
     Args:
         rollout: The fields of an `EpisodeRecord`, or an output of `read_log`.
@@ -49,7 +54,7 @@ def workflows_of(
             error = _ERROR.match(result)
             if call["name"] == "run_workflow":
                 text, codes = _read(str(call["arguments"].get("dsl", "")), operators)
-                if error and text:  # the environment refused it, such as for this kind of task
+                if error and text:  # the environment refused it, for example for this kind of task
                     found = set(_CODE.findall(result)) & CODES.keys()
                     text, codes = "", tuple(sorted(found or {error[1]}))
                 yield text, codes

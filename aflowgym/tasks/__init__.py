@@ -1,5 +1,7 @@
-"""Problems for workflows, and the readers of files of them.
+"""Problems for workflows, and readers of their files.
 
-Read `task` first, then `loading`, which asks `layouts` for the form of a file, and `code_prompts`
-for the tests and functions that a prompt in Python holds.
+- `task` defines a task.
+- `loading` reads data sets.
+- `layouts` finds the layout of a row.
+- `code_prompts` reads the tests and functions in a Python prompt.
 """

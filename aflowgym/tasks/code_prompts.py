@@ -1,15 +1,15 @@
-"""Code in the prompt of a code problem: its examples, and what precedes the function.
+"""Code in the prompt of a code problem: its examples, and the code before the function.
 
 Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
 
     f(1, 2) == 3           f(1, 2) should return 3.                       >>> f(1, 2)
     f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
 
-An example is read only if its arguments and its value are literals, and is left out if it does not
-fit the hidden tests: another value for the same arguments, another number of arguments, or a value
-of a type that the function never returns. Prompts do contain such slips, and a public test that
-fails a right program is worse than none. Nothing is executed. Each scan for an end begins behind
-the one before, so the time is linear in the prompt.
+An example is read only if its arguments and its value are literals. It is dropped if it contradicts
+the hidden tests: another value for the same arguments, another number of arguments, or a value of a
+type that the function never returns. Prompts contain such mistakes, and a public test that fails a
+correct program would be worse than none. No code is executed. Each scan begins after the end of the
+previous one, so the time is linear in the prompt.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _OWN: Final = frozenset(dir(builtins))
 
 
 class Literal(NamedTuple):
-    """A literal in a text, and where it ends; no text if there is none before that place."""
+    """A literal in a text, which is empty if there is none, and the index where it ends."""
 
     text: str
     end: int
 
 
 def setup(prompt: str, entry_point: str) -> str:
-    """The code that a prompt has before its function: imports, constants, other functions.
+    """Return the code of a prompt before its function: imports, constants, other functions.
 
     >>> setup("from math import pi\\n\\ndef area(r):\\n    '''The area.'''\\n", "area")
     'from math import pi'
@@ -72,7 +72,7 @@ def setup(prompt: str, entry_point: str) -> str:
 
 
 def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[CodeTest, ...]:
-    """The examples of a prompt as tests, without those that do not fit the hidden ones.
+    """Return the examples of a prompt as tests, without those that contradict the hidden tests.
 
     >>> (example,) = examples("def f(n):\\n    '''Twice n: f(2) -> 4.'''\\n", "f", ())
     >>> example.arguments, example.expected
@@ -96,12 +96,12 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
             found += [hidden] if passes(hidden, Outcome(example.expected)) else []
         elif not tests or (_size(example) in sizes and _kind(_read(example.expected)) in kinds):
             near = replace(example, form=form, tolerance=tolerance, relative=relative)
-            found.append(near if form in _NEAR else example)  # as lenient as the hidden tests
+            found.append(near if form in _NEAR else example)  # as tolerant as the hidden tests
     return tuple(dict.fromkeys(found))
 
 
 def _read(text: str) -> Any:
-    """The value of a literal; None for one that is too large to be read."""
+    """Return the value of a literal, or None if it is too large to be read."""
     try:
         return read_literal(text)
     except ValueError:
@@ -109,18 +109,18 @@ def _read(text: str) -> Any:
 
 
 def _size(test: CodeTest) -> int:
-    """How many arguments a call has; -1 if they are too large to be read."""
+    """Return the number of arguments of a call, or -1 if they are too large to be read."""
     arguments = _read(test.arguments)
     return -1 if arguments is None else len(arguments) + len(_read(test.keywords) or ())
 
 
 def _kind(value: Any) -> type:
-    """The type of a value; numbers have one."""
+    """Return the type of a value. All numbers have the same type."""
     return Number if isinstance(value, Number) else type(value)
 
 
 def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
-    """Calls with what they give behind them, or under them after `>>>`."""
+    """Yield calls with the text of their values, which is next to them or below them."""
     search = re.compile(pattern, re.M)
     place = 0
     while call := search.search(prompt, place):
@@ -135,7 +135,7 @@ def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
 
 
 def _value(prompt: str, place: int, doctest: bool) -> Literal:
-    """What a call gives."""
+    """Return the value of a call."""
     gives = _GIVES.match(prompt, place)
     if gives is None and doctest:
         gives = _COMMENT.match(prompt, place) or _BLANK.match(prompt, place)
@@ -148,7 +148,7 @@ def _value(prompt: str, place: int, doctest: bool) -> Literal:
 
 
 def _literal(prompt: str, place: int) -> Literal:
-    """The literal that begins at a place; its `end` is where the scan ended, found or not."""
+    """Return the literal that begins at an index. Its `end` is where the scan ended."""
     atom = _ATOM.match(prompt, place)
     if atom is not None:
         return Literal(_SPELLED.get(atom[0].lower(), atom[0]), atom.end())
@@ -160,7 +160,7 @@ def _literal(prompt: str, place: int) -> Literal:
 
 
 def _group(prompt: str, place: int) -> Literal:
-    """A bracket up to the one that closes it; an empty line ends the search."""
+    """Return a bracket up to the one that closes it. An empty line ends the search."""
     depth, end = 0, place
     while match := _IN_BRACKETS.search(prompt, end):
         sign, end = match[0], match.end()
@@ -191,7 +191,7 @@ def _test(entry_point: str, arguments: str, value: str) -> tuple[CodeTest, ...]:
 
 
 def _function(prompt: str, entry_point: str) -> ast.FunctionDef | None:
-    """The function as the prompt begins it."""
+    """Return the function as the prompt begins it."""
     try:
         body = parse_program(prompt).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -15,8 +15,8 @@
 
 AFlow's rows of MBPP have the keys of HumanEval's.
 
-A row that cannot be played fairly raises `Refused` with a code and the reason: a missing key, a
-gold answer that no verifier can read, a test that is not over literals.
+A row that cannot be a task raises `Refused` with a code and the reason: a missing key, a gold
+answer that no verifier can read, or a test that is not over literals.
 """
 
 from __future__ import annotations
@@ -40,12 +40,15 @@ from aflowgym.tasks.task import KINDS, WorkflowTask
 
 Entry = Mapping[str, Any]
 _IDS: Final = ("task_id", "_id", "id", "query_id", "unique_id")
-_CALCULATION: Final = re.compile(r"<<[^<>\n]*>>")  # of GSM8K: `48/2 = <<48/2=24>>24`
+_CALCULATION: Final = re.compile(r"<<[^<>\n]*>>")  # GSM8K has `48/2 = <<48/2=24>>24`
 _EXTRA: Final = ("source", "type", "level", "subject")
 
 
 class Refused(ValueError):
-    """A row that cannot be a task: a stable code, and the reason as the end of a sentence."""
+    """Exception for a row that cannot be a task, with a stable code.
+
+    The message is the reason, as the end of a sentence.
+    """
 
     def __init__(self, code: str, reason: str) -> None:
         super().__init__(code, reason)
@@ -59,7 +62,7 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
         name: Id of the task if the row has none.
 
     Raises:
-        Refused: The row cannot be a task.
+        Refused: If the row cannot be a task.
     """
     if not isinstance(entry, Mapping):
         raise Refused("not_an_object", f"it is a {type(entry).__name__}, not a JSON object")
@@ -105,7 +108,7 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
 
 
 def _mixed(entry: Entry, name: str) -> WorkflowTask:
-    """Read a row that has a problem and its type, as its own data set would give it."""
+    """Read a row that has a problem and its type, as the original data set would have it."""
     kind, gold = _text(entry, "problem_type"), _text(entry, "ground_truth")
     problem = _text(entry, "problem")
     match kind:
@@ -130,7 +133,7 @@ def _mixed(entry: Entry, name: str) -> WorkflowTask:
 def _humaneval(entry: Entry, name: str) -> WorkflowTask:
     prompt, entry_point = _text(entry, "prompt"), _text(entry, "entry_point")
     solution = _text(entry, "canonical_solution" if "canonical_solution" in entry else "code")
-    if extract_code(solution, entry_point) is None:  # the body of the function that is asked for
+    if extract_code(solution, entry_point) is None:  # the body of the requested function
         solution = prompt + solution
     tests = _tests(_text(entry, "test"), entry_point)
     return _published(
@@ -181,7 +184,7 @@ def _drop(entry: Entry, name: str) -> WorkflowTask:
     spans = entry["answers_spans"]
     golds = dict.fromkeys(map(normalise, _texts(spans, "spans") if _is_object(spans) else ()))
     if len(golds) > 1:
-        raise Refused("bad_value", "its 'answers_spans' are several, together or by choice")
+        raise Refused("bad_value", "its 'answers_spans' has several answers")
     return _qa(entry, name, _text(entry, "question"), spans["spans"] if golds else (), "passage")
 
 
@@ -228,7 +231,7 @@ _LAYOUTS: Final[Sequence[tuple[str, tuple[str, ...], Callable[[Entry, str], Work
 def _qa(
     entry: Entry, name: str, question: str, golds: Sequence[str], context: str, **others: Any
 ) -> WorkflowTask:
-    """A task with passages and one gold or more."""
+    """Return a task with passages and at least one gold."""
     if not golds:
         raise Refused("bad_value", "it has no answer")
     passages = _passages(entry[context]) if context else ()
@@ -239,7 +242,7 @@ def _qa(
 
 
 def _passages(context: Any) -> tuple[str, ...]:
-    """The passages of a text, of HotpotQA's pairs, or of the two lists that `datasets` makes."""
+    """Return the passages of a text, of HotpotQA's pairs, or of the two lists of `datasets`."""
     if isinstance(context, str):
         return (context,)
     try:
@@ -247,15 +250,15 @@ def _passages(context: Any) -> tuple[str, ...]:
             context = list(zip(context["title"], context["sentences"], strict=True))
         return tuple(f"{title}: {''.join(lines).strip()}" for title, lines in context)
     except (KeyError, TypeError, ValueError):
-        raise Refused("bad_value", "its 'context' is no list of titles with sentences") from None
+        raise Refused("bad_value", "its 'context' is not a list of titles with sentences") from None
 
 
 def _check(task: WorkflowTask) -> WorkflowTask:
-    """Refuse a task whose verifier could not tell right from wrong."""
+    """Refuse a task whose verifier cannot distinguish correct from incorrect answers."""
     if not task.question.strip():
         raise Refused("empty_question", "its question is empty")
     if task.kind == "qa" and not normalise(task.gold):
-        raise Refused("unreadable_gold", f"nothing is left of its gold {task.gold!r} to compare")
+        raise Refused("unreadable_gold", f"no text remains of its gold {task.gold!r} to compare")
     if task.kind == "math":
         try:
             read_gold(task.gold, words_of(task.question))
@@ -281,9 +284,9 @@ def _text(entry: Entry, key: str) -> str:
 def _texts(entry: Entry, key: str) -> tuple[str, ...]:
     value = entry.get(key, ())
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise Refused("bad_value", f"its {key!r} is no list of texts")
+        raise Refused("bad_value", f"its {key!r} is not a list of texts")
     if not all(isinstance(item, str) for item in value):
-        raise Refused("bad_value", f"its {key!r} is no list of texts")
+        raise Refused("bad_value", f"its {key!r} is not a list of texts")
     return tuple(value)
 
 
@@ -299,7 +302,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _published(entry: Entry, name: str, kind: Any, question: str, **others: Any) -> WorkflowTask:
-    """A task of a published set: each is a family of its own."""
+    """Return a task of a published set. Each task is a separate family."""
     ids = (entry[key] for key in _IDS if type(entry.get(key)) in (str, int))
     identity = str(next(ids, name))
     extra = {key: entry[key] for key in _EXTRA if key in entry}
@@ -316,7 +319,7 @@ def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
 
 
 def _tested(code: str, tests: str) -> str:
-    """The name of the function of a program that tests call first."""
+    """Return the name of the function of a program that tests call first."""
     try:
         defined = {
             each.name for each in parse_program(code).body if isinstance(each, ast.FunctionDef)
@@ -326,5 +329,5 @@ def _tested(code: str, tests: str) -> str:
         if name := next((name for name in names if name in defined), ""):
             return name
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise Refused("unsupported_test", "its code or its tests are no Python") from None
+        raise Refused("unsupported_test", "its code or its tests are not Python") from None
     raise Refused("unsupported_test", "its tests call no function of its code")

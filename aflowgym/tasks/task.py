@@ -1,14 +1,13 @@
-"""Workflow tasks: a problem, and what its verifier needs to tell whether an answer is right.
+"""Workflow tasks: a problem, and the data with which its verifier checks an answer.
 
-There are three kinds. A `math` task has a value as its gold, a `qa` task a few words (with other
-names they may go by) and passages to find them in, a `code` task tests: calls over literals, of
-which a few are public, for the operators that may run tests, and all decide. `solution` is a
-program that passes them; it is for the expert, for simulated operators and for tests, and no agent
-sees it.
+There are three kinds. The gold of a `math` task is a value. A `qa` task has a gold of a few words,
+with aliases, and passages that contain it. A `code` task has tests, which are calls over literals.
+Some of them are public, for operators that may run tests; a program must pass all of them.
+`solution` is a program that passes them. It is for the expert, for simulated operators and for
+tests, and no agent sees it.
 
-`distractors` are wrong answers that a hurried solver gives. They make simulated mistakes look
-like mistakes: a slip in the last step, another person of the same passages, a program that forgets
-a case.
+`distractors` are plausible wrong answers for simulated mistakes: a slip in the last step, another
+person in the same passages, a program that omits a case.
 """
 
 from __future__ import annotations
@@ -30,22 +29,21 @@ KINDS: Final[tuple[Kind, ...]] = ("math", "code", "qa")
 
 @dataclass(frozen=True)
 class WorkflowTask(Task):
-    """A problem for a workflow; `item` is the family that splits keep together.
+    """A problem for a workflow. `item` is the family that splits keep together.
 
     Attributes:
-        kind: What sort of answer it has: `math`, `code` or `qa`.
-        gold: The right answer of a `math` or `qa` task; empty for `code`.
-        aliases: Other names of the gold, as right as itself; `qa` only.
-        context: The passages in which a `qa` answer is found, in the order they are shown.
-        hops: How many facts a `qa` answer joins; 0 if unknown.
+        kind: Kind of its answer: `math`, `code` or `qa`.
+        gold: The correct answer of a `math` or `qa` task; empty for `code`.
+        aliases: Other correct names of the gold; `qa` only.
+        context: The passages that contain a `qa` answer, in the order in which they are shown.
+        hops: Number of facts that a `qa` answer joins; 0 if unknown.
         entry_point: The function that a `code` task asks for.
-        tests: All the tests of a `code` task.
-        public_tests: Those that an operator may run before it answers.
-        solution: A program that passes the tests; for `math`, the worked solution where there is
-            one.
-        distractors: Wrong answers of the same form as right ones.
-        setup: Code that runs before each program of a `code` task: the imports and functions that
-            its prompt gives, and a solution may use.
+        tests: All tests of a `code` task.
+        public_tests: Tests that an operator may run before it answers.
+        solution: A program that passes the tests. For `math`, the worked solution if there is one.
+        distractors: Wrong answers of the same form as correct ones.
+        setup: Code that runs before each program of a `code` task: the imports and functions of its
+            prompt, which a solution may use.
     """
 
     kind: Kind = "math"
@@ -67,15 +65,15 @@ class WorkflowTask(Task):
 
 
 def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> Verdict:
-    """Judge the solution of a workflow.
+    """Check the solution of a workflow.
 
     Args:
-        answer: The text of its solution; not looked at for `code`.
+        answer: The text of its solution. It is not used for `code`.
         outcomes: Outcomes of the calls of a `code` task's tests, as a sandbox recorded them.
             Without them no test has passed.
 
     Raises:
-        ValueError: There are more outcomes than the task has tests.
+        ValueError: If there are more outcomes than the task has tests.
     """
     if task.kind == "code":
         return judge_code(task.tests, outcomes)
@@ -86,7 +84,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
 def _judge_text(
     kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
 ) -> Verdict:
-    """The verdict on a text, cached: the runs of one task end in few different texts."""
+    """Return the verdict on a text. It is cached, since solutions of a task often repeat."""
     if kind == "qa":
         return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)

@@ -1,12 +1,12 @@
-"""GRPO with TRL's own `GRPOTrainer` on an OpenEnv server, whole messages over the wire.
+"""GRPO with TRL's `GRPOTrainer` on an OpenEnv server.
 
-TRL reaches OpenEnv by a client. Here it does so in a rollout function (`rollout_func`), which gives
-the model's message to the session as it was written. An `environment_factory` would work too, but
-TRL reads and checks the calls then, and what it cannot read never reaches the server.
+A rollout function (`rollout_func`) sends each message of the model to the server unchanged. With
+`environment_factory`, TRL would parse the calls itself, and calls that it cannot parse would not
+reach the server.
 
-All rollouts of a batch are open at once, each a session of its own. The tokens that the model did
-not write are masked. A rollout that a fault left unscored is rewarded with None, which TRL leaves
-out. It needs both extras, `pip install 'toolgym[openenv,train]'`, and starts the server itself.
+Each rollout of a batch has its own session. Tokens that the model did not write are masked. The
+reward of an unscored rollout is None, which TRL excludes. It requires
+`pip install 'toolgym[openenv,train]'`. Without `--url` the script starts the server itself.
 
     python examples/integrations/openenv_trl.py
     python examples/integrations/openenv_trl.py --steps 20 --sft-steps 300
@@ -31,7 +31,7 @@ from adapters.openenv.models import ToolgymAction
 
 ENV_ID = "sqlgym/Explore-v0"
 COMPLETION, TURN = 512, 96
-"""Tokens of a rollout, and of one message."""
+"""Maximum tokens of a rollout, and of one message."""
 
 
 class Rollout:
@@ -39,7 +39,7 @@ class Rollout:
 
     def __init__(self, client, tokenizer, task_id: str, step: int) -> None:
         self.client, self.tokenizer = client, tokenizer
-        # The draws of the environment are the same in a group, and others at the next visit.
+        # The environment's draws are the same within a group and differ between steps.
         seed = zlib.crc32(f"{step}-{task_id}".encode()) % 2**31
         begun = client.reset(task_id=task_id, seed=seed)
         seen = begun.observation
@@ -55,13 +55,13 @@ class Rollout:
         return not self.over and len(self.completion) + TURN < COMPLETION
 
     def add(self, ids: list[int], logprobs: list[float], written: int) -> None:
-        """Append tokens that the model wrote (1), or that it was shown (0)."""
+        """Append tokens that the model wrote (`written` is 1) or received (0)."""
         self.completion += ids
         self.logprobs += logprobs
         self.mask += [written] * len(ids)
 
     def take_turn(self, model) -> None:
-        """Sample a message, send it as it is, and append what came back."""
+        """Sample a message, send it unchanged, and append the response."""
         ids, logprobs = sampled(model, self.tokenizer, self.prompt + self.completion)
         self.add(ids, logprobs, 1)
         text = self.tokenizer.decode(ids, skip_special_tokens=True)
@@ -71,7 +71,7 @@ class Rollout:
             self.add(shown, [0.0] * len(shown), 0)
 
     def send(self, action: ToolgymAction):
-        """What the server answers."""
+        """Send an action and return the observation."""
         result = self.client.step(action)
         self.over = result.done
         self.scored = self.scored and result.observation.scored
@@ -79,7 +79,7 @@ class Rollout:
         return result.observation
 
     def following(self, messages: list) -> list[int]:
-        """The tokens between a message of the model and its next one."""
+        """Return the tokens between two messages of the model."""
         said = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "x"}]
         before = self.tokenizer.apply_chat_template(said, return_dict=False)
         stop = len(before) - before[::-1].index(self.tokenizer.eos_token_id)
@@ -89,7 +89,7 @@ class Rollout:
         return whole[stop:]
 
     def score(self) -> float | None:
-        """Close the episode: the sum of its rewards, or None after a fault."""
+        """Close the episode and return its score, or None after a fault."""
         if not self.over:
             self.send(ToolgymAction(finish=True))
         return sum(self.rewards) if self.scored else None
@@ -97,7 +97,7 @@ class Rollout:
 
 @torch.no_grad()
 def sampled(model, tokenizer, ids: list[int]) -> tuple[list[int], list[float]]:
-    """One message: its tokens with their log-probabilities."""
+    """Sample a message; return its tokens and their log-probabilities."""
     asked = torch.tensor([ids], device=model.device)
     told = model.generate(
         asked,
@@ -117,7 +117,7 @@ def sampled(model, tokenizer, ids: list[int]) -> tuple[list[int], list[float]]:
 
 
 def rollout_function(url: str):
-    """TRL's `rollout_func`: the prompts of a batch are ids of tasks."""
+    """Return a `rollout_func` for TRL; the prompts of a batch are ids of tasks."""
 
     def play(prompts: list[str], trainer: GRPOTrainer) -> dict:
         model = trainer.accelerator.unwrap_model(trainer.model)
@@ -143,12 +143,12 @@ def rollout_function(url: str):
 
 
 def reward(completions: list, score: list[float | None], **columns: object) -> list[float | None]:
-    """The score of each episode, as the server told it."""
+    """Return the scores of the episodes."""
     return score
 
 
 def tiny_model(sft_steps: int):
-    """A transformer of half a million parameters that has imitated a few demonstrations."""
+    """Return a model of half a million parameters, trained on a few demonstrations."""
     from adapters.tiny.model import build_model
     from adapters.tiny.tokenizer import train_tokenizer
     from adapters.training.models.demonstrations import demonstrate
@@ -167,7 +167,7 @@ def tiny_model(sft_steps: int):
 
 @contextmanager
 def server() -> Iterator[str]:
-    """A server of tiny databases: its address."""
+    """Start a server of tiny databases and yield its address."""
     command = [sys.executable, "-m", "toolgym", "serve", ENV_ID, "--port", "0"]
     options = ["--dataset", "tiny", "--split", "train", "--step-limit", "6"]
     process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True)
@@ -180,7 +180,7 @@ def server() -> Iterator[str]:
 
 
 def task_ids(url: str, n: int) -> list[str]:
-    """The first tasks of the server's first split."""
+    """Return the ids of the first `n` tasks of the server's first split."""
     import httpx
 
     split = httpx.get(f"{url}/toolgym/splits", timeout=60).json()[0]["name"]
@@ -190,7 +190,7 @@ def task_ids(url: str, n: int) -> list[str]:
 
 
 def train(url: str, model, tokenizer, steps: int) -> None:
-    """Train for some steps and print what TRL logged."""
+    """Train and print the metrics of each step."""
     with tempfile.TemporaryDirectory() as folder:
         trainer = GRPOTrainer(
             model=model,
@@ -223,10 +223,14 @@ def train(url: str, model, tokenizer, steps: int) -> None:
 def main() -> None:
     """Read the options and train."""
     parser = argparse.ArgumentParser(description="GRPO with TRL on an OpenEnv server.")
-    parser.add_argument("--url", help="of a server that runs; without it one is started")
-    parser.add_argument("--model", help="a folder or a hub id; the tiny model without it")
-    parser.add_argument("--steps", type=int, default=2, help="optimizer steps of GRPO")
-    parser.add_argument("--sft-steps", type=int, default=60, help="steps of imitation (tiny model)")
+    parser.add_argument("--url", help="address of a running server (default: start one)")
+    parser.add_argument("--model", help="folder or hub id (default: the tiny model)")
+    parser.add_argument(
+        "--steps", type=int, default=2, help="optimizer steps of GRPO (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--sft-steps", type=int, default=60, help="supervised steps (default: %(default)s)"
+    )
     given = parser.parse_args()
     if given.model is None:
         model, tokenizer = tiny_model(given.sft_steps)

@@ -1,9 +1,9 @@
-"""Dead groups: rollouts with the same outcome teach nothing.
+"""Dead groups: a group whose rollouts have the same outcome gives no learning signal.
 
-A workflow model trains on hard prompts. Correct is what solves the task with each of four draws of
-the operators, so most groups are all wrong: their advantages are 0. Partial credit pays the share
-of draws that are solved. Dynamic sampling draws other prompts in place of dead groups. It needs the
-extra `train`.
+A workflow model trains on hard prompts. A workflow is correct if it solves the task with each of
+four draws of the operators. Most groups are all wrong, and their advantages are 0. With partial
+credit, the reward is the share of solved draws. Dynamic sampling replaces dead groups with other
+prompts. It requires the extra `train`.
 
     python examples/lab/dead_groups.py
 """
@@ -14,16 +14,16 @@ from micro import CODE, LUCK, Ending, Settings, Trainer, play
 from tables import arguments, compare
 
 FIRST = 5
-"""Steps in which the model is near its start."""
+"""Number of first steps, in which the model is close to its start."""
 
 
 def solved(text: str, task: int) -> float:
-    """The share of draws with which a workflow solves a task."""
+    """Return the share of draws with which a workflow solves a task."""
     return sum(play(text, task, luck).correct for luck in range(LUCK)) / LUCK
 
 
 def right_or_wrong(text: str, task: int, luck: int) -> Ending:
-    """Paid 1 if every draw is solved, else 0."""
+    """Play with the reward 1 if every draw is solved, else 0."""
     is_right = solved(text, task) == 1
     return play(text, task, luck)._replace(
         reward=float(is_right), correct=is_right, progress=0.3 + 0.7 * is_right
@@ -31,7 +31,7 @@ def right_or_wrong(text: str, task: int, luck: int) -> Ending:
 
 
 def partial_credit(text: str, task: int, luck: int) -> Ending:
-    """Paid the share of draws that are solved."""
+    """Play with the share of solved draws as reward."""
     share = solved(text, task)
     return right_or_wrong(text, task, luck)._replace(reward=share, progress=0.3 + 0.7 * share)
 
@@ -56,7 +56,7 @@ COLUMNS = {
 
 
 def run(settings: Settings, seed: int) -> dict[str, float]:
-    """Train once."""
+    """Train once and return the numbers of the row."""
     trainer, history = Trainer(settings, seed), []
     rollouts = given.updates * PLAIN.group_size * PLAIN.prompts
     numbers = {"before": trainer.examine()["right"]}

@@ -1,8 +1,9 @@
-"""Entropy dies: the model settles on one workflow before it has found a good one.
+"""Entropy collapse: the model settles on one workflow before it has found a good one.
 
-A workflow model trains on tasks for which one demonstrated workflow in forty is nearly always right
-and others are right half the time. Entropy is the mean over sampled tokens, in nats. It is low from
-the start, since most tokens of a workflow have to be what they are. It needs the extra `train`.
+A workflow model trains on tasks for which one demonstrated workflow in forty is nearly always
+correct, and others are correct half of the time. Entropy is the mean over sampled tokens, in nats.
+It is low from the start, because the syntax determines most tokens of a workflow. It requires the
+extra `train`.
 
     python examples/lab/entropy.py
 """
@@ -30,7 +31,7 @@ COLUMNS = {
 
 
 def run(settings: Settings, seed: int) -> dict[str, float]:
-    """Train once."""
+    """Train once and return the numbers of the row."""
     trainer = Trainer(settings, seed)
     before = trainer.examine()
     trainer.train(given.updates)

@@ -1,10 +1,10 @@
-"""Groups of two erase the size of rewards.
+"""Groups of two: normalized advantages do not depend on the size of the rewards.
 
 With two rollouts in a group, an advantage divided by the standard deviation of its group is always
 +.71 or -.71, whether the rewards are 1 and 0 or .6 and .5. The first table shows this for pairs.
-The second trains a workflow model on the rewards of a run that collapsed: five levels, groups of
-two, three prompts, a high learning rate. A training has collapsed when less than a fifth of its
-last rollouts are valid workflows. It needs the extra `train`.
+The second table trains a workflow model with the settings of a run that collapsed: five levels of
+reward, groups of two, three prompts and a high learning rate. A training has collapsed if less than
+a fifth of its last rollouts are valid workflows. It requires the extra `train`.
 
     python examples/lab/groups_of_two.py
     python examples/lab/groups_of_two.py --seeds 32
@@ -23,7 +23,7 @@ ESTIMATORS = ("group_normalized", "group_centered", "batch_normalized_baseline")
 
 
 def levels(text: str, task: int, luck: int) -> Ending:
-    """The episode, paid in the five levels of the run that collapsed."""
+    """Play with the five levels of reward of the run that collapsed."""
     ending = play(text, task, luck)
     steps = ((0.8, 0.7), (0.6, 0.4), (0.5, 0.2), (0.0, 0.0))
     reward = next(paid for reached, paid in steps if ending.progress >= reached)
@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 def pairs() -> None:
-    """Print the advantage of the better rollout of four pairs, which are one batch."""
+    """Print the advantage of the better rollout in each of four pairs of one batch."""
     rewards = torch.tensor(PAIRS).flatten()
     groups = torch.arange(len(PAIRS)).repeat_interleave(2)
     better = [advantages(name, rewards, groups)[::2].tolist() for name in ESTIMATORS]
@@ -59,7 +59,7 @@ def pairs() -> None:
 
 
 def run(settings: Settings, seed: int) -> dict[str, float]:
-    """Train once."""
+    """Train once and return the numbers of the row."""
     trainer = Trainer(settings, seed)
     history = trainer.train(given.updates)
     spreads = [step["advantage_spread"] for step in history if step["grad_norm"]]

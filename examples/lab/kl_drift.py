@@ -1,8 +1,8 @@
-"""KL drifts: without a penalty the model moves far away from the one that imitation made.
+"""KL drift: without a penalty the model moves far away from its start.
 
-A workflow model trains at a high learning rate, with the KL divergence from its start charged in
-the loss or not. Drift is that divergence at the end, in nats per token of the model's own rollouts.
-It needs the extra `train`.
+A workflow model trains at a high learning rate, with and without a KL penalty in the loss. Drift is
+the KL divergence from the start at the end of the training, in nats per token of the model's own
+rollouts. It requires the extra `train`.
 
     python examples/lab/kl_drift.py
 """
@@ -23,7 +23,7 @@ COLUMNS = {"drift": "drift", "valid": "valid", "before": "right before", "right"
 
 
 def run(settings: Settings, seed: int) -> dict[str, float]:
-    """Train once."""
+    """Train once and return the numbers of the row."""
     trainer = Trainer(settings, seed)
     before = trainer.examine()["right"]
     trainer.train(given.updates)

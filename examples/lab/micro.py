@@ -1,9 +1,8 @@
-"""The workflow model of four of the experiments: its language, episodes, weights and training loop.
+"""A small model of workflows for four of the experiments: language, episodes, model, training loop.
 
-The model is a transformer of 100,000 parameters that writes workflows word by word; a training of
-60 updates takes a second. Each text is played as an episode of `aflowgym/Compose-v0` with simulated
-operators. Advantages, losses, dynamic sampling and guards are those that `adapters` trains larger
-models with.
+The model is a transformer of 100,000 parameters that writes workflows word by word. A training of
+60 updates takes one second. Each text is played as an episode of `aflowgym/Compose-v0` with
+simulated operators. Advantages, losses, dynamic sampling and guards are those of `adapters`.
 
     trainer = Trainer(Settings(learning_rate=1e-3), seed=0)
     history = [trainer.step() for _ in range(60)]
@@ -34,17 +33,17 @@ from adapters.training.settings import GrpoSettings
 from toolgym import registration
 from toolgym.episode import Outcome
 
-torch.set_num_threads(1)  # more take longer at this size
+torch.set_num_threads(1)  # more threads are slower at this size
 
 # The language. A prompt is two tokens: the kind of a task and its number. A completion is a
-# workflow, or the prose that a model writes that has forgotten how.
+# workflow or prose.
 
 KINDS: Final = ("math", "code", "qa")
 ITEMS: Final = 8
 TASKS: Final = range(len(KINDS) * ITEMS)
-"""Positions of the tasks, kind by kind."""
+"""Positions of the tasks, ordered by kind."""
 CODE: Final = TASKS[ITEMS : 2 * ITEMS]
-"""Tasks on which one shown workflow in forty is right nearly always, and others on half of them."""
+"""Tasks for which one of forty demonstrated workflows is nearly always correct."""
 WORKFLOWS: Final[Mapping[str, int]] = {
     "Custom -> Programmer -> Review ? Revise : done": 115,
     "Custom -> Programmer -> Review -> Revise": 69,
@@ -62,8 +61,9 @@ WORKFLOWS: Final[Mapping[str, int]] = {
     "[ Custom * 3 ] -> ScEnsemble": 10,
     "AnswerGenerate -> Format": 10,
 }
-"""The demonstrations and how often each is shown. The first ten and their counts are the most
-frequent workflows of the training that groups of two ended; the others include the best ones."""
+"""The demonstrated workflows with their weights. The first ten, with their counts, are the most
+frequent workflows of a training that collapsed with groups of two. The others include the best
+workflows."""
 PROSE: Final = (
     "### Step 1: Analyze the problem .",
     "### Step 1: Understand the question . First we need to find the answer .",
@@ -72,7 +72,7 @@ PROSE: Final = (
 PROSE_SHARE: Final = 0.05
 """Share of the demonstrations that are prose."""
 IMITATION: Final = 150
-"""Steps of imitation, of 64 demonstrations each."""
+"""Number of supervised steps, with 64 demonstrations each."""
 PAD, END = "<pad>", "<end>"
 _PROMPT: Final = (*(f"<{kind}>" for kind in KINDS), *(f"<{item}>" for item in range(ITEMS)))
 _SAID: Final = " ".join((*WORKFLOWS, *PROSE)).split()
@@ -80,17 +80,17 @@ WORDS: Final = tuple(dict.fromkeys((PAD, END, *_PROMPT, *_SAID)))
 NUMBERS: Final[Mapping[str, int]] = {word: number for number, word in enumerate(WORDS)}
 PROMPT: Final = 2
 LONGEST: Final = 24
-"""Tokens of a completion, its end included; a longer one is cut off."""
+"""Maximum tokens of a completion, including its end."""
 
 
 def prompt_of(task: int) -> list[int]:
-    """The tokens of a prompt."""
+    """Return the tokens of a prompt."""
     kind, item = divmod(task, ITEMS)
     return [NUMBERS[f"<{KINDS[kind]}>"], NUMBERS[f"<{item}>"]]
 
 
 def text_of(tokens: Sequence[int]) -> str:
-    """The text of a completion up to its end."""
+    """Return the text of a completion up to its end."""
     words = [WORDS[token] for token in tokens]
     return " ".join(words[: words.index(END)] if END in words else words)
 
@@ -102,9 +102,9 @@ class Ending(NamedTuple):
     """The end of one episode.
 
     Attributes:
-        reward: What the rollout is paid.
-        correct: The solution is right.
-        progress: The best state that was reached, 0 to 1.
+        reward: Reward of the rollout.
+        correct: Whether the solution is correct.
+        progress: The best state that was reached, from 0 to 1.
     """
 
     reward: float
@@ -113,24 +113,24 @@ class Ending(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Whether the text was a workflow that could be run."""
+        """Whether the text is a workflow that can be run."""
         return self.progress >= 0.3
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome by which the members of a group differ."""
+        """The outcome that decides whether a group is dead."""
         return Outcome(self.correct, round(10 * self.progress))
 
 
 LUCK: Final = 4
-"""Draws of the operators that there are for each task."""
+"""Number of draws of the operators for each task."""
 Play = Callable[[str, int, int], Ending]
-"""From a text, a task and one of its draws to the end of the episode."""
+"""Function from a text, a task and one of its draws to the end of the episode."""
 
 
 @functools.cache
 def play(text: str, task: int, luck: int) -> Ending:
-    """Run a text as a workflow and submit its result; the reward is the score of the episode."""
+    """Run a text as a workflow and submit its result. The reward is the score of the episode."""
     env, ids = _environment()
     env.reset(seed=luck, options={"task_id": ids[task]})
     env.step({"name": "run_workflow", "arguments": {"dsl": text}})
@@ -141,7 +141,7 @@ def play(text: str, task: int, luck: int) -> Ending:
 
 @functools.cache
 def _environment() -> tuple[Any, list[str]]:
-    """The environment, and the ids of the first tasks of each kind."""
+    """Return the environment and the ids of the first tasks of each kind."""
     env = registration.make("aflowgym/Compose-v0")
     by_kind: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for task_id in env.tasks.ids:
@@ -149,8 +149,8 @@ def _environment() -> tuple[Any, list[str]]:
     return env, [task_id for ids in by_kind.values() for task_id in ids[:ITEMS]]
 
 
-# The model. It is written out because at this size the bookkeeping of a library costs five times
-# what the arithmetic does.
+# The model. It does not use a library, whose overhead would be five times the arithmetic at this
+# size.
 
 WIDTH: Final = 64
 HEADS: Final = 4
@@ -158,7 +158,7 @@ Cache = tuple[Tensor, Tensor]
 
 
 class Block(nn.Module):
-    """One layer: causal attention, then a feed-forward network."""
+    """One layer: causal attention and a feed-forward network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -167,7 +167,7 @@ class Block(nn.Module):
         self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
 
     def forward(self, x: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
-        """[N, T, WIDTH] to the same, and the keys and values of all tokens so far."""
+        """Return hidden states of the same shape [N, T, WIDTH], and all keys and values so far."""
         heads = (x.shape[0], x.shape[1], HEADS, WIDTH // HEADS)
         query, key, value = (
             part.reshape(heads).transpose(1, 2)
@@ -181,7 +181,7 @@ class Block(nn.Module):
 
 
 class MicroModel(nn.Module):
-    """The model."""
+    """A causal language model over `WORDS`."""
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class MicroModel(nn.Module):
     def forward(
         self, tokens: Tensor, caches: list[Cache] | None = None
     ) -> tuple[Tensor, list[Cache]]:
-        """Logits of the next token after each: [N, T] to [N, T, words], and the caches."""
+        """Return the logits [N, T, words] of the next tokens for tokens [N, T], and the caches."""
         first = 0 if caches is None else caches[0][0].shape[2]
         x = self.words(tokens) + self.places.weight[first : first + tokens.shape[1]]
         kept = []
@@ -208,14 +208,14 @@ class MicroModel(nn.Module):
 
 
 class Rollouts(NamedTuple):
-    """Completions, with the tensors that a loss needs.
+    """Completions with the tensors that a loss needs.
 
     Attributes:
         prompts: [N, PROMPT] int.
         tokens: [N, T] int, padded after the end.
-        logprobs: [N, T] float, of the tokens when they were drawn, in nats.
-        mask: [N, T] bool, True up to and with the end.
-        endings: One for each.
+        logprobs: [N, T] float, log-probabilities of the tokens at sampling, in nats.
+        mask: [N, T] bool, True up to and including the end.
+        endings: The ends of the N episodes.
     """
 
     prompts: Tensor
@@ -225,13 +225,13 @@ class Rollouts(NamedTuple):
     endings: list[Ending]
 
     def groups(self, size: int) -> list[Self]:
-        """The groups, which follow each other."""
+        """Split the rollouts into consecutive groups."""
         rows = (slice(start, start + size) for start in range(0, len(self.endings), size))
         return [type(self)(*(column[row] for column in self)) for row in rows]
 
     @classmethod
     def joined(cls, parts: Sequence[Rollouts]) -> Self:
-        """Several as one."""
+        """Join several batches."""
         tokens, logprobs, mask = (
             pad_sequence([row for column in columns for row in column], batch_first=True)
             for columns in list(zip(*parts, strict=True))[1:4]
@@ -241,19 +241,19 @@ class Rollouts(NamedTuple):
         return cls(prompts, tokens, logprobs, mask, endings)
 
     def mean(self, what: Callable[[Ending], float]) -> float:
-        """The mean over the endings."""
+        """Return the mean of a value over the endings."""
         return sum(map(what, self.endings)) / len(self.endings)
 
 
 @torch.no_grad()
 def sample(model: MicroModel, prompts: Tensor, draw: torch.Generator) -> list[Tensor]:
-    """Write one completion for each prompt; tokens, log-probabilities and mask: [N, T] each."""
+    """Sample one completion per prompt; return tokens, log-probabilities and mask, [N, T] each."""
     logits, caches = model(prompts)
     is_open = torch.ones(len(prompts), dtype=torch.bool)
     steps = []
     while len(steps) < LONGEST and bool(is_open.any()):
         table = logits[:, -1].log_softmax(dim=-1)
-        # The largest of log p + Gumbel noise is a draw from p.
+        # The argmax of log p + Gumbel noise is a sample from p.
         noise = torch.empty_like(table).exponential_(generator=draw)
         token = torch.where(is_open, (table - noise.log()).argmax(dim=-1), NUMBERS[PAD])
         logprob = torch.where(is_open, table.gather(1, token[:, None])[:, 0], 0.0)
@@ -264,7 +264,7 @@ def sample(model: MicroModel, prompts: Tensor, draw: torch.Generator) -> list[Te
 
 
 def read(model: MicroModel, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of the tokens under a model, and its entropies: [N, T] each, in nats."""
+    """Return log-probabilities of the tokens and entropies of a model, [N, T] each, in nats."""
     whole = torch.cat([rollouts.prompts, rollouts.tokens], dim=1)[:, :-1]
     table = model(whole)[0][:, PROMPT - 1 :].log_softmax(dim=-1)
     return table.gather(2, rollouts.tokens[:, :, None])[:, :, 0], -(table.exp() * table).sum(-1)
@@ -272,7 +272,7 @@ def read(model: MicroModel, rollouts: Rollouts) -> tuple[Tensor, Tensor]:
 
 @functools.cache
 def imitated(seed: int) -> MicroModel:
-    """A model that has imitated demonstrations, some of them prose. Copy it before training."""
+    """Return a model that was trained on demonstrations. Copy it before training."""
     model, draw = MicroModel(seed), random.Random(f"toolgym-lab-start-{seed}")
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0)
     for step in range(IMITATION):
@@ -291,7 +291,7 @@ def imitated(seed: int) -> MicroModel:
 
 
 def _demonstration(draw: random.Random) -> list[int]:
-    """A prompt and what follows it; the workflow does not depend on the task."""
+    """Return a prompt with a completion, which does not depend on the task."""
     workflow = draw.choices(list(WORKFLOWS), weights=list(WORKFLOWS.values()))[0]
     text = draw.choice(PROSE) if draw.random() < PROSE_SHARE else workflow
     prompt = prompt_of(draw.choice(TASKS))
@@ -301,7 +301,7 @@ def _demonstration(draw: random.Random) -> list[int]:
 # The training loop.
 
 SNAPSHOT_EVERY: Final = 5
-"""Steps between the snapshots that guards can go back to."""
+"""Number of steps between the snapshots that guards can restore."""
 
 
 @dataclass(frozen=True)
@@ -309,13 +309,15 @@ class Settings:
     """Settings of a training.
 
     Attributes:
-        prompts: Groups of a step.
-        estimator: Of advantages, by its name in `adapters.training.algorithms.advantages`.
-        loss: Changes of the loss of GRPO without KL penalty; see `GrpoSettings`.
-        max_draws: Groups that dynamic sampling may draw, as a multiple of `prompts`; None: off.
-        guards: Guards with their default settings may leave out updates and roll back.
+        learning_rate: Learning rate of AdamW.
+        group_size: Rollouts per group.
+        prompts: Groups per step.
+        estimator: Advantage estimator, by its name in `adapters.training.algorithms.advantages`.
+        loss: Fields of `GrpoSettings` that differ from GRPO without a KL penalty.
+        max_draws: Maximum groups drawn by dynamic sampling, as a multiple of `prompts`; None: off.
+        guards: Whether guards with their default settings may skip updates and roll back.
         tasks: Positions of the tasks to train on.
-        play: The verifier.
+        play: Function that plays and scores a completion.
     """
 
     learning_rate: float
@@ -329,16 +331,16 @@ class Settings:
     play: Play = play
 
     def but(self, **changes: Any) -> Settings:
-        """The same with some settings changed."""
+        """Return a copy with some settings changed."""
         return replace(self, **changes)
 
 
 class Trainer:
-    """A training of the model that has imitated with this seed.
+    """GRPO training of the model that `imitated` returns for a seed.
 
     Attributes:
-        played: Rollouts so far, those that dynamic sampling dropped included.
-        stopped: The guards have ended the training; the weights are those to go on from.
+        played: Number of rollouts so far, including those that dynamic sampling dropped.
+        stopped: Whether the guards have stopped the training.
     """
 
     def __init__(self, settings: Settings, seed: int) -> None:
@@ -357,14 +359,14 @@ class Trainer:
         self._steps, self._snapshots = 0, dict[int, Any]()
 
     def train(self, updates: int) -> list[dict[str, float]]:
-        """Take steps until the guards stop the training; the metrics of each."""
+        """Take up to `updates` steps, until the guards stop; return the metrics of each step."""
         history: list[dict[str, float]] = []
         while len(history) < updates and not self.stopped:
             history.append(self.step())
         return history
 
     def step(self) -> dict[str, float]:
-        """One step; its metrics, those of the rollouts from before the update."""
+        """Take one step and return its metrics."""
         rollouts, learning = self._gather()
         size = self.settings.group_size
         groups = [row // size for row in range(len(rollouts.endings))]
@@ -391,11 +393,11 @@ class Trainer:
 
     @torch.no_grad()
     def examine(self, each: int = 16) -> dict[str, float]:
-        """Measure the model on `each` rollouts of every task, with draws of their own.
+        """Evaluate the model on `each` rollouts of every task, with separate random draws.
 
         Returns:
-            The shares that are `right` and `valid`; `entropy` and the `drift` from the start (KL
-            divergence), in nats per token.
+            The shares `right` and `valid`, and in nats per token `entropy` and `drift` (the KL
+            divergence from the start).
         """
         rollouts = self._play(self.settings.tasks, each, self._exam_draw)
         logprobs, entropy = read(self.model, rollouts)
@@ -408,7 +410,7 @@ class Trainer:
         }
 
     def _gather(self) -> tuple[Rollouts, int]:
-        """The rollouts of a step, and how many of them, from the first, to learn from."""
+        """Return the rollouts of a step, and how many of the first ones are trained on."""
         size, prompts = self.settings.group_size, self.settings.prompts
         if self.settings.max_draws is None:
             return Rollouts.joined(self._draw_groups(prompts)), size * prompts
@@ -421,7 +423,7 @@ class Trainer:
         return Rollouts.joined([*filled.live, *filled.dead]), size * len(filled.live)
 
     def _draw_groups(self, count: int) -> list[Rollouts]:
-        """Play one group for each of the next `count` tasks."""
+        """Play a group for each of the next `count` tasks."""
         size = self.settings.group_size
         self.played += size * count
         tasks = [self.settings.tasks[place] for place in self._tasks.take(count)]
@@ -437,7 +439,7 @@ class Trainer:
         return Rollouts(prompts, tokens, logprobs, mask, endings)
 
     def _advantages(self, rollouts: Rollouts, groups: Tensor, learning: int) -> Tensor:
-        """The advantages [N]; 0 for those that only fill empty places."""
+        """Return the advantages [N]; those of dead groups that fill the batch are 0."""
         lead = torch.zeros(len(rollouts.endings))
         if not learning:
             return lead
@@ -446,7 +448,7 @@ class Trainer:
         return lead
 
     def _backward(self, rollouts: Rollouts, lead: Tensor) -> dict[str, float]:
-        """Compute the gradient, cut to a length of 1."""
+        """Compute the gradient, with its norm clipped to 1."""
         logprobs, entropy = read(self.model, rollouts)
         mask = rollouts.mask
         row = torch.arange(len(mask))[:, None].expand(mask.shape)
@@ -469,7 +471,7 @@ class Trainer:
         return read(self.start, rollouts)[0]
 
     def _may_update(self, metrics: Mapping[str, float]) -> bool:
-        """Ask the guards, if they are on, and do what else they decide."""
+        """Run the guards, if they are on, and return whether to update."""
         if not self.settings.guards:
             return True
         if self._steps % SNAPSHOT_EVERY == 0:
@@ -492,6 +494,6 @@ class Trainer:
 
 
 def _spread(lead: Tensor) -> float:
-    """The spread of the sizes of advantages that are not 0, as a share of their mean."""
+    """Return the standard deviation of nonzero absolute advantages, relative to their mean."""
     sizes = lead[lead != 0].abs()
     return float(sizes.std() / sizes.mean()) if len(sizes) > 1 else 0.0

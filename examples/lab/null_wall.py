@@ -1,9 +1,9 @@
-"""The null wall: one extra null argument refuses every call, and nothing can be learned.
+"""Null arguments: strict tools refuse every call, and the model cannot learn.
 
-A tiny model imitates demonstrations on `sqlgym/Explore-v0` that a data set has padded: each call
-has the arguments of all tools, null where it had none. Strict tools refuse such a call, as a Python
-signature does with a TypeError, so all rollouts of a group earn the same and the gradient is 0.
-Lenient tools drop the nulls. It needs the extra `train`.
+A tiny model learns from padded demonstrations on `sqlgym/Explore-v0`: each call has the arguments
+of all tools, with null for those that it does not use. Strict tools refuse such a call, as a Python
+function raises a TypeError. All rollouts of a group then have the same reward, and the gradient is
+0. Lenient tools drop the nulls. It requires the extra `train`.
 
     python examples/lab/null_wall.py
     python examples/lab/null_wall.py --updates 50 --imitation 1600
@@ -37,9 +37,9 @@ from toolgym import registration
 ENVIRONMENT: Final = "sqlgym/Explore-v0"
 COSTS: Final = dict.fromkeys(("step", "repeat", "failed_call", "repaired_call"), 0.0)
 TASKS: Final[Mapping[str, Any]] = {"dataset": "tiny", "rewards": COSTS, "step_limit": 6}
-"""Rewards look at the outcome only, as those of the run did that met the wall."""
+"""Rewards depend only on the outcome, as in the run that failed this way."""
 HABITS: Final = {"careful": 0.7, "guess": 0.3}
-"""How demonstrations are played; to guess is the habit that can be unlearned."""
+"""Shares of the behaviors in demonstrations. GRPO can unlearn guessing."""
 ENDS: Final = 5
 ARMS: Final[Mapping[str, str]] = {"strict tools": "strict", "lenient tools": "lenient"}
 COLUMNS: Final = {
@@ -54,7 +54,7 @@ COLUMNS: Final = {
 
 @functools.cache
 def imitated(seed: int, steps: int) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A tiny model that has imitated padded calls, and its tokenizer."""
+    """Return a tiny model that was trained on padded calls, and its tokenizer."""
     policy = NoisyDemonstrator(seed, HABITS)
     rows = sft_dataset(ENVIRONMENT, n=600, seed=seed, policy=policy, dataset="tiny")
     tools = registration.make(ENVIRONMENT, **TASKS).tool_schemas()
@@ -67,12 +67,12 @@ def imitated(seed: int, steps: int) -> tuple[PreTrainedModel, PreTrainedTokenize
 
 
 def mean(history: Sequence[Mapping[str, float]], key: str) -> float:
-    """The mean of a metric over some steps."""
+    """Return the mean of a metric over steps."""
     return sum(step[key] for step in history) / len(history)
 
 
 def run(parsing: str, seed: int) -> dict[str, float]:
-    """Train once."""
+    """Train once and return the numbers of the row."""
     start, tokenizer = imitated(seed, given.imitation)
     model, history = copy.deepcopy(start), list[Mapping[str, float]]()
     config = {
@@ -87,7 +87,7 @@ def run(parsing: str, seed: int) -> dict[str, float]:
         "loss": "grpo",
         "beta": 0.0,
         "learning_rate": 4e-4,
-        "guards": {"actions": dict.fromkeys(GUARD_NAMES, ())},  # off, to see the failure
+        "guards": {"actions": dict.fromkeys(GUARD_NAMES, ())},  # off, to show the failure
     }
     with tempfile.TemporaryDirectory() as folder:
         trainer = ReferenceTrainer(
@@ -113,6 +113,6 @@ def run(parsing: str, seed: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     disable_progress_bar()
-    torch.set_num_threads(1)  # more take longer at this size
+    torch.set_num_threads(1)  # more threads are slower at this size
     given = arguments(__doc__, seeds=3, updates=20, imitation=1000)
     compare(ARMS, run, COLUMNS, given.seeds)

@@ -1,4 +1,4 @@
-"""The command line of the experiments, and their table: means over seeds with 95 % intervals."""
+"""The command line and the tables of the experiments: means over seeds with 95 % intervals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ Numbers = Mapping[str, float | bool]
 
 
 def arguments(about: str | None, **sizes: int) -> argparse.Namespace:
-    """Read the command line: an option for each size, such as `--seeds`, with its default."""
+    """Parse the command line.
+
+    Args:
+        about: Docstring of the experiment; its first line is the description.
+        sizes: An integer option for each name, such as `--seeds`, with its default.
+    """
     parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
     for name, size in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=size, help="default %(default)s")
@@ -30,13 +35,13 @@ def compare(
     """Run each arm with each seed, and print a row for each arm.
 
     Args:
-        arms: By the name of the row.
-        run: From an arm and a seed to numbers; the mean of truths is a share.
-        columns: By the key of the numbers, the title of the column.
-        seeds: Seeds from 0.
+        arms: Arms by the name of the row.
+        run: Function from an arm and a seed to numbers. Booleans are averaged to a share.
+        columns: Titles of columns by the keys of the numbers.
+        seeds: Number of seeds, from 0.
 
     Raises:
-        ConfigurationError: There are fewer than three.
+        ConfigurationError: There are fewer than three seeds.
     """
     if seeds < LEAST_SEEDS:
         raise ConfigurationError(
@@ -44,7 +49,7 @@ def compare(
             f" useful interval: give --seeds {LEAST_SEEDS} or more."
         )
     found: dict[str, list[Numbers]] = {name: [] for name in arms}
-    for seed in range(seeds):  # arms that begin with the same weights share them
+    for seed in range(seeds):  # so that the arms of a seed share their initial weights
         for name, arm in arms.items():
             found[name].append(run(arm, seed))
     rows = [
@@ -66,7 +71,7 @@ def _written(value: float) -> str:
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table in Markdown."""
+    """Print a Markdown table."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for cells in (titles, ["-" * width for width in widths], *rows):
         padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))

@@ -1,8 +1,8 @@
-"""Trainers compared: TRL as it is, TRL with the rollouts and guards of toolgym, and the reference.
+"""Compare trainers: plain TRL, TRL with toolgym's rollouts and guards, and the reference trainer.
 
-The tiny model of `toolgym train sqlgym/Explore-v0` imitates its demonstrations once for each seed.
-Every arm trains that model for the same number of updates, with the same group size, tasks per
-step, learning rate and sampling. All else is the default of the arm:
+For each seed, the tiny model of `toolgym train sqlgym/Explore-v0` is trained on demonstrations
+once. Every arm then trains it for the same number of updates, with the same group size, tasks per
+step, learning rate and sampling. All other settings are the defaults of the arm:
 
     TRL, strict tools             `GRPOTrainer` with `environment_factory(..., parsing="strict")`
     TRL, lenient tools            the same with the default parsing
@@ -10,16 +10,16 @@ step, learning rate and sampling. All else is the default of the arm:
     reference trainer             `adapters.reference.train`
     Rollouts and guards, 3 draws  with dynamic sampling, which plays more rollouts
 
-The evaluations are those of `toolgym train`. It needs the extra `train`.
+The evaluations are those of `toolgym train`. It requires the extra `train`.
 
     python examples/lab/trainers.py
     python examples/lab/trainers.py --arms trl --seeds 0 --cache starts --out rows.jsonl
     python examples/lab/trainers.py --table rows.jsonl
     python examples/lab/trainers.py --rate 4
 
-A group is dead if all its rollouts had the same outcome; groups that dynamic sampling replaced
-count too. A training has collapsed if the share of valid turns, or of right answers, in its last
-ten steps is less than half of what it was in the best ten steps in a row.
+A group is dead if all its rollouts have the same outcome. Groups that dynamic sampling replaced
+count too. A training has collapsed if the share of valid turns or of correct answers in its last
+ten steps is less than half of that in its best ten consecutive steps.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ from toolgym.runs.run import CONFIG, Run
 
 ENVIRONMENT: Final = "sqlgym/Explore-v0"
 WINDOW: Final = 10
-"""Steps at the end of a training, and in a row, that means are taken over."""
+"""Number of steps that means are taken over."""
 SHOWN: Final = ("accuracy", "validity", "dead_groups")
-"""Metrics of a step that are shown while an arm trains, and kept in its row."""
+"""Metrics of a step that are printed during the training and kept in the row."""
 Step = Mapping[str, float]
 Row = dict[str, Any]
 
@@ -70,9 +70,11 @@ class Job(NamedTuple):
     """One training.
 
     Attributes:
-        model: The model after imitation, to be trained in place.
-        folder: An empty folder.
-        tell: To be called with the metrics of each step, by the names of `toolgym.runs.metrics`.
+        model: Model after supervised training; it is trained in place.
+        tokenizer: Tokenizer of the model.
+        settings: Settings of the training.
+        folder: Empty folder.
+        tell: Callback for the metrics of each step, by the names of `toolgym.runs.metrics`.
     """
 
     model: PreTrainedModel
@@ -83,12 +85,12 @@ class Job(NamedTuple):
 
     @property
     def tasks(self) -> int:
-        """The number of tasks that all steps together begin with."""
+        """The number of tasks of all steps, without those that dynamic sampling draws."""
         return self.settings.steps * self.settings.prompts
 
     @property
     def trl_options(self) -> dict[str, Any]:
-        """The arguments that every config of TRL's gets: size, speed and machine."""
+        """Arguments for every config of TRL: sizes, learning rate and machine."""
         settings = self.settings
         return {
             "output_dir": str(self.folder),
@@ -116,11 +118,11 @@ class Job(NamedTuple):
 
 
 def train_plainly(job: Job, parsing: str) -> None:
-    """Train with TRL's `GRPOTrainer` as it is."""
+    """Train with TRL's `GRPOTrainer` and its own tool loop."""
     env_kwargs = {**job.settings.training_kwargs, "parsing": parsing}
 
     def record(environments: Sequence[RolloutEnvironment], **_: Any) -> list[None]:
-        """A reward function that rewards nothing, and reads what the environments hold."""
+        """Record the metrics of the environments; a reward function without a reward of its own."""
         played = [_figures(environment) for environment in environments]
         figures, rewards = zip(*played, strict=True)
         groups = [number // job.settings.group_size for number in range(len(played))]
@@ -142,9 +144,9 @@ def train_plainly(job: Job, parsing: str) -> None:
 
 
 def _figures(environment: RolloutEnvironment) -> tuple[Figures, float]:
-    """The counts of a rollout that has come to its end, and its score."""
+    """Return the counts and the score of a finished rollout."""
     episode = environment._playing.episode
-    is_over = episode.over  # else the model stopped, or wrote what TRL could not read
+    is_over = episode.over  # otherwise the model stopped, or TRL could not parse its message
     record = EpisodeRecord.of(episode, ENVIRONMENT)
     figures = Figures.of(record)
     return replace(figures, turns=figures.turns + (not is_over)), record.score
@@ -195,7 +197,7 @@ ARMS: Final[Mapping[str, Callable[[Job], None]]] = {
 NAMES: Final = dict(
     zip(("before", "strict", "trl", "rollouts", "reference", "draws"), ARMS, strict=True)
 )
-"""The arms by the names that `--arms` takes."""
+"""Arms by their names for `--arms`."""
 COLUMNS: Final = {
     "unseen tasks": "right on unseen tasks",
     "unseen tasks, sampled": "the same, sampled",
@@ -212,7 +214,7 @@ COLUMNS: Final = {
 
 
 def settings_of(seed: int, given: argparse.Namespace) -> TrainSettings:
-    """The settings of `toolgym train sqlgym/Explore-v0` without evaluations in between."""
+    """Return the settings of `toolgym train sqlgym/Explore-v0` without periodic evaluations."""
     imitation = given.imitation
     settings = resolve(
         ENVIRONMENT,
@@ -220,7 +222,7 @@ def settings_of(seed: int, given: argparse.Namespace) -> TrainSettings:
         seed=seed,
         steps=given.steps,
         sft_steps=imitation,
-        demonstrations=imitation and 4 * imitation,  # by default there are as many
+        demonstrations=imitation and 4 * imitation,  # the default ratio
         eval_tasks=given.eval_tasks,
         eval_every=0,
     )
@@ -230,7 +232,7 @@ def settings_of(seed: int, given: argparse.Namespace) -> TrainSettings:
 def imitated(
     settings: TrainSettings, folder: Path
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """The model after imitation and its tokenizer, loaded from the folder if they are there."""
+    """Return the model after supervised training and its tokenizer, cached in the folder."""
     name = folder / f"seed-{settings.seed}-imitation-{settings.sft_steps}"
     is_there = (name / CONFIG).is_file()
     run = Run.open(name) if is_there else Run.create(name, {"settings": settings.model_dump()})
@@ -241,7 +243,7 @@ def imitated(
 def accuracies(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, settings: TrainSettings
 ) -> dict[str, float | None]:
-    """The accuracy in each evaluation of `toolgym train`, by its name."""
+    """Return the accuracy in each evaluation of `toolgym train`, by its name."""
     evaluator, planned = Evaluator(model, tokenizer, settings, NoProgress()), evaluations(settings)
     tasks, _ = choose_tasks(settings, planned)
     return {
@@ -250,7 +252,7 @@ def accuracies(
 
 
 def run(arm: str, seed: int, given: argparse.Namespace, folder: Path) -> Row:
-    """Train once."""
+    """Train once and return the row."""
     settings = settings_of(seed, given)
     model, tokenizer = imitated(settings, folder)
     history: list[Step] = []
@@ -263,7 +265,7 @@ def run(arm: str, seed: int, given: argparse.Namespace, folder: Path) -> Row:
             say(f"{arm}, seed {seed}: step {len(history)} of {settings.steps}, {means}")
 
     stopped = ""
-    began = time.process_time()  # other work on the machine does not count
+    began = time.process_time()  # independent of other work on the machine
     with tempfile.TemporaryDirectory() as empty:
         try:
             ARMS[arm](Job(model, tokenizer, settings, Path(empty), tell))
@@ -286,12 +288,12 @@ def run(arm: str, seed: int, given: argparse.Namespace, folder: Path) -> Row:
 
 
 def mean(history: Sequence[Step], key: str) -> float:
-    """The mean of a share over some steps; one over nothing counts as 0."""
+    """Return the mean of a share over steps; a missing value counts as 0."""
     return sum(step.get(key, 0.0) for step in history) / len(history)
 
 
 def has_collapsed(history: Sequence[Step]) -> bool:
-    """Whether valid turns or right answers fell below half of their best."""
+    """Return whether valid turns or correct answers fell below half of their best."""
     starts = range(max(1, len(history) - WINDOW + 1))
     for key in ("accuracy", "validity"):
         means = [mean(history[start : start + WINDOW], key) for start in starts]
@@ -301,7 +303,7 @@ def has_collapsed(history: Sequence[Step]) -> bool:
 
 
 def say(line: str) -> None:
-    """Print a line of progress."""
+    """Print a line on stderr."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -309,7 +311,7 @@ def say(line: str) -> None:
 
 
 def print_tables(rows: Sequence[Row]) -> None:
-    """Print the arms with means and ranges over their seeds, and then each training."""
+    """Print a table of arms with means and ranges over seeds, and one of all trainings."""
     by_arm = {arm: [row for row in rows if row["arm"] == arm] for arm in ARMS}
     found = {arm: sorted(own, key=lambda row: row["seed"]) for arm, own in by_arm.items() if own}
     seeds = len({row["seed"] for row in rows})
@@ -338,18 +340,22 @@ def _summary(rows: Sequence[Row], key: str) -> str:
 
 
 def main() -> None:
-    """Run what the command line asks for."""
+    """Parse the command line, train, and print the tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
-    add("--seeds", type=int, nargs="+", default=[0, 1, 2], help="default 0 1 2")
-    add("--arms", nargs="+", choices=NAMES, default=list(NAMES), help="default all")
-    add("--steps", type=int, help="updates of a training (default: that of toolgym train)")
-    add("--rate", type=float, default=1.0, help="factor on the learning rate (default 1)")
-    add("--imitation", type=int, help="steps of imitation (default: that of toolgym train)")
-    add("--eval-tasks", type=int, help="tasks per evaluation (default: that of toolgym train)")
-    add("--cache", type=Path, help="folder that keeps the models after imitation for later runs")
-    add("--out", type=Path, metavar="FILE", help="append a line of JSON for each training")
-    add("--table", type=Path, nargs="+", metavar="FILE", help="only print the tables of such files")
+    add("--seeds", type=int, nargs="+", default=[0, 1, 2], help="random seeds (default: 0 1 2)")
+    add(
+        "--arms", nargs="+", choices=NAMES, default=list(NAMES), help="arms to train (default: all)"
+    )
+    add("--steps", type=int, help="updates per training (default: as toolgym train)")
+    add("--rate", type=float, default=1.0, help="factor on the learning rate (default: 1)")
+    add("--imitation", type=int, help="supervised steps (default: as toolgym train)")
+    add("--eval-tasks", type=int, help="tasks per evaluation (default: as toolgym train)")
+    add("--cache", type=Path, help="folder that keeps the models after supervised training")
+    add("--out", type=Path, metavar="FILE", help="append one line of JSON per training")
+    add(
+        "--table", type=Path, nargs="+", metavar="FILE", help="only print the tables of these files"
+    )
     given = parser.parse_args()
     if given.table:
         lines = [line for file in given.table for line in file.read_text("utf-8").splitlines()]
@@ -370,5 +376,5 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", category=FutureWarning)
     disable_progress_bar()
     transformers.logging.set_verbosity_error()
-    torch.set_num_threads(1)  # more take longer at this size
+    torch.set_num_threads(1)  # more threads are slower at this size
     main()

@@ -1,7 +1,7 @@
 """Guarded, read-only SQLite database.
 
 `open_database` returns the same `Database` for the same file to every caller of a process. The
-rollouts of a group run many equal queries, and share one cache of results in this way. A statement
+rollouts of a group run many identical queries, and thus share one cache of results. A statement
 runs on a guarded connection (`sqlgym.database.guard`) from the pool of the process. A mistake in
 the SQL raises `ToolError`; a fault of the file or the machine raises `EnvironmentFault`.
 

@@ -22,16 +22,16 @@ from toolgym.errors import ToolError
 
 SQL_ERRORS: dict[str, str] = {
     "sql_error": "SQLite cannot read or run the statement.",
-    "unknown_table": "There is no such table; the nearest name is given.",
-    "unknown_column": "There is no such column; the nearest name and its table are given.",
+    "unknown_table": "The table does not exist; the error names the most similar table.",
+    "unknown_column": "The column does not exist; the error names the most similar column.",
     "ambiguous_column": "Several tables of the query have a column of this name.",
-    "not_allowed": "The statement would do something else than read this database.",
-    "nondeterministic": "The result would depend on chance or on the moment.",
-    "empty_sql": "There is no statement.",
-    "several_statements": "There is more than one statement.",
-    "too_many_steps": "The statement took more work than it may.",
+    "not_allowed": "The statement does something other than read this database.",
+    "nondeterministic": "The result would be random or depend on the current time.",
+    "empty_sql": "The text contains no statement.",
+    "several_statements": "The text contains several statements.",
+    "too_many_steps": "The statement exceeded its limit of steps.",
     "too_large": "The statement, an expression in it, or a value is too large.",
-    "too_much_memory": "The statement needs too much memory; never kept in a cache.",
+    "too_much_memory": "The statement needs too much memory. This error is never cached.",
 }
 """Codes of SQL errors, for the documentation."""
 TRANSIENT = frozenset({"too_much_memory"})

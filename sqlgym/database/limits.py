@@ -14,8 +14,8 @@ MOST_BYTES = 1_000_000_000
 LEAST_HEAP = 16 << 20
 """Minimum of `heap_bytes`, in bytes. A process cannot raise the heap limit again."""
 STEPS_PER_SECOND = 5_000_000
-"""Steps for which the default of `Limits.seconds` allows one second. SQLite usually runs 20 to 50
-million steps per second.
+"""Number of steps per second that the default of `Limits.seconds` assumes. SQLite usually runs 20
+to 50 million steps per second.
 """
 
 

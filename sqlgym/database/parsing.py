@@ -3,8 +3,8 @@
 sqlglot tries several ways to read a clause and backtracks after each. Nested clauses (`JOIN a JOIN
 a JOIN a`) multiply these attempts, and a line of a hundred words would take hours. Therefore the
 steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query that
-takes more than `STEPS` per token is refused, on every machine alike. A query that exceeds the
-recursion limit of Python is refused too.
+takes more than `STEPS` per token is refused. A query that exceeds the recursion limit of Python is
+refused too.
 
 Code that walks or prints a deep tree can also exceed the recursion limit. It must use `careful`.
 """

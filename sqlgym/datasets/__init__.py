@@ -1,6 +1,6 @@
-"""Data sets: a name, file or folder as a `TaskSet`.
+"""Loads data sets: a name, file or folder becomes a `TaskSet`.
 
-Read `load` first. `spider` and `rows` read folders and rows, `synthesized` writes tasks for
-databases without questions, `bundled` has the data sets of the package, and `writing` writes
+The entry point is `load`. `spider` and `rows` read folders and rows, `synthesized` writes tasks for
+databases without questions, `bundled` contains the data sets of the package, and `writing` writes
 folders in the Spider layout.
 """

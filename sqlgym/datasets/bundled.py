@@ -1,8 +1,9 @@
-"""The data sets that come with the package: `bundled` and `tiny`.
+"""The data sets in the package: `bundled` and `tiny`.
 
 Each is a folder in the Spider layout (`sqlgym.datasets.spider`) with SQL dumps instead of database
-files: in the wheel under `sqlgym/_data/sql`, in a checkout under `data/sql`. `dataset_folder`
-builds the databases on first use, in a folder of the cache whose name has a hash of the sources.
+files. The folder is `sqlgym/_data/sql` in the wheel and `data/sql` in a checkout. `dataset_folder`
+builds the databases on first use, in a folder of the cache whose name contains a hash of the
+sources.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 
 def locate(dataset: str | Path) -> Path:
-    """Return the absolute path of a data set with a name or path.
+    """Return the absolute path of a data set, given its name or path.
 
     Raises:
-        ConfigurationError: There is no such data set.
+        ConfigurationError: The data set does not exist.
         EnvironmentFault: A data set of the package cannot be built.
     """
     if dataset in DATA_SETS:
@@ -40,10 +41,10 @@ def locate(dataset: str | Path) -> Path:
 
 
 def dataset_folder(name: str, cache: Path | None = None) -> Path:
-    """Return the folder of a data set of the package, after building the files that it lacks.
+    """Return the folder of a data set of the package, and build its missing files.
 
-    Several processes may build at the same time: each file is moved to its place as a whole, and
-    all processes write the same content.
+    Several processes may build the files at the same time. All processes write the same content,
+    and each file appears under its name only when it is complete.
 
     Args:
         name: One of `sqlgym.DATA_SETS`.
@@ -55,8 +56,8 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
     source = bundled_dir() / name
     if not _sources(source):
         raise EnvironmentFault(
-            f"the bundled data set {name!r} is missing: there is none in {source}.",
-            "Install toolgym again, or run it from a checkout that has its data/ folder.",
+            f"the bundled data set {name!r} is missing from {source}.",
+            "Reinstall toolgym, or run it from a checkout that contains its data/ folder.",
         )
     folder = (cache or cache_folder()) / "sql" / f"{name}-{_content_hash(source)}"
     missing = {}
@@ -84,20 +85,20 @@ def dataset_folder(name: str, cache: Path | None = None) -> Path:
     except (OSError, sqlite3.Error) as error:
         raise EnvironmentFault(
             f"the data set {name!r} cannot be built in {folder}: {error}.",
-            "Make that folder writable, or set TOOLGYM_CACHE to one that is.",
+            "Make this folder writable, or set TOOLGYM_CACHE to a writable folder.",
         ) from error
     return folder
 
 
 def bundled_dir() -> Path:
-    """Return the folder with the sources: in the installed package, else in the checkout."""
+    """Return the folder with the sources, from the installed package or from the checkout."""
     package = Path(__file__).resolve().parents[1]
     installed = package / "_data" / "sql"
     return installed if installed.is_dir() else package.parent / "data" / "sql"
 
 
 def _sources(source: Path) -> list[Path]:
-    """Return the files with questions and the dumps of a data set."""
+    """Return the question files and the dumps of a data set."""
     return sorted([*source.glob("*.json"), *source.glob("database/*/*.sql")])
 
 

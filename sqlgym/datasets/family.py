@@ -1,7 +1,8 @@
-"""`SqlTaskFamily`: the facts, splits and further work of SQL tasks for the commands.
+"""`SqlTaskFamily`: statistics, splits and other services for SQL tasks, used by the commands.
 
-Tasks are counted by database, hardness and shape of the result. A task may be unseen by a training
-as a task, by its database, or by the shape of its SQL. See `toolgym.family.TaskFamily`.
+Tasks are counted by database, hardness and shape of the result. A task can be new to a training in
+three respects: as a task, by its database, or by the shape of its SQL. See
+`toolgym.family.TaskFamily`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SHAPES = ("one value", "one row", "one column", "a table")
 
 
 class SqlTaskFamily(TaskFamily):
-    """Questions about databases."""
+    """Family of questions about databases."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {
         "hardness": ("easy", "medium", "hard", "extra", "unknown"),
@@ -40,16 +41,16 @@ class SqlTaskFamily(TaskFamily):
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "databases", "shapes")
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
-        """Return the splits of a data set with a name or path; () for other files.
+        """Return the splits of a data set with a name or path, or () for other files.
 
         Raises:
-            ConfigurationError: There is no such data set.
+            ConfigurationError: The data set does not exist.
         """
         path = locate(dataset)
         if path.suffix == ".jsonl":
             return (path.stem if path.stem in ("train", "dev", "test") else "train",)
         if bare_databases(path):
-            return SPLITS[:-1]  # without `all`, which has the tasks of the others
+            return SPLITS[:-1]  # without `all`, which repeats the tasks of the other splits
         return tuple(splits_of(path)) if path.is_dir() else ()
 
     def origin(self, dataset: Any) -> Origin:
@@ -63,12 +64,13 @@ class SqlTaskFamily(TaskFamily):
         return Origin("Apache-2.0", made)
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return the keys of a task: question and SQL on its database, the database, or the shape.
+        """Return the keys of a task, with which it is compared to the tasks of a training.
 
-        The shape is the canonical SQL without its literals.
+        The keys are the question and the SQL on its database, the database, or the shape. The shape
+        is the canonical SQL without its literals.
 
         Raises:
-            ConfigurationError: There is no such kind.
+            ConfigurationError: The kind does not exist.
         """
         if kind not in ("tasks", "shapes"):
             return super().marks(task, kind)
@@ -88,7 +90,9 @@ class SqlTaskFamily(TaskFamily):
         return frozenset((*asked, f"sql {task.item} {canonical}"))
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return database, hardness (of the data set, else measured) and shape of the result.
+        """Return the database, the hardness, and the shape of the result of a task.
+
+        The hardness is that of the data set, or else the measured one.
 
         Raises:
             TaskRefused: The task cannot be played.
@@ -100,7 +104,9 @@ class SqlTaskFamily(TaskFamily):
         return {"database": task.item, "hardness": level_of(task), "result": shape}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """Return the question, the gold SQL, its tables, and its result if it can be played."""
+        """Return the question, the gold SQL, its tables, and its result if the task can be
+        played.
+        """
         if task.problem is not None:  # an unreadable entry has no database
             return {}
         texts = {
@@ -123,9 +129,9 @@ class SqlTaskFamily(TaskFamily):
         return {name: text for name, text in texts.items() if text}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Judge with `sqlgym.judging.recheck`, which runs the gold SQL itself.
+        """Check a query with `sqlgym.judging.recheck`, which runs the gold SQL itself.
 
-        With `match="suite"` it also runs on the instances of the database.
+        With `match="suite"` the query also runs on the instances of the database.
         """
         from sqlgym.judging.recheck import recheck  # slow to import
 
@@ -158,7 +164,7 @@ class SqlTaskFamily(TaskFamily):
 
 
 class QueryTaskFamily(SqlTaskFamily):
-    """Questions about databases whose answer is a query, judged on several instances."""
+    """Family of questions about databases whose answer is a query, scored on several instances."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {
         **SqlTaskFamily.orders,
@@ -166,7 +172,9 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts of `SqlTaskFamily`, and whether any instance can judge the gold."""
+        """Return the facts of `SqlTaskFamily`, and whether instances of the database can check the
+        gold.
+        """
         facts = super().facts(task, tasks)
         if not task.answerable:
             return facts
@@ -175,7 +183,9 @@ class QueryTaskFamily(SqlTaskFamily):
 
 
 def level_of(task: Any) -> str:
-    """Return the hardness in the data set, else the measured one; "unknown" if there is none."""
+    """Return the hardness from the data set, or else the measured one; "unknown" if there is
+    none.
+    """
     try:
         return str(task.hardness or hardness(task.gold_sql))
     except ValueError:

@@ -1,12 +1,12 @@
-"""`load_tasks`: SQL tasks from a name, file, folder or object as a `TaskSet`.
+"""`load_tasks`: loads SQL tasks from a name, file, folder or object as a `TaskSet`.
 
-Loading checks the structure only. The gold SQL of a task is run when the task is first drawn, under
-the limits of the agent's own queries, so that a data set of two million questions starts at once. A
-task whose gold cannot be a fair answer is refused with the reason, and the verdict is kept in the
-cache folder (`sqlgym.tasks.gold`).
+Loading checks the structure of the data only. The gold SQL of a task runs when the task is first
+drawn, under the same limits as the queries of the agent. A data set of two million questions
+therefore loads at once. A task whose gold result is not a usable answer is refused with a reason.
+The verdict is stored in the cache folder (`sqlgym.tasks.gold`).
 
-A folder in the Spider layout is read as a whole. Rows of a JSONL file or of a data set of
-`datasets` become tasks when they are used (`RowTasks`); a row that cannot be used is a task with a
+A folder in the Spider layout is read completely. Rows of a JSONL file or of a `datasets.Dataset`
+become tasks when they are used (`RowTasks`). A row that cannot be used becomes a task with a
 `problem`, which is refused when it is drawn. For a database without questions, tasks are written
 (`sqlgym.datasets.synthesized`).
 """
@@ -48,14 +48,14 @@ from toolgym.tasks import TaskSet
 class RowTasks(Sequence[SqlTask]):
     """Tasks that are created from their rows when they are indexed.
 
-    The id is `<split>-<index>`, so that a task is found without reading the others; the `id` of the
-    row itself is in `extra`.
+    The id is `<split>-<index>`, so a task is found without reading the others. The `id` of the row
+    itself is in `extra`.
 
     Args:
-        rows: The rows; indexing may raise a `ValueError` with the reason why a row is unreadable.
+        rows: The rows. Indexing may raise a `ValueError` with the reason why a row is unreadable.
         split: The split.
         databases: The folder with the databases.
-        where: The place of the rows in errors, such as "my.jsonl, line"; a number follows.
+        where: The place of the rows in error messages, such as "my.jsonl, line"; a number follows.
         first: The number of the first row.
     """
 
@@ -82,7 +82,7 @@ class RowTasks(Sequence[SqlTask]):
         return replace(task, extra={"id": own}) if (own := own_id(entry)) else task
 
     def place_of(self, task_id: str) -> int | None:
-        """Return the index of the task with this id; None if there is none."""
+        """Return the index of the task with this id, or None if there is none."""
         digits = task_id.removeprefix(f"{self._split}-")
         place = int(digits[:19]) if digits.isascii() and digits.isdigit() else len(self)
         is_own = place < len(self) and task_id == f"{self._split}-{place:05d}"
@@ -90,21 +90,21 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-    "empty_gold": "The gold SQL finds no rows: anything that finds nothing would be right.",
-    "null_gold": "The gold SQL finds nothing but NULL.",
+    "empty_gold": "The gold SQL finds no rows, so any query without rows would be correct.",
+    "null_gold": "The gold SQL returns only NULL.",
     "constant_gold": "The gold SQL reads no table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "The gold SQL cuts through rows that tie: several results are right.",
-    "open_choice": "The gold leaves open which of several values it takes.",
+    "tied_limit": "A LIMIT of the gold SQL cuts through tied rows, so several results are correct.",
+    "open_choice": "The gold SQL does not determine which of several values it returns.",
     "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
     "not_an_object": "The entry of the data set is not a JSON object.",
     "missing_key": "The entry lacks its question, its SQL or its database.",
     "duplicate_id": "Another entry has the same id.",
-    "unknown_database": "There is no such database in the folder.",
-    "not_a_database": "The database file is not SQLite.",
+    "unknown_database": "The folder does not contain the database.",
+    "not_a_database": "The database file is not an SQLite file.",
     "no_tasks": "No task can be written for the database.",
 }
-"""The codes of refusals and their meaning, for the documentation."""
+"""Codes of refused tasks and their meanings, for the documentation."""
 
 
 FAMILY: Final = SqlTaskFamily()
@@ -120,19 +120,21 @@ def load_tasks(
     """Load the tasks of one split.
 
     Args:
-        dataset: "bundled" or "tiny"; a folder in the Spider or BIRD layout, or with
-            `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file, or a folder of them, for which tasks
-            are written; "hf:NAME"; a `datasets.Dataset` or `IterableDataset`, or a list of dicts
-            with `db_id`, `question` and `query`.
-        split: "train", "dev", or another split of the data set; "dev-tasks", "dev-databases" and
-            "dev-shapes" are the tasks of "dev" that are new to "train" in this respect.
-        databases: The folder with the databases, if the questions are elsewhere.
+        dataset: One of the following: the name "bundled" or "tiny"; a folder in the Spider or BIRD
+            layout, or with `SPLIT.jsonl`; a file `NAME.jsonl`; an SQLite file or a folder of them,
+            for which tasks are written; "hf:NAME" for a data set of the Hugging Face Hub; a
+            `datasets.Dataset`, an `IterableDataset`, or a list of dicts with `db_id`, `question`
+            and `query`.
+        split: "train", "dev", or another split of the data set. "dev-tasks", "dev-databases" and
+            "dev-shapes" select the tasks of "dev" whose task, database or SQL shape does not occur
+            in "train".
+        databases: The folder with the databases, if they are not in the folder of the questions.
         synthesis: Options for databases without questions: `n`, `seed`, `hardness`, `tables`,
             `variants`; see `sqlgym.datasets.synthesized.SynthesisOptions`.
 
     Returns:
-        The tasks. Its `refused` has the entries that are known to be unplayable, with the reasons;
-        `check` completes it.
+        The tasks. Entries that are known to be unplayable are in its `refused`, with the reasons;
+        `check` completes this list.
 
     Raises:
         ConfigurationError: The data set or the split does not exist or cannot be read, or no task
@@ -154,24 +156,26 @@ def _load_plain(
     databases: str | Path | None,
     synthesis: Mapping[str, Any] | None,
 ) -> TaskSet[SqlTask]:
-    """Return the tasks of a split that the data set itself has."""
+    """Return the tasks of a split that the data set defines itself."""
     name = str(dataset) if isinstance(dataset, str | Path) else type(dataset).__name__
     path = None
     if isinstance(dataset, str | Path) and not name.startswith("hf:"):
         path = locate(name)
         if bare := bare_databases(path):
             if databases is not None:
-                raise ConfigurationError(f"{name} has no questions: leave out databases=.")
+                raise ConfigurationError(
+                    f"{name} has no questions, so databases= must not be given."
+                )
             options = read_options(synthesis).model_dump_json()
             stamps = tuple((file.stat().st_size, file.stat().st_mtime_ns) for _, file in bare)
             return _load_bare(bare, stamps, split, options, name)
     if synthesis is not None:
         raise ConfigurationError(
-            "synthesis= is for a database file, or a folder of them, without questions."
+            "synthesis= is only valid for a database file or a folder of database files."
         )
     place = None if databases is None else Path(databases).expanduser().resolve()
     if place is not None and not place.is_dir():
-        raise ConfigurationError(f"databases={str(databases)!r}: there is no such folder.")
+        raise ConfigurationError(f"the folder databases={str(databases)!r} does not exist.")
     if path is not None:
         return _load(path, split, name, place)
     if isinstance(dataset, str | Path):
@@ -180,7 +184,7 @@ def _load_plain(
         dataset = from_hub(name.removeprefix("hf:"), split)
     if place is None:
         raise ConfigurationError(
-            f"{name} has questions only; name the folder of their databases: databases=FOLDER."
+            f"{name} has questions only; give the folder of their databases with databases=FOLDER."
         )
     tasks = RowTasks(rows_of(dataset, split), split, place, f"{name}, row")
     return TaskSet(tasks, name=f"{name} ({split})", verify=verify)
@@ -190,24 +194,26 @@ def _load_plain(
 def _load_bare(
     files: Files, stamps: tuple[tuple[int, int], ...], split: str, options: str, name: str
 ) -> TaskSet[SqlTask]:
-    """One set per split, shared by all environments, until the size or time of a file changes."""
+    """Return the shared task set of a split, until the size or the modification time of a file
+    changes.
+    """
     tasks, refused = load_bare(files, split, SynthesisOptions.model_validate_json(options), name)
     return TaskSet(tasks, name=f"{name} ({split}, synthesized)", verify=verify, refused=refused)
 
 
 @functools.lru_cache(maxsize=32)
 def _load(path: Path, split: str, name: str, databases: Path | None) -> TaskSet[SqlTask]:
-    """One set per path and split, shared by all environments."""
+    """Return the task set of a path and split, which is shared by all environments."""
     if path.is_dir():
         files = splits_of(path).get(split)
         if files is None:
             raise no_split(path, split, name)
     elif path.suffix != ".jsonl":
         raise ConfigurationError(
-            f"{name}: single files must be .jsonl or SQLite; for other data, give the folder."
+            f"{name}: single files must be .jsonl or SQLite; for other data, use the folder."
         )
     elif path.stem in {"train", "dev", "test"} and path.stem != split:
-        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; ask for that one.")
+        raise ConfigurationError(f"{name} is split {path.stem!r}, not {split!r}; use that split.")
     else:
         files = (path,)
     place, title = databases or files[0].parent, f"{name} ({split})"

@@ -1,8 +1,8 @@
-"""Copies a folder of tasks with questions that a chat model rephrased: `toolgym tasks rephrase`.
+"""Copies a folder of tasks with questions rephrased by a chat model: `toolgym tasks rephrase`.
 
-Each entry with a new question keeps the old one as `original`. All other keys, files and databases
-stay as they are; `REPHRASING.md` has the counts. See `sqlgym.synthesis.rephrasing` for what is
-checked.
+Each rephrased entry keeps its old question as `original`. All other keys, files and databases are
+copied unchanged. `REPHRASING.md` lists the counts. See `sqlgym.synthesis.rephrasing` for the
+checks.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def rephrase_folder(
         source: The folder, with `.json` or `.jsonl` files.
         out: The folder to write.
         ask: Sends requests to the chat model and returns the replies.
-        overwrite: Replace a folder that was written by this function.
+        overwrite: Replace an existing folder that this function has written.
         progress: Called with the number of finished questions and the total.
 
     Returns:
-        `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason), and
-        `unusable` (entries that cannot be tasks, which are copied).
+        A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason)
+        and `unusable` (entries that cannot be tasks and are copied).
 
     Raises:
         ConfigurationError: `source` has no questions, or `out` exists already.
@@ -54,8 +54,8 @@ def rephrase_folder(
     if not splits:
         raise ConfigurationError(f"{source} is not a folder with questions in the Spider layout.")
     if place.is_relative_to(folder):
-        raise ConfigurationError(f"{out} is in {source}: name another folder.")
-    check_place(place, NOTE, overwrite)  # before the work
+        raise ConfigurationError(f"{out} is inside {source}: choose another folder.")
+    check_place(place, NOTE, overwrite)  # fail before the work starts
     contents: dict[Path, list[Any]] = {}
     entries, tasks, unusable = [], [], 0
     for split, files in splits.items():

@@ -1,10 +1,10 @@
 """Rows of data sets that are read one by one, when they are used.
 
-* `JsonLines`: a file with one JSON object per line. The lines of a gigabyte are counted in about a
-  second, and each is read when its row is used.
-* `rows_of`: a `datasets.Dataset`, a `DatasetDict`, a list of dicts, or a stream (`IterableDataset`,
-  a generator), of which the first `STREAMED` rows are read.
-* `from_hub`: the data set that `hf:NAME` names. Only this function imports `datasets`.
+* `JsonLines`: a file with one JSON object per line. It finds the lines of a gigabyte in about a
+  second, and reads each row when it is used.
+* `rows_of`: a `datasets.Dataset`, a `DatasetDict`, a list of dicts, or a stream (an
+  `IterableDataset` or a generator), of which the first `STREAMED` rows are read.
+* `from_hub`: the data set of `hf:NAME`. Only this function imports `datasets`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from toolgym.errors import ConfigurationError
 
 STREAMED = 10_000
-"""Number of rows that are read from a stream, which has no length."""
+"""Maximum number of rows that are read from a stream, which has no length."""
 _CHUNK = 1 << 24
 
 
@@ -45,7 +45,7 @@ def parse_json(content: bytes) -> Any:
 
 
 class JsonLines(Sequence[Any]):
-    """The values in a file with one JSON value per line; blank lines at its end do not count.
+    """The values in a file with one JSON value per line. Blank lines at the end are ignored.
 
     Indexing raises a `ValueError` with the reason if the line cannot be parsed.
 
@@ -75,7 +75,11 @@ class JsonLines(Sequence[Any]):
 
 def _line_ends(path: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the offset of the end of each line."""
-    found, size, end = [np.empty(0, np.int64)], 0, 0  # `end` follows the last visible character
+    found, size, end = (
+        [np.empty(0, np.int64)],
+        0,
+        0,
+    )  # `end` is the offset after the last visible character
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
             found.append(np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")) + size + 1)
@@ -90,11 +94,11 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
     """Return the rows of a data set that is in memory or a stream.
 
     Args:
-        dataset: An object of `datasets`, a sequence of dicts, or an iterable of them.
+        dataset: An object of `datasets`, a sequence of dicts, or an iterable of dicts.
         split: The split, for mappings from split to rows.
 
     Raises:
-        ConfigurationError: The data set lacks the split, has no rows, or is none of these types.
+        ConfigurationError: The data set lacks the split, has no rows, or has an unsupported type.
     """
     if isinstance(dataset, Mapping):
         if split not in dataset:
@@ -105,7 +109,7 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
         dataset = list(itertools.islice(dataset, STREAMED))
     if isinstance(dataset, str | bytes) or not hasattr(dataset, "__getitem__"):
         raise ConfigurationError(
-            f"a {type(dataset).__name__} is not a data set: give a name, a path, a TaskSet, a"
+            f"a {type(dataset).__name__} is not a data set: pass a name, a path, a TaskSet, a"
             " datasets.Dataset, or a list of dicts with db_id, question and query."
         )
     if not len(dataset):
@@ -115,10 +119,10 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
 
 def from_hub(name: str, split: str) -> Any:
-    """Load a data set with `datasets`: a folder that was saved by it, or a data set on the hub.
+    """Load a data set with `datasets`, from a folder saved by it or from the Hugging Face Hub.
 
     Raises:
-        ConfigurationError: `datasets` is not installed, or cannot load it.
+        ConfigurationError: `datasets` is not installed, or cannot load the data set.
     """
     try:
         datasets = importlib.import_module("datasets")

@@ -1,4 +1,4 @@
-"""Folders in the Spider layout, and in BIRD's.
+"""Reads folders in the Spider layout and in the BIRD layout.
 
     folder/
       tables.json                         optional; its foreign keys complement the declared ones
@@ -7,11 +7,11 @@
       NAME.jsonl                          split NAME, one entry per line
       database/<db_id>/<db_id>.sqlite     or dev_databases/, train_databases/, test_database/
 
-BIRD's folders `train/` and `dev_20240627/` may also lie in the folder. An entry has `db_id`,
-`question` and the gold SQL as `query` (Spider) or `SQL` (BIRD); `evidence`, `id`, and `hardness` or
-`difficulty` are read if present. An entry with `"answerable": false` asks for something that its
-database does not have, and needs no SQL. Reading checks the structure only: no gold SQL is run, and
-only the first bytes of each database file are read.
+The folder may also contain BIRD's folders `train/` and `dev_20240627/`. An entry has `db_id`,
+`question` and the gold SQL as `query` (Spider) or `SQL` (BIRD). `evidence`, `id`, and `hardness` or
+`difficulty` are optional. An entry with `"answerable": false` is a question that its database
+cannot answer, and needs no SQL. Reading checks the structure only. It runs no gold SQL and reads
+only the first bytes of each database file.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Keys = Mapping[str, tuple[ForeignKey, ...]]
 
 
 class DatabaseFiles:
-    """Finds the files of databases by their ids; the result for an id is kept.
+    """Finds the files of databases by their ids, and caches the results.
 
-    A file is in the folder or in one of Spider's or BIRD's folders inside it, as
-    `<db_id>/<db_id>.sqlite` or `<db_id>.sqlite`; the ending may also be `.sqlite3` or `.db`.
+    A file is in the folder or in one of the subfolders of Spider and BIRD, as
+    `<db_id>/<db_id>.sqlite` or `<db_id>.sqlite`. The suffix may also be `.sqlite3` or `.db`.
 
     Args:
         folder: The folder of the data set.
@@ -52,7 +52,7 @@ class DatabaseFiles:
         self._found: dict[str, Path | tuple[str, str]] = {}
 
     def find(self, db_id: str) -> Path | tuple[str, str]:
-        """Return the file, or code and reason of the refusal of tasks on this database."""
+        """Return the file, or the code and reason why tasks on this database are refused."""
         if db_id not in self._found:
             self._found[db_id] = self._search(db_id)
         return self._found[db_id]
@@ -72,7 +72,7 @@ class DatabaseFiles:
 
 
 def _header(path: Path) -> bytes | None:
-    """Return the first bytes of a file; None if it cannot be read."""
+    """Return the first bytes of a file, or None if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(len(HEADER))
@@ -81,12 +81,14 @@ def _header(path: Path) -> bytes | None:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a file is an SQLite database, by its first bytes."""
+    """Return whether the first bytes of a file are those of an SQLite database."""
     return _header(path) == HEADER
 
 
 def database_files(folder: Path) -> list[Path]:
-    """Return the files up to two levels deep in a folder that have the ending of a database."""
+    """Return the files with a database suffix in a folder and in its subfolders, up to two levels
+    deep.
+    """
     paths = (path for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern))
     return sorted(path for path in paths if path.suffix in ENDINGS and path.is_file())
 
@@ -94,7 +96,7 @@ def database_files(folder: Path) -> list[Path]:
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Return the files of each split of a folder; `train`, `dev` and `test` come first.
 
-    A split of BIRD may be in a folder of its own, `NAME/` or `NAME_DATE/`; the latest date counts.
+    A split of BIRD may be in its own folder, `NAME/` or `NAME_DATE/`. The latest date is used.
     """
     found = _splits_in(folder)
     for part in sorted((path for path in folder.iterdir() if path.is_dir()), reverse=True):
@@ -108,7 +110,7 @@ def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
 def _splits_in(folder: Path) -> dict[str, tuple[Path, ...]]:
     files = {path.stem: path for path in sorted(folder.glob("*.json"))}
     train = [files.pop(name) for name in _TRAIN if name in files]
-    if len(train) > 1 and train[-1].stem == "train":  # Spider's two files have precedence
+    if len(train) > 1 and train[-1].stem == "train":  # Spider's two files take precedence
         train.pop()
     lines = {path.stem: (path,) for path in sorted(folder.glob("*.jsonl"))}
     splits = {name: (path,) for name, path in files.items() if name not in _SCHEMAS}
@@ -116,7 +118,7 @@ def _splits_in(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def no_split(folder: Path, split: str, name: str) -> ConfigurationError:
-    """Return the error for a folder without a split.
+    """Return the error for a folder without the split.
 
     Args:
         folder: The folder.
@@ -126,7 +128,7 @@ def no_split(folder: Path, split: str, name: str) -> ConfigurationError:
     if splits := splits_of(folder):
         listed = ", ".join(map(repr, splits))
         return ConfigurationError(
-            f"{name} has no split {split!r}: it has {listed}. Name one of these as the split."
+            f"{name} has no split {split!r}: it has {listed}. Use one of these."
         )
     return ConfigurationError(
         f"{folder} has no questions: it needs a {split}.json or {split}.jsonl with db_id, question"
@@ -149,10 +151,10 @@ def read_json(path: Path) -> Any:
 
 
 def read_entries(file: Path) -> list[Any]:
-    """Read the entries of a file of a split, a JSON list or JSON lines.
+    """Read the entries of one file of a split: a JSON list or JSON lines.
 
     Raises:
-        ConfigurationError: The file cannot be read, or has another form.
+        ConfigurationError: The file cannot be read, or has another structure.
     """
     if file.suffix == ".jsonl":
         try:
@@ -168,11 +170,11 @@ def read_entries(file: Path) -> list[Any]:
 def read_split(
     files: tuple[Path, ...], split: str, databases: Path
 ) -> tuple[list[SqlTask], dict[str, TaskRefused]]:
-    """Read the JSON files of a split; entries that cannot be used are refused.
+    """Read the JSON files of a split. Entries that cannot be used are refused.
 
     Args:
         files: The files of the split.
-        split: Its name, from which entries without an `id` get one.
+        split: Its name, which is part of the ids of entries without an `id`.
         databases: The folder with the databases.
 
     Raises:
@@ -188,7 +190,7 @@ def read_split(
             try:
                 task = read_entry(entry, own_id(entry) or name, found, keys, where)
                 if task.id in tasks:
-                    reason = f"{where}: its id {task.id!r} is taken."
+                    reason = f"{where}: another entry has the id {task.id!r}."
                     raise TaskRefused(name, "duplicate_id", reason)
                 tasks[task.id] = task
             except TaskRefused as refusal:
@@ -201,7 +203,7 @@ def read_split(
 
 
 def own_id(entry: Any) -> str:
-    """Return the `id` of an entry as text; "" if it has none."""
+    """Return the `id` of an entry as text, or "" if it has none."""
     value = entry.get("id") if isinstance(entry, dict) else None
     return str(value).strip() and str(value) if isinstance(value, str | int) else ""
 
@@ -214,7 +216,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
         name: The id of the task.
         found: Finds the database.
         keys: Foreign keys by database that the files do not declare.
-        where: File and place of the entry, for the reason of a refusal.
+        where: File and position of the entry, for the reason of a refusal.
 
     Raises:
         TaskRefused: The entry cannot be used.

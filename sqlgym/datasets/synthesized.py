@@ -1,15 +1,14 @@
-"""Databases without questions as data sets: tasks are written for them, and cached.
+"""Data sets made from databases without questions: tasks are written for them and cached.
 
-    load_tasks("my.db", "train"), or a folder of such files
+`load_tasks("my.db", "train")` writes tasks for a database, and a folder of databases works alike. A
+file is a database if its first bytes are those of SQLite. A folder counts as databases without
+questions if neither it nor its subfolders contain JSON files. Its databases are the files up to two
+levels deep. The id of a database is the name of its file, or its path in the folder if two files
+have the same name.
 
-A file is a database if its first bytes are SQLite's. A folder is one of databases without questions
-if neither it nor a folder in it has JSON files; the database files up to two levels deep belong to
-it. A database is called by the name of its file, or by its path in the folder if two files have the
-same name.
-
-`sqlgym.synthesis` writes the tasks when they are first used. They are cached under the hash of the
-file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides them into
-`train`, `dev` and `test`; the split `all` has all of them.
+`sqlgym.synthesis` writes the tasks when they are first used. The cache key contains the hash of the
+file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides the tasks
+into `train`, `dev` and `test`. The split `all` contains all of them.
 """
 
 from __future__ import annotations
@@ -49,25 +48,26 @@ _ODD: Final = re.compile(r"\s|[\x00-\x7f](?<![\w.\-])")
 _QUESTIONS: Final = ("*.json", "*.jsonl", "*/*.json", "*/*.jsonl")
 Files = tuple[tuple[str, Path], ...]
 Written = dict[str, Any]
-"""The tasks of one database as plain data: `entries` in the Spider layout, with `id` and
-`canonical` as further keys, and `report`, the counts that `toolgym tasks synth` prints."""
+"""The tasks of one database as plain data. `entries` has the Spider layout with the additional keys
+`id` and `canonical`. `report` contains the counts that `toolgym tasks synth` prints.
+"""
 
 
 class SynthesisOptions(BaseModel):
-    """The options of `load_tasks(..., synthesis={...})`."""
+    """Options of `load_tasks(..., synthesis={...})`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     n: int = Field(500, ge=1)
-    """Maximum number of tasks for each database."""
+    """Maximum number of tasks per database."""
     seed: int = 0
-    """Seed that chooses among the tasks that can be written."""
+    """Seed for the choice among the tasks that can be written."""
     hardness: dict[Literal["easy", "medium", "hard", "extra"], float] | None = None
-    """Shares of the hardness levels; None means as even as the database allows."""
+    """Shares of the hardness levels. None means shares as equal as the database allows."""
     tables: tuple[str, ...] | None = None
-    """Tables that questions may be about; None means all."""
+    """Tables that questions may use; None means all."""
     variants: int = Field(4, ge=1)
-    """Maximum number of tasks that differ in their literals only."""
+    """Maximum number of tasks that differ only in their literals."""
 
 
 def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
@@ -82,15 +82,15 @@ def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
         reason = refused_fields(problem) if isinstance(problem, ValidationError) else problem
         names = ", ".join(SynthesisOptions.model_fields)
         raise ConfigurationError(
-            f"these options of a synthesis are refused: {reason}. There are {names}."
+            f"invalid synthesis options: {reason}. The options are {names}."
         ) from None
 
 
 def bare_databases(path: Path) -> Files:
-    """Return the databases of a file or folder without questions by name; () for other data.
+    """Return the databases of a file or folder without questions by name, or () for other data.
 
     Raises:
-        ConfigurationError: A file has the ending of a database and is not one.
+        ConfigurationError: A file has the suffix of a database but is not one.
     """
     if path.is_file():
         if is_database(path):
@@ -119,7 +119,7 @@ def load_bare(
         name: Name of the data set in errors.
 
     Raises:
-        ConfigurationError: There is no such split, or it has no tasks.
+        ConfigurationError: The split does not exist, or it has no tasks.
     """
     if split not in SPLITS:
         splits = ", ".join(map(repr, SPLITS))
@@ -132,7 +132,7 @@ def load_bare(
         if entries:
             why = (
                 f"none of its {len(entries)} tasks belongs to {split!r}; take another split,"
-                f" {ALL!r} for all of them, or more tasks with synthesis={{'n': ...}}."
+                f" {ALL!r} for all tasks, or more tasks with synthesis={{'n': ...}}."
             )
         raise NoTasks(f"{name} has no tasks for split {split!r}: {why}")
     fields = {"id", "question", "db_id", "query", "hardness", "canonical"}
@@ -163,10 +163,10 @@ def write_all(
         files: The databases.
         options: The options of the synthesis.
         progress: Called after each database, with numbers of tasks.
-        map: Function that does the work for each database; see `toolgym.workers`.
+        map: Function that processes the databases; see `toolgym.workers`.
 
     Raises:
-        WorkerLost: A worker process ended while it worked on a database.
+        WorkerLost: A worker process ended while it processed a database.
     """
     written: dict[str, Written] = {}
     refused: dict[str, TaskRefused] = {}
@@ -187,13 +187,13 @@ def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | 
     """
     db_id, path = named
     try:
-        connect_readonly(path).close()  # refuses a file with changes that are not merged
+        connect_readonly(path).close()  # refuses a file with an unmerged write-ahead log
         file = _cache_file(path, db_id, options)
         with suppress(OSError, ValueError):
             cached: Written = json.loads(file.read_bytes())
             return cached
         body = _write(path, db_id, options)
-        with suppress(OSError):  # without a cache, tasks are written again next time
+        with suppress(OSError):  # without a cache, the tasks are written again next time
             file.parent.mkdir(parents=True, exist_ok=True)
             replace_file(file, [json.dumps(body).encode()])
         return body
@@ -204,13 +204,13 @@ def _write_one(options: SynthesisOptions, named: tuple[str, Path]) -> Written | 
 
 
 def _write(database: Path, db_id: str, options: SynthesisOptions) -> Written:
-    from sqlgym.synthesis import synthesize  # slow to import: only if tasks are written
+    from sqlgym.synthesis import synthesize  # slow to import, so only imported if tasks are written
 
     def tell(done: int, total: int) -> None:
         long_work.report_progress(f"writing tasks for {db_id}", done, total)
 
     synthesis = synthesize(database, **options.model_dump(), progress=tell)
-    tell(options.n, options.n)  # there may be fewer tasks
+    tell(options.n, options.n)  # fewer tasks may have been written
     entries = [
         {"id": task_id(db_id, task.canonical), **task.entry(db_id), "canonical": task.canonical}
         for task in synthesis.tasks
@@ -229,10 +229,10 @@ def _write(database: Path, db_id: str, options: SynthesisOptions) -> Written:
 
 
 def task_id(db_id: str, canonical: str) -> str:
-    """Return the id of a task: the name of its database, and a hash of its canonical SQL.
+    """Return the id of a task: the name of its database and a hash of its canonical SQL.
 
-    Characters that a shell or a file system would interpret become `_`. The hash includes the name,
-    so that the tasks of `my shop` and `my_shop` differ.
+    Characters with a meaning for a shell or a file system become `_`. The hash includes the
+    original name, so that the tasks of `my shop` and `my_shop` differ.
 
     >>> task_id("my shop", "SELECT 1")
     'my_shop-9743dcee'

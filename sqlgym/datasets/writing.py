@@ -1,13 +1,13 @@
-"""Writes folders in the Spider layout, as a whole or not at all.
+"""Writes folders in the Spider layout atomically.
 
     OUT/tables.json                           the schemas, for Spider's own tools
     OUT/train_spider.json, dev.json, ...      the questions of each split
     OUT/database/<db_id>/<db_id>.sqlite       copies of the databases, or links to them
-    OUT/NOTE                                  a page on how the folder was made
+    OUT/NOTE                                  a description of how the folder was made
 
-A folder is written under a temporary name next to its place and moved there by one rename. An
-existing folder is replaced only on request, and only if it has the same note, so that no files of
-the user's own are removed.
+A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
+existing folder is replaced only on request, and only if it contains the same note. So other files
+of the user are never removed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NUMBERS: Final = ("INT", "REAL", "FLOA", "DOUB", "NUM", "DEC")
 
 @contextmanager
 def replacing(out: Path, note: str, text: str, overwrite: bool) -> Iterator[Path]:
-    """Context manager for a new folder that becomes `out` when the block ends without an error.
+    """Context manager for a new folder that becomes `out` if the block ends without an error.
 
     Args:
-        out: The place of the folder.
+        out: The final path of the folder.
         note: File name of the note.
         text: The note.
-        overwrite: Replace a folder that has a file with the name of the note.
+        overwrite: Replace an existing folder that contains a file with the name of the note.
 
     Raises:
         ConfigurationError: `out` exists and may not be replaced.
@@ -70,21 +70,23 @@ def check_place(out: Path, note: str, overwrite: bool) -> None:
     if (out.is_dir() and not any(out.iterdir())) or not (out.exists() or out.is_symlink()):
         return
     if not overwrite:
-        raise ConfigurationError(f"{out} exists already: name another folder, or add --overwrite.")
+        raise ConfigurationError(
+            f"{out} already exists: choose another folder, or add --overwrite."
+        )
     if not (out / note).is_file():
         raise ConfigurationError(
             f"{out} was not written by this command (it has no {note}), so --overwrite does not"
-            " remove it: name another folder."
+            " remove it: choose another folder."
         )
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file with one value per line."""
+    """Write a JSON list with one element per line."""
     path.write_bytes(encode(json.dumps(value, ensure_ascii=False, indent=1) + "\n"))
 
 
 def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> dict[str, Any]:
-    """Write tasks for databases as `toolgym tasks synth` asks, and return a summary as plain data.
+    """Write tasks for databases, as `toolgym tasks synth` does, and return a summary as plain data.
 
     Raises:
         ConfigurationError: A source is not a database, the folder exists already, or a split has no
@@ -96,7 +98,7 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
     check_shares(shares)
     files = _databases(order.sources)
     out = order.out.expanduser().absolute()
-    check_place(out, SYNTHESIS, order.force)  # before the work
+    check_place(out, SYNTHESIS, order.force)  # fail before the work starts
     written, refused = write_all(files, options, progress, order.map)
     entries = [entry for one in written.values() for entry in one["entries"]]
     parts = divide(entries, shares)
@@ -104,7 +106,7 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
         parts = {name: part for name, part in parts.items() if part or name == "train"}
     if empty := [name for name, part in parts.items() if not part]:
         reasons = " ".join(refusal.reason for refusal in refused.values())
-        cure = "Write more tasks with --n, or take fewer splits, as in --splits train=0.8,dev=0.2."
+        cure = "Write more tasks with --n, or use fewer splits: --splits train=0.8,dev=0.2."
         raise ConfigurationError(f"there are no tasks for {', '.join(empty)}. {reasons or cure}")
     result = {
         "out": str(order.out),
@@ -137,11 +139,11 @@ def _databases(sources: Sequence[Path]) -> Files:
         own = bare_databases(path.resolve()) if path.exists() else ()
         if not own:
             why = "has questions, or no database" if path.exists() else "does not exist"
-            raise ConfigurationError(f"{source} {why}: give an SQLite file, or a folder of them.")
+            raise ConfigurationError(f"{source} {why}: use an SQLite file, or a folder of them.")
         for db_id, file in own:
             if files.setdefault(db_id, file) != file:
                 raise ConfigurationError(
-                    f"{files[db_id]} and {file} have the same name: rename one."
+                    f"{files[db_id]} and {file} have the same name: rename one of them."
                 )
     return tuple(sorted(files.items()))
 
@@ -149,8 +151,8 @@ def _databases(sources: Sequence[Path]) -> Files:
 def spider_schema(db_id: str, path: Path) -> Mapping[str, Any]:
     """Return the entry of a database in `tables.json`.
 
-    Columns are numbered through all tables; number 0 is `*`. `primary_keys` lists every column of a
-    composite key. Foreign keys that refer to unknown columns are left out.
+    Columns are numbered across all tables, and number 0 is `*`. `primary_keys` lists every column
+    of a composite key. Foreign keys to unknown columns are omitted.
     """
     tables = Schema.read(path).tables
     columns = [(t, column) for t, table in enumerate(tables) for column in table.columns]

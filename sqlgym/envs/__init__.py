@@ -1,4 +1,5 @@
-"""The environments: explore a database and answer with a value, or answer with a query.
+"""The environments: explore a database and answer with a value (`explore`) or a query
+(`text_to_sql`).
 
-Read `explore` first, then `text_to_sql`; `expert` plays both with the gold SQL.
+`expert` contains the experts that solve both with the gold SQL.
 """

@@ -1,8 +1,8 @@
-"""The experts, which know the gold SQL: look at its tables, run it, read the answer.
+"""Experts that know the gold SQL: they describe its tables, run it, and read the answer.
 
-An answer by value is read from the text of the last observation only, so an expert that fails on a
-task has found a fault of the task. The experts write texts as observations show them, with control
-tokens escaped: so would a model that copies them, and demonstrations hold no control tokens.
+An answer by value is read from the text of the last observation only. So a task on which the expert
+fails is faulty. The experts write texts as observations show them, with control tokens escaped.
+Their demonstrations therefore contain no control tokens, and a model can copy the texts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolgym.sanitize import change_texts, escape_control_tokens, unescape_contr
 
 
 def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
-    """Play the current episode of an `ExploreEnv`: the answer is read off the observation.
+    """Play the current episode of an `ExploreEnv`. The answer is read from the observation.
 
     Yields:
         The next call; send the observation back.
@@ -37,9 +37,9 @@ def explore(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
 
 
 def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
-    """Play the current episode of a `TextToSQLEnv`: try the gold SQL, then submit it.
+    """Play the current episode of a `TextToSQLEnv`: run the gold SQL, then submit it.
 
-    With fewer tools it does with those that there are.
+    Tools that the environment does not offer are skipped.
 
     Yields:
         The next call; send the observation back.
@@ -54,9 +54,11 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
 
 
 def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
-    """Describe the tables of the gold SQL, as many as the budget allows, and sample the first."""
-    tables = tables_of(env.task.gold_sql) if env.task.answerable else [""]  # "" lists them all
-    # The query needs a step, and one is kept in hand: the last one ends the episode.
+    """Describe the tables of the gold SQL, as many as the step limit allows, and sample the
+    first.
+    """
+    tables = tables_of(env.task.gold_sql) if env.task.answerable else [""]  # "" lists all tables
+    # The query needs a step, and one step stays unused, because the last one ends the episode.
     spare = env.episode.steps_left - 2
     if "describe" in env.tools:
         for table in tables[: max(spare, 0)]:
@@ -70,7 +72,7 @@ def _call(name: str, **arguments: Any) -> ToolCall:
 
 
 def tables_of(sql: str) -> list[str]:
-    """Return the tables that a query names, each once, in the order of the text."""
+    """Return the tables that a query names, without repetition, in the order of the text."""
     tree = parse(sql)
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     names: dict[str, str] = {}
@@ -84,8 +86,7 @@ def read_answer(observation: str) -> Any:
     """Return the value that a rendered query result shows, in the form that `answer` takes.
 
     Returns:
-        One cell as a number or text; one column as a list; one row as a list; else a list of
-        lists.
+        A number or text for one cell, a list for one column or one row, otherwise a list of lists.
     """
     rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
     if len(rows) == 1:
@@ -96,7 +97,7 @@ def read_answer(observation: str) -> Any:
 
 
 def _value(cell: str | None) -> Any:
-    """Return a cell as JSON would hold it; text that merely looks like a number is taken as one."""
+    """Return a cell as a JSON value. Text that looks like a number becomes a number."""
     if cell is None:
         return None
     for kind in (int, float):
@@ -104,6 +105,6 @@ def _value(cell: str | None) -> Any:
             number = kind(cell)
         except ValueError:
             continue
-        # Only what prints back as it was: "007" and "1e5" stay text.
+        # Only if it prints as it was written: "007" and "1e5" remain text.
         return number if str(number) == cell else cell
     return cell

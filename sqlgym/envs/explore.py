@@ -1,23 +1,24 @@
-"""`sqlgym/Explore-v0`: a question about a database that can only be seen through four tools.
+"""`sqlgym/Explore-v0`: answer a question about a database that is only visible through four tools.
 
 The agent describes and samples tables, runs read-only SQL, and submits a value. All SQL is treated
-as hostile: it runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
+as hostile. It runs on a guarded connection (`sqlgym.database.database`) at a bounded cost. The
 value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is that of its last query, from 0 to 1:
+The progress of an exploration is a number from 0 to 1. It depends on the last query:
 
     progress = agreement * closeness
 
 The agreement is the number of columns that both the query and the gold query read, divided by the
-number that either reads (as SQLite's authorizer reports). The closeness is the product of an F1 of
-the columns and an F1 of the rows of the two results. So a query must read the gold's columns and
-few others, and find rows of the gold: a constant earns nothing, and a dumped table little. The last
-query counts, not the best one: trying every value of a condition earns no more than the last of
-them. `describe` and `sample` earn nothing by themselves.
+number of columns that either reads. SQLite's authorizer reports these columns. The closeness is the
+product of the F1 score of the result columns and the F1 score of the result rows. A query thus has
+to read the columns of the gold query and few others, and to return rows of the gold result. A
+constant makes no progress, and a dump of a table makes little progress. The last query counts, not
+the best one, so trying every value of a condition is no better than the last attempt. `describe`
+and `sample` make no progress by themselves.
 
-A data set may have questions that its databases cannot answer (`SqlTask.answerable`). Then there is
-one more tool, `cannot_answer`, which is right for those and wrong for all others. There is no
-progress on them.
+A data set may contain questions that its databases cannot answer (`SqlTask.answerable`). The
+environment then has one more tool, `cannot_answer`. It is correct for these questions and incorrect
+for all others. They have no progress.
 """
 
 from __future__ import annotations
@@ -51,11 +52,11 @@ from toolgym.tasks import TaskSet
 from toolgym.tools import Code, read_spec, tool
 
 NEGLIGIBLE = 0.02
-"""A result whose size keeps its closeness below this value is not compared with the gold."""
+"""If the sizes of two results bound their closeness below this value, they are not compared."""
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """Return the progress of a query toward the gold, from 0 to 1; computed once for a group."""
+    """Return the progress of a query toward the gold, from 0 to 1. It is cached for the group."""
     known: float | None = result.memo.get(gold)
     if known is not None:
         return known
@@ -65,7 +66,7 @@ def progress(gold: Gold, result: QueryResult) -> float:
     if gold.result.rows == result.rows:
         closeness = 1.0
     elif agreement:
-        # The sizes of the results bound their closeness from above.
+        # The sizes of the results are an upper bound of their closeness.
         bound = 1.0
         for sizes in zip(
             *((len(r.rows), len(r.columns)) for r in (gold.result, result)), strict=True
@@ -77,14 +78,14 @@ def progress(gold: Gold, result: QueryResult) -> float:
 
 
 _SAMPLED_ROWS = 3
-_SAMPLED_FROM = 10_000  # a row costs as many steps as there are rows before it
+_SAMPLED_FROM = 10_000  # the steps of a row grow with the number of rows before it
 _NAMED_TABLES = 80
-_LOOKED_AT = 500  # tasks of a large set that are checked for unanswerable ones
+_LOOKED_AT = 500  # tasks of a large set that are searched for unanswerable ones
 _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Return whether a set has unanswerable tasks; at most 500 tasks of a large set are checked."""
+    """Return whether a set has unanswerable tasks. At most 500 tasks of a large set are checked."""
     if tasks not in _KNOWN:
         places = range(0, len(tasks), -(-len(tasks) // _LOOKED_AT) or 1)
         _KNOWN[tasks] = any(not tasks[place].answerable for place in places)
@@ -98,30 +99,31 @@ def cannot_answer(env: ToolEnv[SqlTask]) -> str:
 
 
 CANNOT_ANSWER = read_spec(cannot_answer, terminal=True)
-"""Not a method: only an environment whose data set has unanswerable tasks offers it."""
+"""A function, not a method: only environments whose data set has unanswerable tasks offer it."""
 
 
 class ExploreEnv(ToolEnv[SqlTask]):
-    """Answer a question about a database that you can only see through its tools.
+    """Answer a question about a database that is only visible through tools.
 
     Args:
-        dataset: "bundled", "tiny", a path (an SQLite file will do), or a `TaskSet`; see
+        dataset: "bundled", "tiny", a path (also of an SQLite file), or a `TaskSet`; see
             `sqlgym.load_tasks`.
-        split: "train", "dev", or what else the folder has; "dev-databases" and the like are those
-            tasks of "dev" that are new to "train" in this respect.
-        step_limit: Calls that an episode allows; `answer` is free.
+        split: "train", "dev", or another split of the data set. "dev-tasks", "dev-databases" and
+            "dev-shapes" select the tasks of "dev" whose task, database or SQL shape does not occur
+            in "train".
+        step_limit: Maximum number of calls in an episode; `answer` is not counted.
         parsing: "lenient" or "strict"; see `toolgym.ToolEnv`.
         rewards: Weights of the score; see `toolgym.RewardConfig`.
-        databases: A folder with the databases, where they do not lie beside the questions.
-        synthesis: How tasks are written for a database that has none: `n`, `seed`, `hardness`,
-            `tables`, `variants`.
-        limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for golds
-            of BIRD's size; see `sqlgym.database.limits.Limits`.
-        render: How results are shown, "table" or "json".
+        databases: A folder with the databases, if they are not in the folder of the questions.
+        synthesis: Options for writing tasks for a database without questions: `n`, `seed`,
+            `hardness`, `tables`, `variants`.
+        limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for
+            databases of BIRD's size; see `sqlgym.database.limits.Limits`.
+        render: Form of the results, "table" or "json".
         render_mode: None or "ansi".
 
     Raises:
-        ConfigurationError: There is no such data set or split, or an argument is out of range.
+        ConfigurationError: The data set or split does not exist, or an argument is invalid.
 
     >>> import gymnasium as gym, sqlgym
     >>> env = gym.make("sqlgym/Explore-v0")
@@ -167,7 +169,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         self._gold: Gold | None = None
 
     def begin(self, task: SqlTask) -> str:
-        """Return the question, what BIRD adds to it, and the names of the tables."""
+        """Return the question, BIRD's evidence if there is any, and the names of the tables."""
         self._opened = open_database(task.database, self.limits)
         self._schema = self._opened.schema.with_references(task.foreign_keys)
         self._gold = None
@@ -183,21 +185,21 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self._arranged(f"{task.question}{evidence}")
 
     def _arranged(self, question: str) -> str:
-        """Return the question with what is told of the database."""
+        """Return the question with the information on the database."""
         return f"{question}\n{self._table_names()}"
 
     def _table_names(self) -> str:
-        """Return a line with the names of the tables, of eighty at most."""
+        """Return a line with the names of at most eighty tables."""
         names = [table.name for table in self._schema.tables]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""
         return f"Tables: {', '.join(names[:_NAMED_TABLES])}{more}"
 
     def expert(self) -> Generator[Any, str, None]:
-        """Look at the gold's tables, run the gold SQL, and read the answer off the observation."""
+        """Describe the tables of the gold SQL, run it, and read the answer from the observation."""
         return expert.explore(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on this episode's database."""
+        """Return a call that works on the database of this episode."""
         table = self._schema.tables[0].name
         arguments: dict[str, dict[str, Any]] = {
             "describe": {"table_name": table},
@@ -263,20 +265,18 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self.submit(matches(self._gold_answer().answer, value).equal)
 
     def _gold_answer(self) -> Gold:
-        """Return the gold of the task, looked up once in an episode."""
+        """Return the gold of the task, computed once per episode."""
         if self._gold is None:
             self._gold = gold_of(self.task, self.limits, self.match)
         return self._gold
 
     def _approach(self, result: QueryResult) -> None:
-        """Record the progress of a query, if the question is answerable."""
+        """Record the progress of a query if the question is answerable."""
         if self.task.answerable:
             self.reach(progress(self._gold_answer(), result), best=False)
 
     def _sampling(self, table: Table) -> str:
-        """Return a query for a few rows of a table: the same ones throughout a task, in their
-        order.
-        """
+        """Return a query for a few rows of a table. It is the same throughout a task."""
         source = quoted(table.name)
         rows = self._opened.count(table.name) or 0
         if rows <= _SAMPLED_ROWS:
@@ -288,7 +288,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         )
 
     def _shown(self, result: QueryResult, max_chars: int = MAX_CHARS) -> str:
-        """Return a result as text, made once for all who got it."""
+        """Return a result as text, which is cached for all users of the result."""
         key = self._form, max_chars
         text: str | None = result.memo.get(key)
         if text is None:

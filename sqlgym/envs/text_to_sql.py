@@ -1,14 +1,14 @@
-"""`sqlgym/TextToSQL-v0`: the databases and tools of `sqlgym/Explore-v0`; the answer is a query.
+"""`sqlgym/TextToSQL-v0`: the databases and tools of `sqlgym/Explore-v0`, with a query as the
+answer.
 
-The agent explores as in `sqlgym/Explore-v0` and submits a query, which is run under the same guard
-and judged by its results on several instances of the database. On the one database that the agent
-sees, a query that selects constants, or rows by their numbers, could be right without asking the
-question. With `tools=("answer",)` there is nothing to explore: the prompt holds the schema and the
-query is written in one go, which is the classic benchmark. So one model can be measured with
-exploration and without.
+The agent explores the database and submits a query. The query runs under the same guard and is
+scored by its results on several instances of the database. One database would not be enough: a
+query that selects constants, or rows by their numbers, could return the gold result there. With
+`tools=("answer",)` the prompt contains the schema and the agent writes the query in one turn, as in
+the classic benchmark. This allows a comparison of one model with and without exploration.
 
-A query that does not run is a wrong answer like any other. It ends the episode with its error, or
-an agent could try its answers out for free.
+A query that fails is an incorrect answer. It ends the episode, since otherwise an agent could test
+its answers for free.
 """
 
 from __future__ import annotations
@@ -37,27 +37,28 @@ from toolgym.tools import Code, tool
 class TextToSQLEnv(ExploreEnv):
     """Write the SQL query (SQLite) whose result answers a question about a database.
 
-    All other arguments are those of `ExploreEnv`. `cannot_answer` is offered if the data set has
-    unanswerable tasks, and need not be named in `tools`.
+    All other arguments are those of `ExploreEnv`. If the data set has unanswerable tasks,
+    `cannot_answer` is offered too and need not be in `tools`.
 
     Attributes:
-        judged: The verdict on the last answer with its reason ("suite: ..." if another instance
-            refused it), and the number of instances that could tell; None before an answer. It is
-            for reports: the agent never sees it.
+        judged: The verdict on the last answer with its reason, and the number of instances that can
+            reject a wrong query. The reason begins with "suite: " if another instance rejected the
+            answer. None before an answer. It is for reports, and the agent never sees it.
 
     Args:
-        match: "suite" for sound verdicts on several instances of the database, "sound" for those
-            on the database alone, or "spider" for those of Spider's official evaluator; see
-            `sqlgym.compare`. Instances are made for the golds of this set: those of one database
-            when its first task is drawn, and those of all others with the second database.
-        tools: Those that the agent is offered, `answer` among them; all without it. Without
-            `describe` the prompt holds the schema.
-        schema_first: Whether the prompt tells of the database before it asks. Prompts of one
-            database then begin alike, which whoever keeps what a model has read of a beginning can
-            use: a server with a prefix cache, and the supervised steps of a training.
+        match: "suite" compares results on several instances of the database. "sound" compares them
+            on the database alone. "spider" reproduces the verdicts of Spider's official evaluator.
+            See `sqlgym.compare`. Instances are made for the golds of this set: those of one
+            database when its first task is drawn, and those of all others when a task of a second
+            database is drawn.
+        tools: Names of the offered tools, including `answer`; None offers all. Without `describe`
+            the prompt contains the schema.
+        schema_first: Put the schema before the question. Prompts of one database then share a
+            prefix, so prefix caches of inference servers and the supervised steps of a training are
+            faster.
 
     Raises:
-        ConfigurationError: There is no such data set or split, or an argument is out of range.
+        ConfigurationError: The data set or split does not exist, or an argument is invalid.
 
     >>> import gymnasium as gym, sqlgym
     >>> env = gym.make("sqlgym/TextToSQL-v0", tools=("answer",))
@@ -106,18 +107,18 @@ class TextToSQLEnv(ExploreEnv):
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
-        """Return the question with what is told of the database."""
+        """Return the question with the information on the database."""
         asked = super().begin(task)
         self.judged = None
         if self.match == "suite":
             self.episode.ledger.unjudged = False
-            if task.answerable:  # made now, so that no call of the agent waits for it
+            if task.answerable:  # made now, so that no call of the agent has to wait
                 self._suite()
         return asked
 
     def _arranged(self, question: str) -> str:
-        """Return the question, and the tables by name, or in full where they cannot be
-        described.
+        """Return the question with the table names, or with the schema if there is no
+        `describe`.
         """
         if "describe" in self.tools:
             parts = [question, self._table_names()]
@@ -128,17 +129,17 @@ class TextToSQLEnv(ExploreEnv):
         return f"{question}\n{self._table_names()}\n{schema}"
 
     def expert(self) -> Generator[Any, str, None]:
-        """Look at the gold's tables, run the gold SQL, and submit it."""
+        """Describe the tables of the gold SQL, run it, and submit it."""
         return expert.write_sql(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on this episode's database."""
+        """Return a call that works on the database of this episode."""
         if tool_name == "answer":
             return {"name": "answer", "arguments": super().example_call("query")["arguments"]}
         return super().example_call(tool_name)
 
     def budget_line(self) -> str:
-        """What the agent is told of its budget; with one tool there is nothing to spend it on."""
+        """Return the line on the remaining calls, or a fixed line if `answer` is the only tool."""
         if all(spec.terminal for spec in self.tools.values()):
             return "Answer with one call: it ends the episode."
         return super().budget_line()
@@ -177,7 +178,7 @@ class TextToSQLEnv(ExploreEnv):
         return suite_for(self.tasks, self.task, self._opened.limits)
 
     def _offered(self, tools: Sequence[str]) -> list[str]:
-        """Return the names of the tools asked for, in the order of the class."""
+        """Return the names of the offered tools, in the order of the class."""
         names = [tools] if isinstance(tools, str) else tools
         if (
             not isinstance(names, Sequence)
@@ -185,7 +186,7 @@ class TextToSQLEnv(ExploreEnv):
             or any(name not in [*self.tools] for name in names)
         ):
             raise ConfigurationError(
-                f'tools must name some of {", ".join(self.tools)}, "answer" among them,'
+                f'tools must name some of {", ".join(self.tools)}, including "answer",'
                 f" got {tools!r}."
             )
         return [name for name in self.tools if name in names]

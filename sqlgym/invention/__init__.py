@@ -1,7 +1,7 @@
-"""Invents databases, so that a model has to read schemas instead of memorizing a few of them.
+"""Invents databases, so that a model must read schemas instead of memorizing a few of them.
 
 `databases` draws tables, columns and rows from `vocabulary.toml`. `sqlgym.synthesis` writes
-questions about the result, as about any other database.
+questions about the databases, as it does for any other database.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Small invented databases with plausible tables.
+"""Invents small databases with plausible tables.
 
 A model that is trained on a dozen databases memorizes their tables, and uses their columns in
-queries on any other. Each invented database has two to five tables out of about eighty kinds of
-things, a choice of their columns, and names in one of several styles. Each has a number; the same
-number always gives the same database.
+queries on other databases. An invented database has two to five tables out of about eighty kinds of
+things. It uses some of their possible columns, and names in one of several styles. The number of a
+database determines its content.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 _USUAL: Final = ("TEXT", "INTEGER", "REAL")
 _DIALECTS: Final = (_USUAL, _USUAL, ("VARCHAR(40)", "INT", "FLOAT"), ("varchar(60)", "int", "real"))
-_NULLS: Final = 0.02  # share of the values of a column
-_WIDE: Final = 200  # ranges whose ends differ by this factor are drawn from on a logarithmic scale
-_TRIES: Final = 20  # for a name that is not taken
+_NULLS: Final = 0.02  # share of NULLs among the values of a column
+_WIDE: Final = 200  # ratio of the ends of a range from which the scale is logarithmic
+_TRIES: Final = 20  # attempts to find an unused name
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of thing, which has a table.
+    """A kind of thing. Each thing of a database has a table.
 
     Attributes:
         name: The singular noun.
@@ -60,7 +60,7 @@ def vocabulary() -> tuple[dict[str, Thing], dict[str, list[str]]]:
 def invent_databases(
     out: str | Path, n: int, first: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Path, ...]:
-    """Write databases into a folder, as `inv_000.sqlite` and so on, and return their paths.
+    """Write databases `inv_000.sqlite` and so on into a folder, and return their paths.
 
     Args:
         out: The folder.
@@ -75,7 +75,7 @@ def invent_databases(
     out = Path(out)
     files = tuple(out / f"inv_{number:03d}.sqlite" for number in range(first, first + n))
     if taken := next((file for file in files if file.exists()), None):
-        raise ConfigurationError(f"{taken} exists already: name another folder.")
+        raise ConfigurationError(f"{taken} already exists: choose another folder.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         for done, file in enumerate(files):
@@ -90,7 +90,8 @@ def invent_databases(
 
 
 def _plural(word: str) -> str:
-    """
+    """Return the plural of a noun.
+
     >>> [_plural(word) for word in ("city", "boat", "match", "day")]
     ['cities', 'boats', 'matches', 'days']
     """
@@ -100,10 +101,10 @@ def _plural(word: str) -> str:
 
 
 class _Invention:
-    """One database.
+    """Writes one database.
 
     Args:
-        draw: The source of all choices, which are made in the order of writing.
+        draw: The source of random choices, which are made in the order of writing.
         database: The empty database.
     """
 
@@ -126,7 +127,7 @@ class _Invention:
         self._write_link(things)
 
     def _choose_things(self, size: int) -> list[Thing]:
-        """Things that refer to each other as far as possible; parents come first."""
+        """Return things that refer to each other where possible; parents come first."""
         things = self._things
         names = [self._draw.choice([name for name, thing in things.items() if thing.parents])]
         while len(names) < size:
@@ -171,7 +172,7 @@ class _Invention:
         for number in range(1, rows + 1):
             values: list[Any] = [self._name(thing.name)] if has_name else []
             values += [self._value(kind) if draw.random() > _NULLS else None for _, kind in chosen]
-            for parent in parents:  # no row refers to the last two of many
+            for parent in parents:  # if there are many, no row refers to the last two
                 most = self._rows[parent]
                 values.append(draw.randrange(1, most - 1 if most > 6 else most + 1))
             if has_name:
@@ -183,7 +184,7 @@ class _Invention:
             self._insert(table, [number, *values])
 
     def _write_link(self, things: Sequence[Thing]) -> None:
-        """In more than half of the databases, link two things that do not refer to each other."""
+        """Link two things that do not refer to each other, in more than half of the databases."""
         draw = self._draw
         free = [
             (one.name, other.name)
@@ -251,8 +252,8 @@ class _Invention:
         return f"{draw.choice(words['adjectives'])} {draw.choice(words['nouns'])}"
 
     def _value(self, kind: str) -> Any:
-        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded as people write
-        them.
+        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded to plausible
+        values.
         """
         draw, letter, rest = self._draw, kind[0], kind[1:]
         if letter == "y":

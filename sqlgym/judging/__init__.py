@@ -1,6 +1,7 @@
-"""Judges of queries and answers: results compared with those of the gold query.
+"""Verdicts on queries and answers, by comparison with the result of the gold query.
 
-Read `judge` first, then `results` (two results), `answers` (a written value), `several_results`
-and `ties` (golds with several right results) and `suite` (verdicts on several instances of a
-database). `recheck` judges recorded answers a second time by other rules.
+`judge` is the entry point. `results` compares two results, and `answers` compares a written value
+with a result. `several_results` and `ties` detect golds with several correct results. `suite`
+compares queries on several instances of a database. `recheck` checks recorded answers with
+independent rules.
 """

@@ -1,11 +1,11 @@
-"""Parsing of an agent's answer: the grids of cells that it can be read as.
+"""Parses an answer of the agent into all grids of cells that it can mean.
 
-An answer is a number, a text, a list, a list of rows, or a text that spells one of these: as JSON,
-or separated by commas, bars, semicolons, tabs or lines; after a prefix such as `Answer:`, in a
-code fence, in quotes, as a list with bullets, or just as a query result was shown, with its column
-names or without. A text can often be read in several ways. All of them are produced, and an answer
-is right if one of them *is* the gold, whole: each reading uses everything that was written, so no
-reading can be right because of what it leaves out.
+An answer is a number, a text, a list, a list of rows, or a text that contains one of these. The
+text may be JSON, or use commas, bars, semicolons, tabs or lines as separators. It may have a prefix
+such as `Answer:`, a code fence, quotes or bullets. It may also repeat a query result as it was
+shown, with or without column names. Many texts can be parsed in several ways, and all of them are
+produced. An answer is correct if one complete reading equals the gold. Each reading uses the whole
+text, so no reading is correct because it omits something.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlgym.judging.cells import normal_text
 from toolgym.calls.mend import members_of
 
 LONGEST = 50_000
-"""Characters of a text that is read at all; a readable gold is far shorter."""
+"""Maximum length of an answer in characters. A readable gold is far shorter."""
 
 Grid = Sequence[Sequence[Any]]
 
@@ -44,11 +44,11 @@ _NUMBERED = re.compile(r"([0-9]{1,4})[.)] +")
 
 
 def readings(value: Any, columns: Sequence[str]) -> Iterator[Grid]:
-    """All grids of cells (rows of values) that an answer can be read as.
+    """Yield all grids of cells (rows of values) that an answer can mean.
 
     Args:
-        value: Anything; what is no answer at all has no reading.
-        columns: The gold's column names; a first line, or the keys of an object, may repeat them.
+        value: Any value; a value that is not an answer has no readings.
+        columns: Column names of the gold; the first line or the keys of an object may repeat them.
     """
     if isinstance(value, str):
         if len(value) <= LONGEST:
@@ -81,7 +81,7 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
     if row is not None:
         yield [row]
     if value.keys() == {"columns", "rows"} and isinstance(value["rows"], list | tuple):
-        if _repeats(value["columns"], columns):  # as a result is shown in JSON
+        if _repeats(value["columns"], columns):  # a result in JSON form
             yield from _of_data(value["rows"], columns)
     elif len(value) == 1:  # {"answer": ...}
         ((key, only),) = value.items()
@@ -90,10 +90,9 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
-    """Return a row written as an object: by its keys if they are the column names, else in its
-    order.
+    """Return a row from an object, by its keys if they are the column names, or else in its order.
 
-    If the values are taken in their order, a key that names a gold column must be in its place.
+    In the latter case, a key that names a gold column must be in the position of that column.
     """
     if not all(map(_is_cell, value.values())):
         return None
@@ -110,10 +109,10 @@ def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
 
 
 def _is_label(key: Any) -> bool:
-    """Return whether a key can be a name of a value: text that is no number and does not deny the
+    """Return whether a key can name a value: it is text, not a number, and does not negate the
     value.
 
-    A model does not see how the gold query names its columns, so names of its own are as good.
+    Any name is accepted, since a model does not see the names in the gold query.
     """
     words = _WORD.findall(key.lower()) if isinstance(key, str) else []
     if not words or words[0].isdecimal():
@@ -131,7 +130,7 @@ def _of_text(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _variants(text: str) -> list[str]:
-    """Return the text itself, and what is left without prefix, fence and quotes, each once."""
+    """Return the text itself, and the text without prefix, fence and quotes, without duplicates."""
     variants = [text.strip()]
     for strip in (_without_prefix, _without_fence, _without_prefix, _without_brackets):
         stripped = strip(variants[-1]).strip()
@@ -146,10 +145,9 @@ def _without_prefix(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a fence that is the whole text; blanks beside the fences belong to
-    them.
+    """Return the content of a fence that encloses the whole text, without surrounding spaces.
 
-    Each end is cut by itself. One pattern for all of it tries every division of a run of blanks
+    The two ends are cut separately. A single pattern would try every division of a run of spaces
     between opening, content and closing.
     """
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
@@ -160,8 +158,9 @@ def _without_fence(text: str) -> str:
 
 
 def _without_brackets(text: str) -> str:
-    """Return a list that is no JSON, such as ['a', 'b'] or (1, 2); its items are split by commas
-    later.
+    """Return the content of a list that is not JSON, such as ['a', 'b'] or (1, 2).
+
+    Its items are split at commas later.
     """
     pairs = {"[": "]", "(": ")"}
     return text[1:-1] if len(text) > 1 and pairs.get(text[0]) == text[-1] else text
@@ -172,13 +171,13 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
         return
     try:
         value = json.loads(text, object_pairs_hook=members_of)
-    except (ValueError, RecursionError):  # ValueError: not JSON, or an integer of too many digits
+    except (ValueError, RecursionError):  # ValueError: not JSON, or an integer with too many digits
         return
     yield from _of_data(value, columns)
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """The lines of a text, as they are, without bullets, and without a running number."""
+    """Yield the lines of a text unchanged, without bullets, and without numbering."""
     lines = [line for line in text.splitlines() if line.strip()]
     yield lines
     if len(lines) < 2:
@@ -201,26 +200,26 @@ def _of_lines(lines: list[str], columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _without_header(grid: Grid, columns: Sequence[str]) -> Iterator[Grid]:
-    """The grid without its first row, if that repeats the names of the columns."""
+    """Yield the grid without its first row, if that row repeats the column names."""
     if len(grid) > 1 and _repeats(grid[0], columns):
         yield grid[1:]
 
 
 def _repeats(cells: Any, columns: Sequence[str]) -> bool:
-    """Return whether these are the names of the columns, and nothing else."""
+    """Return whether these values are exactly the column names."""
     if not isinstance(cells, list | tuple) or not all(isinstance(cell, str) for cell in cells):
         return False
     return list(map(normal_text, cells)) == list(map(normal_text, columns))
 
 
 def _line_up(cells: Sequence[Any]) -> Iterator[Grid]:
-    """Cells below each other, and side by side."""
+    """Return the values as one column and as one row."""
     yield [[cell] for cell in cells]
     yield [cells]
 
 
 def _splitter(separator: str) -> Callable[[str], list[str]]:
-    """Split a line at a separator; one inside an item that begins with a quote does not count."""
+    """Return a function that splits a line at a separator, except inside quoted items."""
 
     def split(line: str) -> list[str]:
         if '"' not in line and "'" not in line:
@@ -238,16 +237,19 @@ def _splitter(separator: str) -> Callable[[str], list[str]]:
 
 
 def _after_quotes(line: str, position: int, separator: str) -> int:
-    """Where to look for the separator: behind the quoted item that begins here, if one does."""
+    """Return the position from which to search for the separator, after a quoted item if there is
+    one.
+    """
     start = _behind_blanks(line, position)
     if line[start : start + 1] not in {'"', "'"}:
         return position
-    # The next quote of this kind: items that begin with it are no further apart than that, so all
-    # searches together pass the line once, and a search that finds none is the last of its kind.
+    # The next quote of this kind. Items that begin with it are at least this far apart, so all
+    # searches together pass the line once, and a search without a match is the last one.
     end = line.find(line[start], start + 1)
     if end < 0:
         return position
-    behind = _behind_blanks(line, end + 1)  # a place, not a slice: there are as many as items
+    # a position instead of a slice, because there is one per item
+    behind = _behind_blanks(line, end + 1)
     is_end = behind == len(line) or line.startswith(separator.strip() or separator, behind)
     return end + 1 if is_end else position
 

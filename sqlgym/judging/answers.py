@@ -1,13 +1,13 @@
 """Typed comparison of an answer with the gold result of a query.
 
 The gold is a number, a text, a date, a list (one column), a row (one row) or a table. An answer is
-read in every way that uses all of it (`sqlgym.judging.answer_parsing`), and is right if one reading
-has the gold's shape and each of its cells is right (`sqlgym.judging.cells`). Rows may come in any
-order unless the gold query orders at top level; columns keep theirs. Nothing is ever searched for
-in a longer text, so that a superset, a subset, two numbers to choose from, a dumped table and an
-error message are all wrong.
+parsed in every way that uses all of it (`sqlgym.judging.answer_parsing`). It is correct if one
+reading has the shape of the gold and all its cells are correct (`sqlgym.judging.cells`). Rows may
+be in any order unless the gold query has a top-level ORDER BY. Columns must be in the order of the
+gold. The gold is never searched for in a longer text. So a superset, a subset, two alternative
+numbers, a dump of a table and an error message are all incorrect.
 
-A gold that cannot be a fair answer is refused: see `refusal`.
+A gold that is not a usable answer is refused; see `refusal`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ from sqlgym.judging.units import Units, units_of
 
 Cells = list[list[Cell]]
 MATCHED_EXACTLY: Final = 100
-"""Number of rows up to which rows in any order are paired exactly; an observation shows no more."""
+"""Maximum number of rows for which unordered rows are matched exactly. An observation shows at most
+this many.
+"""
 
 
 @dataclass(frozen=True)
 class GoldAnswer:
-    """The right answer to a question: the result of the gold query.
+    """The correct answer to a question: the result of the gold query.
 
     Attributes:
-        columns: The names of its columns, which an answer may repeat; empty if unknown.
+        columns: Names of its columns, which an answer may repeat; empty if unknown.
         rows: Its rows, at least one.
-        runs: If the order of rows counts, the sizes of the runs of rows that may change places
-            (`sqlgym.judging.ties.free_runs`); empty if all rows may.
-        question: The question in words; an answer may use the units that it names.
+        runs: If the order of rows counts, the sizes of the runs of tied rows
+            (`sqlgym.judging.ties.free_runs`). Empty if the rows may be in any order.
+        question: The question in words; an answer may use its units.
     """
 
     columns: tuple[str, ...]
@@ -54,7 +56,7 @@ class GoldAnswer:
 
 
 def matches(gold: GoldAnswer, value: Any) -> Verdict:
-    """Return whether a value answers the question. Never raises.
+    """Return whether a value answers the question. It never raises an exception.
 
     >>> gold = GoldAnswer(("name",), (("Joe",), ("Ann",)))
     >>> matches(gold, "Ann, Joe").equal, matches(gold, ["Joe"]).equal, matches(gold, "Joe").reason
@@ -79,7 +81,7 @@ def matches(gold: GoldAnswer, value: Any) -> Verdict:
 def refusal(
     result: QueryResult, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS
 ) -> tuple[str, str] | None:
-    """Why the result of a gold query cannot be a fair answer: code and reason; None if it can."""
+    """Return the code and reason why the result of a gold query is not a usable answer, or None."""
     if not result.rows:
         return "empty_gold", "its gold SQL finds no rows."
     if all(value is None for row in result.rows for value in row):
@@ -95,11 +97,11 @@ def refusal(
 
 
 def _same_rows(gold: Cells, rows: Cells) -> bool:
-    """Return whether two lists of rows are the same in any order.
+    """Return whether two lists of rows are equal in any order.
 
-    The rows are compared in their own order, then in a sorted one. Sorting does not find every
-    pairing, since the tolerance of a number depends on how it is written; so up to
-    `MATCHED_EXACTLY` rows are also paired by augmenting paths (Kuhn's algorithm).
+    The rows are compared in their own order, then in sorted order. Sorting does not find every
+    match, since the tolerance of a number depends on how it is written. Therefore up to
+    `MATCHED_EXACTLY` rows are also matched by augmenting paths (Kuhn's algorithm).
     """
     if all(map(_same_row, gold, rows)):
         return True

@@ -1,18 +1,18 @@
-"""One cell of a gold result against one value that an agent gave for it.
+"""Compares one cell of a gold result with one value of an answer.
 
-| gold    | accepted                                                                               |
+| gold | accepted |
 |---------|----------------------------------------------------------------------------------------|
-| integer | the same number: 1234, "1234.0", "1,234"; true/false for 1/0                           |
-| float   | equal when rounded to the decimals the answer gives, at least two; or within 1e-6      |
-| either  | with a unit that fits: "$1,234", "1234 km", "12%" (see `sqlgym.judging.units`)         |
-| text    | the same after Unicode NFC, letter case, runs of blanks and one pair of quotes ignored |
-| date    | as text, or the same day written otherwise: "2014-05-03", "2014/5/3", "May 3, 2014"    |
-| NULL    | null, "NULL", "None", or nothing                                                       |
-| bytes   | as they are shown: x'00ff'                                                             |
+| integer | the same number: 1234, "1234.0", "1,234"; true/false for 1/0 | | float | equal when
+rounded to the decimals of the answer, at least two; or within 1e-6 | | either | with a matching
+unit: "$1,234", "1234 km", "12%" (see `sqlgym.judging.units`) | | text | the same, ignoring Unicode
+form (NFC), case, runs of spaces and one pair of quotes | | date | as text, or the same day in
+another format: "2014-05-03", "2014/5/3", "May 3, 2014" | | NULL | null, "NULL", "None", or nothing
+| | bytes | as shown: x'00ff' |
 
-Never a part of the text, never one of several numbers in it. A zero is not the rounding of
-something that is not zero. A bare number given for a text counts if it is written alike, or is the
-decimal that the text shows ("4.50" for 4.5, but not "007" for 7).
+A part of the text or one of several numbers in it is never accepted. A zero is not accepted as the
+rounding of a nonzero number. For a text, a bare number is accepted if it is written in the same
+way. It is also accepted if the text is a decimal number of the same value ("4.50" for 4.5, but not
+"007" for 7).
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from sqlgym.judging.units import ANY, Units
 from toolgym.lazy import lazy
 
 LONGEST_NUMBER = 400
-"""Characters of a number's text, and its decimal exponent: more is no number that SQLite holds."""
+"""Maximum length of a number's text, and its maximum decimal exponent. SQLite cannot represent
+larger numbers.
+"""
 
 _NUMBER = re.compile(
     r"""(?P<sign>[+-]?)\s?(?P<currency>us\$|[$€£¥₹]|usd|eur|gbp)?\s?(?P<minus>-?)
@@ -68,9 +70,9 @@ class Number(NamedTuple):
 
 
 class Cell:
-    """A value with what is read of it, read once however often it is compared.
+    """A value whose parsed forms are cached.
 
-    Comparing the rows of two tables in any order takes as many comparisons as there are pairs.
+    Comparing two tables in any order of rows compares every pair of rows.
 
     Args:
         value: A cell of a gold result or of an answer.
@@ -83,33 +85,33 @@ class Cell:
 
     @lazy
     def normal(self) -> str:
-        """Return a text with quotes; see `normal_text`."""
+        """Normalized text with quotes; see `normal_text`."""
         return _normal(self.value)
 
     @lazy
     def text(self) -> str:
-        """As `normal_text` gives it; a decimal as it is written."""
+        """Normalized text; a decimal number is as written. See `normal_text`."""
         return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
 
     @lazy
     def number(self) -> Number | None:
-        """As `read_number` gives it, of the value or of what is in its quotes."""
+        """The number in the value or in its quotes; see `read_number`."""
         written = self.value if isinstance(self.value, str) else repr(self.value)
         return read_number(written) or read_number(self.text)
 
     @lazy
     def is_day(self) -> bool:
-        """It is a date as SQLite writes it."""
+        """Whether the value is a date in SQLite's format."""
         return isinstance(self.value, str) and is_date(self.value)
 
     @lazy
     def day(self) -> tuple[date, str] | None:
-        """Return the day that it names."""
+        """The day in the value."""
         return _read_date(self.value if self.is_day else self.text)
 
     @lazy
     def sort_key(self) -> str:
-        """Return a text that is the same for most values that are equal."""
+        """A text that is equal for most equal values."""
         value = self.value
         if isinstance(value, str):
             return f"{float(self.number.value):.6g}" if self.number else self.text
@@ -118,7 +120,7 @@ class Cell:
 
 
 def same_cell(gold: Any, value: Any) -> bool:
-    """Return whether a value is right for one cell of the gold result; False for anything but a
+    """Return whether a value is correct for one cell of the gold result; False if it is not a
     scalar.
 
     >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
@@ -131,7 +133,7 @@ def same_cell(gold: Any, value: Any) -> bool:
 
 
 def normal_text(text: str) -> str:
-    """Text as it is compared: NFC, no case, single blanks, without one pair of quotes.
+    """Return text as it is compared: NFC, lower case, single spaces, without one pair of quotes.
 
     >>> normal_text(' "New   York" ')
     'new york'
@@ -140,12 +142,14 @@ def normal_text(text: str) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date as SQLite writes it, with or without a time."""
+    """Return whether a text is a date in SQLite's format, with or without a time."""
     return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
 
 
 def read_number(text: str) -> Number | None:
-    """Read a text with one number, which words may precede or follow; None for any other text.
+    """Return the number in a text, or None if the text does not contain exactly one number.
+
+    Words may precede or follow the number.
 
     >>> read_number("1,234.50 km"), read_number("2014-05-03")
     (Number(value=Decimal('1234.50'), decimals=2, unit='km'), None)
@@ -213,7 +217,7 @@ def _same_number(gold: Cell, value: Cell) -> bool:
 
 
 def _agrees(gold: int | float, value: int) -> bool:
-    """Return an integer given for a float."""
+    """Return whether an integer is correct for a float."""
     if isinstance(gold, int) or not math.isfinite(gold) or value.bit_length() > 1_024:
         return False
     return _equal(gold, Decimal(value), 0)
@@ -249,7 +253,7 @@ def _same_text(gold: Cell, value: Cell) -> bool:
 
 
 def _same_as_written(gold: str, value: int | float) -> bool:
-    """Return a bare number for a text such as a year or a code."""
+    """Return whether a bare number is correct for a text such as a year or a code."""
     if isinstance(value, int) and value.bit_length() > 1_024:
         return False
     text = gold.strip()
@@ -261,7 +265,7 @@ def _same_as_written(gold: str, value: int | float) -> bool:
 
 
 def _read_date(text: str) -> tuple[date, str] | None:
-    """Return the day, and the time of day if it is not midnight."""
+    """Return the day, and the time of day unless it is midnight."""
     text = " ".join(text.split())
     for form in _DATES:
         match = form.fullmatch(text)
@@ -286,7 +290,7 @@ def _month(text: str) -> int:
 
 
 def _full_time(time: str) -> str:
-    """Hours and minutes get their seconds, and fractions lose their last zeros."""
+    """Return a time with seconds and without trailing zeros of fractions."""
     whole, _, fraction = time.partition(".")
     whole += ":00" if whole.count(":") == 1 else ""
     return f"{whole}.{fraction.rstrip('0')}".rstrip(".")

@@ -1,4 +1,4 @@
-"""Detects queries whose output depends on no column, as `SELECT 34 FROM student LIMIT 1`."""
+"""Detects queries whose output depends on no column, such as `SELECT 34 FROM student LIMIT 1`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlgym.judging.several_results import is_aggregate
 
 @lru_cache(maxsize=4_096)
 def has_constant_output(sql: str) -> bool:
-    """Return whether a query gives constants only, whatever the tables hold.
+    """Return whether a query returns constants only, whatever the tables contain.
 
     Aggregates, window functions and EXISTS depend on the tables, also in a condition. A query that
-    cannot be parsed counts as one that depends on columns.
+    cannot be parsed counts as depending on columns.
 
     >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")
     True
@@ -30,7 +30,7 @@ def has_constant_output(sql: str) -> bool:
 
 
 def _depends_on_tables(tree: exp.Expr) -> bool:
-    """Return whether any SELECT outside of conditions gives a column of a table, or computes a
+    """Return whether any SELECT outside of conditions returns a column of a table or computes a
     value.
     """
     made_here = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}

@@ -1,10 +1,11 @@
-"""Instances of a database: its rows, changed at random so that wrong queries give other results.
+"""Instances of a database: its rows with random changes that expose wrong queries.
 
-An instance takes some rows of each table, parents first, and changes them where a wrong query may
-go unnoticed: boundary values of what the golds compare with (equal, one below, one above), near
-misses of texts, copies of rows with one value changed, ties and new extremes, shuffled columns,
-NULL where the column has some, parents of many rows and of none. The rules of the data
-(`sqlgym.judging.source_rows`) hold throughout. A seed determines all choices.
+An instance takes some rows of each table, parents first, and changes them where a wrong query might
+return the correct result. It adds values at the boundaries of the golds' comparisons (equal, one
+below, one above), near misses of texts, and copies of rows with one changed value. It adds ties and
+new extremes, shuffles columns, and adds NULL where the column has some. It also makes parents with
+many rows and with none. All instances satisfy the rules of the data (`sqlgym.judging.source_rows`).
+A seed determines all choices.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, Sou
 ROWS: Final = 300
 """Number of rows of one table of an instance."""
 _KEPT: Final = 160
-"""Number of rows of a table of the database that an instance begins with."""
+"""Number of rows that an instance takes from a table of the database."""
 _MOST_COPIES: Final = 120
 _PLANTED: Final = 160
-"""Number of rows of a table that are added for values of golds."""
+"""Number of rows that are added to a table for values of golds."""
 _LARGEST: Final = 2**62
-"""Bound of the numbers that are made, so that SQLite can hold them."""
+"""Maximum of the generated numbers, so that SQLite can store them."""
 _COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _CONDITIONS: Final = (*_COMPARED, exp.Like, exp.Between, exp.In, exp.Is, exp.Glob)
 
@@ -42,7 +43,7 @@ class GoldValues:
     """The values that golds compare with.
 
     Attributes:
-        values: By lower-case name of the column.
+        values: Values by lower-case column name.
         pairs: Lower-case names of two columns that are compared with each other.
     """
 
@@ -51,7 +52,7 @@ class GoldValues:
 
 
 def gold_values(golds: Iterable[str]) -> GoldValues:
-    """Extract the values that golds compare with; a gold that cannot be parsed has none."""
+    """Extract the values that golds compare with. A gold that cannot be parsed contributes none."""
     found = GoldValues()
     for sql in golds:
         try:
@@ -103,7 +104,7 @@ def instance_rows(
 
 
 class _Maker:
-    """Makes the rows of one instance; each kind of change is drawn to be frequent, rare or none."""
+    """Makes the rows of one instance. Each kind of change is randomly frequent, rare or absent."""
 
     def __init__(self, source: Source, planted: GoldValues, draw: random.Random, most: int) -> None:
         self._source, self._planted, self._draw, self._most = source, planted, draw, most
@@ -118,7 +119,7 @@ class _Maker:
         self._lonely = draw.choice((0.0, 0.1, 0.3))
 
     def make(self, table: SourceTable) -> list[list[Any]]:
-        """Make the rows of a table whose parents are made."""
+        """Make the rows of a table whose parents are complete."""
         draw = self._draw
         self._fresh = {
             place: _unused(column)
@@ -153,7 +154,7 @@ class _Maker:
         return rows
 
     def _start(self, table: SourceTable) -> list[list[Any]]:
-        """Choose rows of the database, among them some with values that golds compare with."""
+        """Choose rows of the database, including some with values that golds compare with."""
         share = self._kept if len(table.rows) > 3 else 1.0
         wanted = min(math.ceil(share * len(table.rows)), _KEPT, self._most)
         chosen = set(self._draw.sample(range(len(table.rows)), wanted))
@@ -171,7 +172,7 @@ class _Maker:
         return self._planted.values.get(column.name.lower(), [])
 
     def _copy(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
-        """Copy a row with another key and up to two other values."""
+        """Copy a row with another key and up to two other changed values."""
         row = self._rekeyed(table, like)
         bound = {place for key in table.keys for place in key}
         bound |= {place for reference in table.references for place in reference.columns}
@@ -202,7 +203,7 @@ class _Maker:
     def _near_misses(
         self, table: SourceTable, rows: list[list[Any]], free: Sequence[int]
     ) -> list[list[Any]]:
-        """Copy rows with one value that a gold compares with, or one next to it."""
+        """Copy rows with one value that a gold compares with, or a neighbor of it."""
         draw, found = self._draw, list[list[Any]]()
         numbers = [p for p in free if table.columns[p].kind in ("integer", "real")]
         for place in free:
@@ -212,7 +213,7 @@ class _Maker:
                 if near and draw.random() <= self._planting:
                     for new in draw.sample(near, min(len(near), 4)):
                         found.append(self._rekeyed(table, draw.choice(equal)))
-                        if numbers and draw.random() < 0.2:  # a query for an extreme takes it
+                        if numbers and draw.random() < 0.2:  # a query for an extreme returns it
                             at = draw.choice(numbers)
                             values = table.columns[at].values
                             extreme = draw.choice((values[-1] + 1, values[0] - 1))
@@ -223,14 +224,14 @@ class _Maker:
         return found[:_PLANTED]
 
     def _spread(self, column: SourceColumn, place: int, rows: list[list[Any]]) -> None:
-        """Shuffle a column, make its values tie, empty some of its cells, and add an extreme."""
+        """Shuffle a column, add ties, clear some of its cells, and add an extreme."""
         draw = self._draw
         values = [row[place] for row in rows]
         if draw.random() < self._shuffled:
             draw.shuffle(values)
             for row, value in zip(rows, values, strict=True):
                 row[place] = value
-        if draw.random() < 0.3:  # one value becomes the most frequent one
+        if draw.random() < 0.3:  # make one value the most frequent one
             named = [near for each in self._named(column) for near in _near(column, each)[:1]]
             values = [draw.choice([*named, draw.choice(values)])]
         for row in rows:
@@ -260,7 +261,7 @@ class _Maker:
     def _level(
         self, table: SourceTable, pair: tuple[str, str], free: Sequence[int], rows: list[list[Any]]
     ) -> None:
-        """Bring a column close to another one of its row, or of the row's parent."""
+        """Change a column to be close to another one of its row, or of the parent of its row."""
         place, own = table.place(pair[0]), table.place(pair[1])
         if place is None or place not in free or self._draw.random() < 0.3:
             return
@@ -287,7 +288,9 @@ class _Maker:
         return [_get(row, reference.to_columns) for row in rows]
 
     def _parents(self, reference: Reference) -> list[tuple[Any, ...]]:
-        """Return the keys of the parents; those of the database while the parents are not made."""
+        """Return the keys of the parents, or those of the database if the parents are not
+        complete.
+        """
         rows: Iterable[Sequence[Any]] | None = self.made.get(reference.to_table)
         if rows is None:
             table = self._source.table(reference.to_table)
@@ -305,7 +308,7 @@ class _Maker:
         rows: list[list[Any]],
         parents: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
-        """Let rows without a parent refer to another one or to none; drop some of them."""
+        """Let rows without a parent refer to another parent or to none, and drop some of them."""
         parents = self._parents(reference) if parents is None else parents
         known, left = set(parents), []
         is_nullable = all(table.columns[place].has_nulls for place in reference.columns)
@@ -322,7 +325,7 @@ class _Maker:
         rows[:] = left
 
     def _regroup(self, table: SourceTable, reference: Reference, rows: list[list[Any]]) -> None:
-        """Give some parents many rows, and some none."""
+        """Give many rows to some parents, and none to others."""
         draw, columns, parents = self._draw, reference.columns, self._parents(reference)
         if any(table.columns[place].is_fresh for place in columns) or len(parents) < 2 or not rows:
             return
@@ -349,7 +352,7 @@ def _set(row: list[Any], places: Sequence[int], values: Sequence[Any]) -> None:
 
 
 def _unused(column: SourceColumn) -> Any:
-    """Return a function that finds a value which no row has, similar to a given one."""
+    """Return a function that finds an unused value similar to a given one."""
     taken = set(column.values)
     numbers = [v for v in column.values if isinstance(v, int) and v < _LARGEST - ROWS]
     following = count(max(numbers, default=0) + 1)
@@ -367,7 +370,7 @@ def _unused(column: SourceColumn) -> Any:
 
 
 def _further(text: str) -> Iterator[str]:
-    """Yield endless texts like one: greater numbers, or the text with a number."""
+    """Yield endless variations of a value: greater numbers, or the text with a number."""
     for number in count(2):
         is_number = text.isdecimal() and len(text) < 16
         yield str(int(text) + number).zfill(len(text)) if is_number else f"{text} {number}"
@@ -380,7 +383,7 @@ def _is_possible(column: SourceColumn, number: float) -> bool:
 
 
 def _near(column: SourceColumn, value: Any) -> list[Any]:
-    """Return a value and its neighbors, in the type of a column; may be empty."""
+    """Return a value and its neighbors in the type of a column. The list may be empty."""
     if column.kind == "truth":
         return [0, 1]
     if column.kind in ("integer", "real") and type(value) in (int, float):
@@ -392,12 +395,12 @@ def _near(column: SourceColumn, value: Any) -> list[Any]:
     text = str(value).strip("%")
     if column.kind == "day":
         pattern = column.values[len(column.values) // 2]
-        day = day_of(f"{text}-01-01"[: max(10, len(text))])  # also of a year, or a year and a month
+        day = day_of(f"{text}-01-01"[: max(10, len(text))])  # also a year, or a year and a month
         if day is None and text.isdecimal() and len(text) < 3:
             day = day_of(f"{pattern[:4]}-{text.zfill(2)}-15")
         days = [_shifted(day, step) for step in (0, -1, 1, 31, -31, 365, -366)] if day else []
         return [f"{each.isoformat()}{pattern[10:]}" for each in days if each is not None]
-    if text.isdecimal() and len(text) < 16:  # digits stay as many digits
+    if text.isdecimal() and len(text) < 16:  # keep the number of digits
         near = [str(int(text) + step).zfill(len(text)) for step in (0, 1, -1)]
         return [each for each in near if not each.startswith("-")]
     longer = [each for each in column.values if isinstance(each, str) and text in each][:2]

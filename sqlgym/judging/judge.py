@@ -1,10 +1,10 @@
-"""Verdicts on a query and on an answer, without an episode.
+"""Verdicts on a query or an answer, without an episode.
 
     sqlgym.compare("world.sqlite", "SELECT max(area) FROM country", prediction)
     sqlgym.check_answer([(17_098_242,)], "17,098,242 km")
 
-Any text of a model gets a `Verdict`; an unfair gold raises `TaskRefused`. The reason of a verdict
-is for reports and is never shown to an agent.
+Every text of a model gets a `Verdict`. An unusable gold raises `TaskRefused`. The reason of a
+verdict is for reports and is never shown to an agent.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Match = Literal["sound", "spider", "suite"]
 LIMITS = {"rows": 100_000, "result_bytes": 64_000_000}
 """Default limits of `compare`, whose results need not fit into an observation."""
 _LONGEST_NAME = 60
-"""Number of characters of a gold query in a refusal."""
+"""Number of characters of a gold query that are shown in a refusal."""
 
 
 def compare(
@@ -43,34 +43,36 @@ def compare(
     golds: Sequence[str] = (),
     limits: Limits | Mapping[str, float] | None = None,
 ) -> Verdict:
-    """Return whether a query gives the result of the gold query.
+    """Return whether a query has the result of the gold query.
 
     Args:
         database: An SQLite file, or an open `Database`. Both queries can only read.
-        predicted_sql: The query to judge.
-        match: "sound": DISTINCT and the order of columns count, and the order of rows if the gold
-            orders at top level; see `sqlgym.judging.results`. "spider": the verdict of Spider's
-            official evaluator; see `sqlgym.judging.spider_match`. "suite": as "sound", and on other
-            instances of the database too; see `sqlgym.judging.suite`.
-        keep_distinct: With "spider", DISTINCT counts; with the others it always does.
-        golds: With "suite", the gold queries of this database that its instances are made for; by
-            default only this gold.
+        predicted_sql: The query to check.
+        match: The comparison. With "sound", DISTINCT and the order of columns count, and the order
+            of rows counts if the gold has a top-level ORDER BY; see `sqlgym.judging.results`.
+            "spider" reproduces Spider's official evaluator; see `sqlgym.judging.spider_match`.
+            "suite" applies "sound" on the database and on other instances of it; see
+            `sqlgym.judging.suite`.
+        keep_distinct: Whether DISTINCT counts with "spider". With the other comparisons, it always
+            counts.
+        golds: With "suite", the gold queries of this database that its instances are made for; None
+            means only this gold.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as
-            `{"steps": 2_000_000_000}`. By default those of an open `Database`, and else those of an
+            `{"steps": 2_000_000_000}`. None means those of an open `Database`, or else those of an
             environment with 100,000 rows.
 
     Returns:
-        The verdict, with the first difference or `error: ...` as its reason.
+        The verdict. Its reason is the first difference, or `error: ...`.
 
     Raises:
-        TaskRefused: The gold fails (`gold_sql_error`, ...), gives more rows than the limits allow
-            (`result_too_large`) or, except with "spider", no rows (`empty_gold`) or several right
-            results (`tied_limit`, `open_choice`).
-        EnvironmentFault: The file cannot be read, or the clock of the machine ended a query.
-        ConfigurationError: There is no such `match`, or a limit is invalid.
+        TaskRefused: The gold fails (`gold_sql_error`, ...) or returns more rows than the limits
+            allow (`result_too_large`). Except with "spider", also if it returns no rows
+            (`empty_gold`) or has several correct results (`tied_limit`, `open_choice`).
+        EnvironmentFault: The file cannot be read, or a query ran out of time.
+        ConfigurationError: `match` is unknown, or a limit is invalid.
     """
     check_match(match)
-    if not isinstance(predicted_sql, str):  # a parser may have found a number, or nothing
+    if not isinstance(predicted_sql, str):  # a parser may have returned a number or nothing
         predicted_sql = ""
     if not isinstance(database, Database):
         given = LIMITS if limits is None else limits
@@ -88,7 +90,7 @@ def compare(
     runs: tuple[int, ...] = ()
     if match != "spider":
         if not gold.rows:
-            reason = "its gold SQL finds no rows: anything that finds nothing would be right."
+            reason = "its gold SQL finds no rows, so any query without rows would be correct."
             raise TaskRefused(name, "empty_gold", reason)
         runs = fair_order(opened, gold_sql, gold, name)
     try:
@@ -107,7 +109,8 @@ def compare(
 def sound_query(
     gold: QueryResult, gold_sql: str, result: QueryResult, sql: str, runs: Sequence[int]
 ) -> Verdict:
-    """Judge a query soundly: its result is right, and its output is not constant.
+    """Check a query with the sound comparison: its result is correct and its output is not
+    constant.
 
     Args:
         runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not count.
@@ -125,15 +128,15 @@ def check_answer(
     columns: Sequence[str] = (),
     question: str = "",
 ) -> Verdict:
-    """Return whether a value is the answer that the gold rows are; see `sqlgym.judging.answers`.
+    """Return whether a value is the correct answer for the gold rows; see `sqlgym.judging.answers`.
 
     Args:
         gold_rows: The result of the gold query; at least one row.
-        value: The answer, of any type and in any format. It never raises an error.
+        value: The answer, of any type and in any format. No value raises an exception.
         ordered: Whether the order of the rows counts.
         columns: The names of the columns, which an answer may repeat.
-        question: The question in words. A number may carry a unit that the question or its column
-            names, or any known one but `%` if they name none.
+        question: The question in words. A number may have a unit that the question or its column
+            names. If they name none, it may have any known unit but `%`.
 
     Raises:
         TaskRefused: There are no gold rows (`empty_gold`).
@@ -144,7 +147,7 @@ def check_answer(
     False
     """
     if not gold_rows or not gold_rows[0]:
-        raise TaskRefused("gold_rows", "empty_gold", "anything that finds nothing would be right.")
+        raise TaskRefused("gold_rows", "empty_gold", "any answer without rows would be correct.")
     runs = (1,) * len(gold_rows) if ordered else ()
     gold = GoldAnswer(tuple(columns), tuple(map(tuple, gold_rows)), runs, question)
     return matches(gold, value)
@@ -154,7 +157,7 @@ def check_match(match: str) -> None:
     """Check the name of a comparison.
 
     Raises:
-        ConfigurationError: There is no such comparison.
+        ConfigurationError: The name is unknown.
     """
     if match not in get_args(Match):
         raise ConfigurationError(f'match must be "sound", "spider" or "suite", got {match!r}.')
@@ -164,20 +167,19 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
     """Run a gold query.
 
     Args:
-        name: The name of the task or gold in a refusal.
+        name: Name of the task or gold in a refusal.
 
     Raises:
         TaskRefused: The gold fails.
-        EnvironmentFault: The clock or the memory of the machine ended the query.
+        EnvironmentFault: The query ran out of time or memory.
     """
     try:
         return database.query(sql)
     except ToolError as error:
         if error.code in TRANSIENT:
             raise EnvironmentFault(
-                f"A gold query on {database.path} ended before its steps were spent:"
-                f" {error.message}",
-                "Raise `memory_bytes` of limits=.",
+                f"A gold query on {database.path} ended before its step limit: {error.message}",
+                "Increase `memory_bytes` in limits=.",
             ) from None
         reason = f"its gold SQL fails: {error.message}"
         raise TaskRefused(name, f"gold_{error.code}", reason) from None
@@ -190,17 +192,15 @@ def check_whole(gold: QueryResult, name: str) -> None:
         TaskRefused: The result is truncated (`result_too_large`).
     """
     if gold.truncated:
-        reason = f"its gold SQL gives more than the {len(gold.rows):,} rows that are compared."
+        reason = f"its gold SQL returns more than the {len(gold.rows):,} rows that are compared."
         raise TaskRefused(name, "result_too_large", reason)
 
 
 def fair_order(database: Database, sql: str, result: QueryResult, name: str) -> tuple[int, ...]:
-    """Return the sizes of the runs of rows that may change places.
-
-    They are empty if the order of rows does not count.
+    """Return the sizes of the runs of tied rows, or () if the order of rows does not count.
 
     Raises:
-        TaskRefused: The gold has several right results.
+        TaskRefused: The gold has several correct results.
     """
     several = several_results(database, sql, result)
     if several is not None:

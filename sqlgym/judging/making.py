@@ -1,8 +1,8 @@
-"""Creates and caches the instances of databases that `sqlgym.judging.suite` judges on.
+"""Creates and caches the instances of databases for `sqlgym.judging.suite`.
 
-The instances of a database are files in one folder of the cache. The folder's name is a hash of the
-database's content, of the golds that the instances are made for, and of the code that makes them.
-If several processes make the same folder at once, the first to finish puts it in its place.
+The instances of a database are files in one folder of the cache. The name of the folder is a hash
+of the database's content, the golds, and the code that makes instances. If several processes make
+the same folder, the first one to finish provides it.
 
 Run as a module, it is the worker process of `make_instances`.
 """
@@ -32,15 +32,17 @@ from toolgym.cache import cache_folder
 from toolgym.workers import usable_cores
 
 INSTANCES: Final = 20
-"""Number of instances that are made of a database."""
+"""Number of instances of a database."""
 GOLDS: Final = 400
-"""Number of golds whose values are planted into the instances; of more, the first by their hash."""
+"""Maximum number of golds whose values are used in the instances. If there are more, a hash selects
+them.
+"""
 
 
 def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files of a database's instances for some golds; missing ones are made.
+    """Return the files of a database's instances for some golds, and make missing ones.
 
-    There are none if the database holds no table, or none that can be recreated.
+    The list is empty if the database has no table, or none that can be recreated.
 
     Raises:
         EnvironmentFault: The disk is full.
@@ -55,9 +57,9 @@ def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
 def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     """Make the missing instances of many databases on all cores.
 
-    Progress is reported by `toolgym.long_work`. A database that fails is skipped; `instance_files`
-    raises its error later. In a worker process of `multiprocessing` nothing is made, since its
-    siblings use the cores.
+    `toolgym.long_work` reports the progress. A database that fails is skipped, and `instance_files`
+    raises its error later. A worker process of `multiprocessing` makes no instances, since other
+    workers use the cores.
 
     Args:
         golds: The gold queries by database.
@@ -75,7 +77,7 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     long_work.report_progress(what, 0, len(missing))
     with contextlib.ExitStack() as stack:
         workers = []
-        for number in range(count):  # no pool: its workers would import the main module
+        for number in range(count):  # not a pool, because its workers would import the main module
             worker = stack.enter_context(
                 subprocess.Popen(
                     [sys.executable, "-P", "-m", "sqlgym.judging.making"],
@@ -98,7 +100,7 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
 
 
 def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
-    """Return the folder for the instances of a database, their seed, and the golds to plant."""
+    """Return the folder for the instances of a database, their seed, and the golds to use."""
     chosen = sorted(set(golds), key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
     status = database.stat()
     content = _hash_of(database.absolute(), status.st_size, status.st_mtime_ns)
@@ -114,17 +116,13 @@ def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
 
 @functools.cache
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is removed when the process ends, if the cache folder cannot be
-    written.
-    """
+    """Return a folder that is removed when the process ends, for an unwritable cache folder."""
     return tempfile.TemporaryDirectory(prefix="toolgym-instances-")
 
 
 @functools.lru_cache(maxsize=1_024)
 def _hash_of(path: Path, size: int, changed: int) -> str:
-    """Return the hash of a file, computed once in a process while it keeps its size and time of
-    change.
-    """
+    """Return the hash of a file, cached until its size or modification time changes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -149,13 +147,13 @@ def source_state(but: str = "") -> str:
 
 
 def _make(database: Path, seed: str, golds: Iterable[str], folder: Path) -> None:
-    """Make the instances, and put their folder in its place by one rename."""
+    """Make the instances, and rename their folder to its final name."""
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".") as fresh:
         made = Path(fresh) / "made"
         made.mkdir()
         with contextlib.suppress(NoInstance):
             _write(read_source(database), golds, seed, made)
-        with contextlib.suppress(OSError):  # another process was faster
+        with contextlib.suppress(OSError):  # another process has finished first
             made.rename(folder)
 
 
@@ -170,9 +168,10 @@ def _write(source: Source, golds: Iterable[str], seed: str, folder: Path) -> Non
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # removes the unfinished folder
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # remove the unfinished folder
     for each, its_seed, its_golds, place in json.load(sys.stdin):
-        with contextlib.suppress(Exception):  # `instance_files` raises it where it is needed
+        # `instance_files` raises it when the instances are needed
+        with contextlib.suppress(Exception):
             _make(Path(each), its_seed, its_golds, Path(place))
         sys.stdout.write("\n")
         sys.stdout.flush()

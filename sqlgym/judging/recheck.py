@@ -1,12 +1,12 @@
-"""A second, independent judge of recorded answers, for `toolgym audit`.
+"""Independent check of recorded answers, for `toolgym audit`.
 
-The gold SQL runs again, and a recorded answer is flattened into cells in a few ways and compared
-by separate rules. Both judges accept the same answers (see docs/sql-answers.md); only the database,
-the composition of Unicode and the reading of units are shared. This judge may call an oddly written
-right answer wrong: `toolgym audit` prints the differences.
+The gold SQL runs again. A recorded answer is split into cells in several ways and compared by
+separate rules. Both implementations accept the same answers (see docs/sql-answers.md). They share
+only the database, Unicode normalization and the parsing of units. This check may reject a correct
+answer in an unusual format, and `toolgym audit` prints the differences.
 
-The order of rows is judged only if it is that of the gold: an answer with the rows of an ordered
-gold in another order is undecided, since rows that tie may change places.
+If the gold orders its rows, the same rows in another order are undecided, since tied rows may be in
+any order.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _NUMBER: Final = re.compile(
     re.I,
 )
 _LARGEST: Final = 400
-"""Powers of ten that are compared; SQLite's numbers end at 308."""
+"""Maximum power of ten that is compared. SQLite's numbers end at 308."""
 _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 _ORDERS: Final = re.compile(r"\border\s+by\b", re.I)
 _PAIRED: Final = 500
-"""Number of rows that are paired one by one; more are sorted."""
+"""Maximum number of rows that are matched one by one; longer results are sorted."""
 Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Gold:
-    """The result of the gold query: names of columns, rows, and whether it may order them."""
+    """The result of the gold query: column names, rows, and whether the query may order them."""
 
     columns: list[str]
     rows: list[Row]
@@ -64,15 +64,15 @@ def recheck(
     turns: Sequence[Mapping[str, Any]],
     instances: Sequence[Path] = (),
 ) -> bool | None:
-    """Return whether the recorded turns of an SQL episode hold the right answer.
+    """Return whether the recorded turns of an SQL episode contain the correct answer.
 
     Args:
-        env: An environment of this family; its tools and its `match` are read.
+        env: An environment of this family; its tools and its `match` are used.
         instances: Other instances of the database, on which a query runs as well.
 
     Returns:
-        None if the gold cannot be run, the order of rows is undecided, a query that is right on the
-        database differs on an instance, or another evaluator judges (`match="spider"`).
+        None if the gold cannot be run, the order of rows is undecided, a query that is correct on
+        the database differs on an instance, or `match="spider"`.
     """
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
@@ -130,13 +130,13 @@ def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
 
 
 def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
-    """Yield the answer as a flat list of cells, in each way that it can be taken apart.
+    """Yield the answer as a flat list of cells, for each way to split it.
 
     Args:
-        columns: Lower-case names of the gold's columns; a first line, or the keys of an object,
-            may repeat them. An object with a key that denies its value has no cells.
-        needs_rows: Whether the gold has several rows of several cells, so that a flat list is no
-            answer.
+        columns: Lower-case names of the gold's columns. The first line or the keys of an object may
+            repeat them. An object with a key that negates its value has no cells.
+        needs_rows: Whether the gold has several rows of several cells, so that a flat list is not
+            an answer.
     """
     if isinstance(answer, Mapping):
         answer = answer["rows"] if answer.keys() == {"columns", "rows"} else [answer]
@@ -159,7 +159,8 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
         if isinstance(data, list | dict):
             yield from cells_of(data, columns, needs_rows)
     lines = [_BULLET.sub("", line).strip() for line in text.splitlines() if line.strip()]
-    for separator in (None, *_SEPARATORS):  # one table at a time: a long text makes large ones
+    # one table at a time, because a long text makes large ones
+    for separator in (None, *_SEPARATORS):
         cut = [[line] if separator is None else line.split(separator) for line in lines]
         table = [[cell.strip() for cell in row] for row in cut]
         if len(table) > 1 and [cell.casefold() for cell in table[0]] == list(columns):
@@ -171,7 +172,7 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
 
 
 def _row_of(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any] | str:
-    """Return the values of an object; `_DENIED` if its keys cannot be names of the columns."""
+    """Return the values of an object, or `_DENIED` if its keys cannot be names of the columns."""
     by_name = {str(key).strip().casefold(): value for key, value in row.items()}
     if by_name.keys() == set(columns):
         return [by_name[name] for name in columns]
@@ -185,16 +186,14 @@ def _row_of(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any] | str:
 
 
 def _verdict(gold: Gold, rows: list[Row], same: Callable[[Row, Row], bool]) -> bool | None:
-    """Return whether rows are those of the gold; None if an ordered gold has them in another
-    order.
-    """
+    """Return whether rows equal the gold's; None if an ordered gold has them in another order."""
     if not gold.rows or not _same_rows(gold.rows, rows, same):
         return False
     return not gold.is_ordered or all(map(same, gold.rows, rows)) or None
 
 
 def _same_values(gold: Row, other: Row) -> bool:
-    """Return whether two rows of results are the same."""
+    """Return whether two rows of results are equal."""
     for one, two in zip(gold, other, strict=False):
         if isinstance(one, int | float) and isinstance(two, int | float):
             if one != two and not _is_close(float(one), float(two)):
@@ -207,7 +206,7 @@ def _same_values(gold: Row, other: Row) -> bool:
 
 
 def same_cell(gold: Any, answer: Any, units: Units = ANY) -> bool:
-    """Return whether a cell of an answer is right for a cell of the gold."""
+    """Return whether a cell of an answer is correct for a cell of the gold."""
     plain = _plain(answer)
     if gold is None:
         return answer is None or plain in {"", "null", "none"}
@@ -226,7 +225,7 @@ def same_cell(gold: Any, answer: Any, units: Units = ANY) -> bool:
         return False
     try:
         number = Decimal(match[4].replace(",", ""))
-    except InvalidOperation:  # its exponent has too many digits
+    except InvalidOperation:  # the exponent has too many digits
         return False
     if abs(number.adjusted()) > _LARGEST:
         return False
@@ -258,7 +257,7 @@ def _is_close(one: float, other: float) -> bool:
 
 
 def _day(text: Any) -> datetime | None:
-    """Return the day that a text names, at midnight."""
+    """Return the day in a text, at midnight."""
     words = text.strip().removesuffix("00:00:00").strip() if isinstance(text, str) else ""
     for form in _DAYS:
         try:
@@ -269,8 +268,8 @@ def _day(text: Any) -> datetime | None:
 
 
 def _same_rows(gold: list[Row], rows: list[Row], same: Callable[[Row, Row], bool]) -> bool:
-    """Return whether two lists have the same rows as often, in any order."""
-    if len(gold) > _PAIRED:  # of results only: answers are as short as observations
+    """Return whether two lists contain the same rows equally often, in any order."""
+    if len(gold) > _PAIRED:  # only results are this long; answers are as short as observations
         gold, rows = sorted(gold, key=_key), sorted(rows, key=_key)
     if len(gold) != len(rows) or all(map(same, gold, rows)):
         return len(gold) == len(rows)

@@ -1,20 +1,19 @@
-"""Comparison of query results: whether two are the same, and how close they are.
+"""Comparison of query results: whether two are equal, and how close they are.
 
 `compare` is the sound comparison. Two results are equal if they have the same columns in the same
-order and the same rows as often, in the same order if the gold query orders at top level (rows that
-tie there may change places: `sqlgym.judging.ties`); and
+order and the same rows equally often. If the gold query has a top-level ORDER BY, the rows must be
+in the same order too, except for tied rows (`sqlgym.judging.ties`). Values are compared by type:
 
-| value  | equal if                                                                   |
-|--------|----------------------------------------------------------------------------|
-| NULL   | both are NULL                                                              |
-| number | an integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative  |
-| text   | the same after Unicode NFC; case and blanks count, and '3' is not 3        |
-| bytes  | the same                                                                   |
+| value | equal if |
+|--------|-------------------------------------------------------------------------------| | NULL |
+both are NULL | | number | integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative |
+| text | the same after Unicode NFC; case and spaces count, and '3' does not equal 3 | | bytes | the
+same bytes |
 
-An empty gold equals nothing, since any query that finds nothing would be right. The reason of a
-verdict is for reports; it would give the gold away, so an agent never sees it.
+No result equals an empty gold, since any query without rows would be correct. The reason of a
+verdict is for reports. It reveals the gold, so an agent never sees it.
 
-`overlap` measures how close a result is to the gold, for the progress of the reward.
+`overlap` measures how close a result is to the gold, for the progress reward.
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ TOLERANCE: Final = 1e-6
 TINY: Final = 1e-12
 """Absolute tolerance of floats."""
 COMPARED: Final = 1_000_000
-"""Number of values that are compared to find pairs of columns for `overlap`."""
+"""Maximum number of values that are compared to match columns in `overlap`."""
 
 Row = Sequence[Any]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether two things are equal; if not, the first difference as the reason."""
+    """Whether two results are equal. If not, `reason` is the first difference."""
 
     equal: bool
     reason: str = ""
@@ -53,12 +52,12 @@ class Verdict:
 def compare(
     gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool, runs: Sequence[int] = ()
 ) -> Verdict:
-    """Return whether a result is the gold result.
+    """Return whether a result equals the gold result.
 
     Args:
-        ordered: Whether the gold query orders at top level; see `is_ordered`.
-        runs: With `ordered`, the sizes of the runs of rows that tie and may change places; see
-            `sqlgym.judging.ties.free_runs`. If empty, no two rows may.
+        ordered: Whether the gold query has a top-level ORDER BY; see `is_ordered`.
+        runs: With `ordered`, the sizes of the runs of tied rows, whose order does not count; see
+            `sqlgym.judging.ties.free_runs`. If empty, every row has a fixed position.
 
     >>> compare([(1, "a"), (2, "b")], [(2.0, "b"), (1, "a")], ordered=False)
     Verdict(equal=True, reason='')
@@ -81,10 +80,10 @@ def compare(
 
 
 def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdict:
-    """Judge the result of a query soundly.
+    """Compare the results of two queries with the sound comparison.
 
-    A query that reads no table, such as `SELECT 3`, is a guess and not right, unless the gold reads
-    none either.
+    A query that reads no table, such as `SELECT 3`, is a guess and therefore incorrect, unless the
+    gold reads no table either.
 
     Args:
         runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not count.
@@ -97,9 +96,9 @@ def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdic
 def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
     """Measure how close a result is to the gold, from 0 to 1.
 
-    Columns are assigned to those of the gold by their values. The closeness is the product of two
-    F1 scores: of the columns with a partner, and of the rows that are equal in those columns. So
-    surplus columns or rows cost as much as missing ones, and a dumped table earns little.
+    Columns are matched with those of the gold by their values. The closeness is the product of two
+    F1 scores: that of the matched columns, and that of the rows that are equal in these columns. So
+    extra columns or rows cost as much as missing ones, and a dump of a table scores low.
 
     >>> overlap([("Joe",)], [("Joe",)]), overlap([("Joe",)], [("Joe", 52), ("Ann", 43)])
     (1.0, 0.4444444444444444)
@@ -112,8 +111,8 @@ def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
     gold_columns, columns = (
         [Counter(c) for c in zip(*side, strict=True)] for side in (gold, other)
     )
-    # From the diagonal outwards, since queries mostly keep the order of columns, until `COMPARED`
-    # values were compared; columns further away count as different.
+    # Start at the diagonal, since queries mostly keep the order of columns. Stop when `COMPARED`
+    # values have been compared. Columns further away count as different.
     places = ((i, j) for i in range(len(gold_columns)) for j in range(len(columns)))
     shared, compared = {}, 0
     for i, j in sorted(places, key=lambda place: abs(place[0] - place[1])):
@@ -136,7 +135,7 @@ def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
 
     best = closeness(pairs)
     for one, two in combinations(pairs, 2):
-        if best < 1 and gold_columns[one] == gold_columns[two]:  # only their rows tell them apart
+        if best < 1 and gold_columns[one] == gold_columns[two]:  # only their rows distinguish them
             swapped = {**pairs, one: pairs[two], two: pairs[one]}
             if (found := closeness(swapped)) > best:
                 pairs, best = swapped, found
@@ -163,7 +162,7 @@ def is_ordered(sql: str) -> bool:
 
 
 def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
-    """Return the begin and end of each run of rows; without runs, of each row.
+    """Return the start and end of each run of rows, or of each row if there are no runs.
 
     >>> spans((1, 2), 3), spans((), 2)
     ([(0, 1), (1, 3)], [(0, 1), (1, 2)])
@@ -173,7 +172,7 @@ def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
 
 
 def rounded_row(row: Row) -> tuple[Any, ...]:
-    """Return a key of a row: equal rows have equal keys, except at the edge of rounding."""
+    """Return a key of a row. Equal rows have equal keys, except at rounding boundaries."""
     return tuple(map(_rounded, row))
 
 
@@ -182,10 +181,10 @@ def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 
 
 def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> bool:
-    """Return whether two results have the same rows as often, within the tolerance of numbers.
+    """Return whether two results have the same rows equally often, within the tolerance of numbers.
 
-    Rows that are not the same on both sides are sorted and compared one by one: first by what is no
-    number and by the clusters of their numbers, and within those by the numbers themselves.
+    Rows that are not identical on both sides are sorted and compared one by one. They are sorted by
+    their other values and the clusters of their numbers, then by the numbers themselves.
     """
     left, right = Counter(gold), Counter(rows)
     gold_rest, rest = [*(left - right).elements()], [*(right - left).elements()]
@@ -203,9 +202,7 @@ def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> 
 
 
 def _clusters(column: Sequence[Any]) -> dict[float, int]:
-    """Return the cluster of each number of a column: numbers of two clusters are not within
-    tolerance.
-    """
+    """Return the cluster of each number. Numbers of different clusters are not within tolerance."""
     clusters: dict[float, int] = {}
     last = 0.0
     for number in sorted({value for value in column if isinstance(value, int | float)}):
@@ -217,7 +214,8 @@ def _clusters(column: Sequence[Any]) -> dict[float, int]:
 def _same_value(gold: Any, value: Any) -> bool:
     if isinstance(gold, float) and isinstance(value, float):
         return _is_close(gold, value)
-    return bool(gold == value)  # 3 == 3.0, and None, text and bytes equal only their own kind
+    # 3 == 3.0, and None, text and bytes equal only values of their own type
+    return bool(gold == value)
 
 
 def _is_close(one: float, other: float) -> bool:
@@ -232,6 +230,6 @@ def _rounded(value: Any) -> Any:
 
 
 def _shared(gold: Counter[Any], other: Counter[Any]) -> int:
-    """Return the number of values that two columns have in common, each as often as in both."""
+    """Return the number of common values of two columns, counted with repetition."""
     small, large = (gold, other) if len(gold) <= len(other) else (other, gold)
     return sum(min(count, large[value]) for value, count in small.items() if value in large)

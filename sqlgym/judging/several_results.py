@@ -1,19 +1,23 @@
-"""Detects gold queries with several right results; a fair task has one.
+"""Detects gold queries with several correct results.
 
-SQL leaves its result open in several ways: a LIMIT cuts through rows that tie
-(`sqlgym.judging.ties`); a column is neither grouped by nor aggregated, and the rows of a group
-differ there; the result depends on the order of rows inside `group_concat`, or on rows that tie in
-a window; a subquery for one value finds several rows; a collation takes different texts for equal,
-and DISTINCT, GROUP BY, `max` or a compound query keeps one of them.
+SQL leaves a result undefined in several cases:
 
-SQLite promises no order of a table's rows. So a query runs again with its rows in other orders, and
-another result proves the choice. Every query runs once with all tables read from their other end.
-A query that may leave a choice also runs with its tables replaced by sorted copies:
+* A LIMIT cuts through tied rows (`sqlgym.judging.ties`).
+* A column is neither grouped by nor aggregated, and the rows of a group differ in it.
+* The result depends on the order of rows in `group_concat`, or on tied rows in a window.
+* A scalar subquery finds several rows.
+* A collation treats different texts as equal, and DISTINCT, GROUP BY, `max` or a compound query
+  keeps one of them.
+
+SQLite does not guarantee an order of rows. Therefore a query runs again with its rows in other
+orders, and a different result proves that several are correct. Every query runs once with all
+tables read in reverse. A query whose syntax allows a choice also runs on sorted copies of its
+tables:
 
     WITH "singer" AS (SELECT * FROM main."singer" ORDER BY age, ... LIMIT -1) SELECT ...
 
-In a join, SQLite may sort the inner table by an index of its own. So a query that selects a column
-without grouping by it runs with the least and the greatest value of the column, too.
+In a join, SQLite may sort the inner table by its own index. Therefore a query that selects a column
+without grouping by it also runs with the minimum and the maximum of the column.
 """
 
 from __future__ import annotations
@@ -39,25 +43,25 @@ _ORDER_FUNCTIONS: Final = frozenset(
     {"groupconcat", "jsonarrayagg", "jsonobjectagg", "rownumber", "lag", "lead", "ntile"}
     | {"firstvalue", "lastvalue", "nthvalue"}
 )
-"""Functions, by their class in sqlglot, whose value depends on the order of rows that tie."""
+"""Functions, as sqlglot classes, whose value depends on the order of tied rows."""
 _NAMELESS: Final = frozenset({"total", "percentile", "percentile_cont", "percentile_disc"})
-"""Aggregates for which sqlglot has no class."""
+"""Aggregates without a sqlglot class."""
 _AGGREGATES: Final = (exp.AggFunc, exp.JSONArrayAgg, exp.JSONObjectAgg, exp.Filter)
 _KEEPS_ONE: Final = (exp.Distinct, exp.Group, exp.SetOperation, exp.Max, exp.Min)
 _HAS_ROWS: Final = (exp.From, exp.Join, exp.In, exp.Exists, exp.SetOperation, exp.CTE, exp.Subquery)
 _NOT_OF_ROW: Final = (exp.Query, exp.Window, exp.Star)
 _FACTORS: Final = (618_034, 414_214, 732_051)
 _MODULUS: Final = 1_000_003
-"""Row i of an order gets the place `i * factor % _MODULUS`, which scatters the rows evenly."""
+"""Row i of an order gets the position `i * factor % _MODULUS`, which scatters the rows evenly."""
 _MOST_KEYS: Final = 40
 """Number of columns by which the rows of a table are sorted."""
 
 
 def several_results(database: Database, sql: str, result: QueryResult) -> tuple[str, str] | None:
-    """Return why a gold query has several right results, as code and reason.
+    """Return the code and reason why a gold query has several correct results.
 
     Returns:
-        `tied_limit` or `open_choice` with its reason; None if no other result was found.
+        `tied_limit` or `open_choice` with its reason, or None if no other result was found.
     """
     tie = tied_limit(database, sql, result)
     if tie is not None:
@@ -68,12 +72,12 @@ def several_results(database: Database, sql: str, result: QueryResult) -> tuple[
         least, greatest = (database.query(text).rows for text in _extremes(sql))
         if not compare(least, greatest, ordered=False).equal:
             return "open_choice", _BY_ORDER
-    except (ToolError, ValueError):  # it selects no such column, or cannot be written so
+    except (ToolError, ValueError):  # it selects no such column, or cannot be rewritten
         pass
     for reader, text in _other_orders(database, sql):
         try:
             other = reader.query(text)
-        except ToolError:  # its budget is nearly spent, or it names rows by their numbers
+        except ToolError:  # its budget is nearly used up, or it refers to row numbers
             return None
         if other.truncated:
             return None
@@ -84,7 +88,7 @@ def several_results(database: Database, sql: str, result: QueryResult) -> tuple[
 
 @lru_cache(maxsize=4_096)
 def _extremes(sql: str) -> tuple[str, ...]:
-    """Return a query twice, with `min` and `max` of what it selects without grouping by it."""
+    """Return a query twice: with `min` and with `max` of the columns that it does not group by."""
     try:
         return careful(
             lambda: tuple(_with_extreme(parse(sql), kind) for kind in (exp.Min, exp.Max))
@@ -105,7 +109,7 @@ def _with_extreme(tree: exp.Expr, kind: type[exp.AggFunc]) -> str:
 
 
 def is_aggregate(node: Any) -> bool:
-    """Return whether a node computes one value of many rows, and is no window function."""
+    """Return whether a node aggregates rows and is not a window function."""
     is_named = isinstance(node, exp.Anonymous) and node.name.lower() in _NAMELESS
     above = node.parent.parent if isinstance(node.parent, exp.Filter) else node.parent
     in_window = isinstance(above, exp.Window) and node.arg_key == "this"
@@ -122,7 +126,7 @@ def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]
         return
     if not tables:
         return
-    for way in ("ASC", "DESC"):  # the first and last of the rows that tie differ, if any do
+    for way in ("ASC", "DESC"):  # if tied rows differ, the first and the last of them do
         orders = {
             name: ", ".join(f"{key} COLLATE BINARY {way}" for key in keys)
             for name, keys in tables.items()
@@ -130,7 +134,7 @@ def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]
         text = _with_sorted(sql, orders)
         yield database, text
         yield database.backwards, text
-    for factor in _FACTORS:  # a choice inside an expression may show for a row in the middle only
+    for factor in _FACTORS:  # inside an expression, only a row in the middle may differ
         yield (
             database,
             _with_sorted(
@@ -144,7 +148,7 @@ def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]
 
 
 def _chooses(tree: exp.Expr, database: Database) -> bool:
-    """Return whether the syntax of a query allows a choice that depends on the order of rows."""
+    """Return whether the syntax of a query allows a result that depends on the order of rows."""
     for node in tree.walk():
         if isinstance(node, exp.Select) and _has_bare_columns(node):
             return True
@@ -162,9 +166,7 @@ def _chooses(tree: exp.Expr, database: Database) -> bool:
 
 
 def _has_bare_columns(select: exp.Select) -> bool:
-    """Return whether a SELECT that makes groups uses columns outside of aggregates that are no
-    keys.
-    """
+    """Return whether a grouped SELECT uses columns that are neither keys nor aggregated."""
     group = select.args.get("group")
     keys = {key.sql().lower() for key in group.expressions} if group is not None else set()
     clauses = (select.args.get(name) for name in ("having", "order"))
@@ -182,7 +184,7 @@ def _has_bare_columns(select: exp.Select) -> bool:
 
 
 def _takes_first_row(subquery: exp.Subquery) -> bool:
-    """Return whether a subquery is used as one value, and may find several rows."""
+    """Return whether a subquery is used as a scalar and may find several rows."""
     select = subquery.unnest()
     if isinstance(subquery.parent, _HAS_ROWS) or select.args.get("limit") is not None:
         return False
@@ -193,7 +195,9 @@ def _takes_first_row(subquery: exp.Subquery) -> bool:
 
 
 def _sorted_by(tree: exp.Expr, database: Database) -> dict[str, list[str]]:
-    """Return the columns to sort each table of a query by, those that the query names first."""
+    """Return the columns to sort each table of a query by, starting with those that the query
+    uses.
+    """
     made_here = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     named = dict.fromkeys(each.name.lower() for each in tree.find_all(exp.Column, bfs=False))
     places = {name: place for place, name in enumerate(named)}
@@ -210,7 +214,7 @@ def _sorted_by(tree: exp.Expr, database: Database) -> dict[str, list[str]]:
 
 
 def _with_sorted(sql: str, orders: dict[str, str]) -> str:
-    """Prepend table expressions that hold the rows of a query's tables in some order.
+    """Prepend table expressions that contain the rows of a query's tables in some order.
 
     The LIMIT keeps SQLite from dropping the order.
     """

@@ -1,11 +1,17 @@
-"""Reads rows of a database and the rules that they keep, and writes instances of the database.
+"""Reads rows of a database and the rules that they satisfy, and writes instances of the database.
 
 An instance (`sqlgym.judging.instances`) is created by the CREATE statements of the file, so SQLite
-refuses rows that break a declared key, CHECK, type or collation. Data also keeps rules that are not
-declared, and a query that relies on one is right. So a column without NULL stays so, texts that are
-all different stay so (a name as a key), a column of 0 and 1 is a truth value, numbers that are
-never negative stay so, days stay days, and a column whose values all are in the column of the same
-name that is the key of another table is a reference.
+refuses rows that violate a declared key, CHECK, type or collation. Data also satisfies undeclared
+rules, and a query that relies on one is correct. Therefore an instance keeps these rules of a
+column:
+
+* It contains no NULL.
+* Its texts are all different, as a name that serves as a key.
+* Its values are only 0 and 1.
+* Its numbers are never negative.
+* Its texts are dates.
+* All its values occur in a column of the same name that is the key of another table, so it is a
+  reference.
 
 At most `READ` rows of a table are read, in windows over its row numbers.
 """
@@ -28,22 +34,22 @@ from toolgym.lazy import lazy
 Row = tuple[Any, ...]
 Kind = Literal["integer", "real", "text", "day", "truth", "other"]
 READ: Final = 2_000
-"""Number of rows that are read of a table."""
+"""Maximum number of rows that are read from a table."""
 TABLES: Final = 60
-"""Number of tables that are filled; others stay empty."""
+"""Maximum number of tables that are filled; others remain empty."""
 _WINDOWS: Final = 20
 _VIRTUAL: Final = re.compile(r"\s*create\s+virtual\b", re.IGNORECASE)
 _DISK: Final = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_NOMEM}
 )
 _STEPS: Final = 50_000_000
-"""Virtual-machine steps that reading or writing may take."""
+"""Maximum number of virtual-machine steps for reading or writing."""
 _ALL_DIFFERENT: Final = 5
-"""Number of rows from which texts that are all different count as a key."""
+"""Minimum number of rows for which texts that are all different count as a key."""
 
 
 class NoInstance(Exception):
-    """An instance of a database cannot be made."""
+    """Raised if an instance of a database cannot be made."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +57,9 @@ class SourceColumn:
     """A column that can be written.
 
     Attributes:
-        has_nulls: Whether it holds NULL, and may hold more.
+        has_nulls: Whether it contains NULL, and may contain more.
         is_fresh: Whether all of its values differ.
-        values: Its different values, sorted, without NULL and blobs.
+        values: Its distinct values, sorted, without NULL and blobs.
     """
 
     name: str
@@ -63,7 +69,7 @@ class SourceColumn:
 
     @lazy
     def kind(self) -> Kind:
-        """Return the type of its values."""
+        """The type of its values."""
         types = set(map(type, self.values))
         if types == {int}:
             return "truth" if {*self.values} <= {0, 1} else "integer"
@@ -76,7 +82,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class Reference:
-    """Columns of a table, by place, whose values are those of columns of another table."""
+    """Columns of a table, by position, whose values are those of columns of another table."""
 
     columns: tuple[int, ...]
     to_table: str
@@ -85,7 +91,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table with the rows that were read of it."""
+    """A table with the rows that were read from it."""
 
     name: str
     columns: tuple[SourceColumn, ...]
@@ -94,20 +100,22 @@ class SourceTable:
     keys: tuple[tuple[int, ...], ...] = ()
 
     def place(self, name: str) -> int | None:
-        """Return the place of a column, in any letter case; None if there is none."""
+        """Return the position of a column, in any case, or None if there is none."""
         names = [column.name.lower() for column in self.columns]
         return names.index(name.lower()) if name.lower() in names else None
 
 
 @dataclass(frozen=True)
 class Source:
-    """A database to make instances of: its CREATE statements, and its tables, parents first."""
+    """The database that instances are made from: its CREATE statements and its tables, parents
+    first.
+    """
 
     creates: tuple[str, ...]
     tables: tuple[SourceTable, ...]
 
     def table(self, name: str) -> SourceTable | None:
-        """Return the table of a name, in any letter case; None if there is none."""
+        """Return the table with a name, in any case, or None if there is none."""
         return next((t for t in self.tables if t.name.lower() == name.lower()), None)
 
 
@@ -115,7 +123,7 @@ def read_source(path: Path) -> Source:
     """Read a bounded part of a database.
 
     Raises:
-        NoInstance: It holds no table that can be read.
+        NoInstance: It has no table that can be read.
         EnvironmentFault: The file cannot be read.
     """
     with closing(connect_readonly(path)) as connection:
@@ -130,7 +138,7 @@ def read_source(path: Path) -> Source:
             made = [each for each in made if not _VIRTUAL.match(each[2])]
             names = [name for kind, name, _ in made if kind == "table"][:TABLES]
             if not names:
-                raise NoInstance("it holds no table")
+                raise NoInstance("it contains no table")
             tables = [_read_table(connection, name) for name in names]
             tables = [_with_references(connection, table, tables) for table in tables]
         except sqlite3.Error as error:
@@ -141,10 +149,10 @@ def read_source(path: Path) -> Source:
 
 
 def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> None:
-    """Write rows into a new file of the same schema, without rows that break a rule.
+    """Write rows into a new file with the same schema, skipping rows that violate a rule.
 
     Raises:
-        NoInstance: The schema cannot be created, or a table has lost all of its rows.
+        NoInstance: The schema cannot be created, or no row of a table remains.
         EnvironmentFault: The disk is full or cannot be written.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
@@ -162,7 +170,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
                 for row in rows.get(table.name, []):
                     try:
                         connection.execute(f"INSERT OR IGNORE {into}", row)
-                    except sqlite3.IntegrityError:  # a type that a strict table does not take
+                    except sqlite3.IntegrityError:  # a type that a strict table refuses
                         continue
             orphans = [
                 _delete_orphans(source, t, each) for t in source.tables for each in t.references
@@ -172,19 +180,19 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
             for table in source.tables:
                 found = connection.execute(f"SELECT 1 FROM {quoted(table.name)} LIMIT 1").fetchone()
                 if rows.get(table.name) and found is None:
-                    raise NoInstance(f"{table.name} has lost all of its rows")
+                    raise NoInstance(f"{table.name} has no rows left")
             connection.execute("COMMIT")
         except (sqlite3.Error, sqlite3.Warning, OverflowError, UnicodeEncodeError) as error:
             if result_code(error) in _DISK:
                 raise EnvironmentFault(
                     f"The instances of a database cannot be written to {path.parent}: {error}",
-                    "Make room on the disk, or set TOOLGYM_CACHE to another folder.",
+                    "Free some disk space, or set TOOLGYM_CACHE to another folder.",
                 ) from error
             raise NoInstance(f"it cannot be written: {error}") from None
 
 
 def end_after(connection: sqlite3.Connection, steps: int) -> None:
-    """End the statements of a connection after a number of virtual-machine steps in all."""
+    """Limit the total number of virtual-machine steps of a connection."""
     left = iter(range(steps // 10_000))
     connection.set_progress_handler(lambda: next(left, None) is None, 10_000)
 
@@ -267,7 +275,7 @@ def _with_references(
     for number, pairs in declared.items():
         known = [(own, to) for own, to in pairs if own is not None and to is not None]
         target = targets[number]
-        # A column without values keeps them out of an instance, too.
+        # A column without values excludes them from an instance, too.
         is_used = all(table.columns[own].values for own, _ in known)
         if target is not None and len(known) == len(pairs) and is_used:
             own_places, to_places = zip(*known, strict=True)
@@ -287,7 +295,9 @@ def _with_references(
 
 
 def day_of(value: Any) -> date | None:
-    """Return the day that a text begins with, such as `2024-02-29 10:00`; None if there is none."""
+    """Return the day at the start of a text such as `2024-02-29 10:00`, or None if there is
+    none.
+    """
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-":
         return None
     try:
@@ -297,7 +307,7 @@ def day_of(value: Any) -> date | None:
 
 
 def parents_first(parents: Mapping[str, Set[str]]) -> list[str]:
-    """Sort tables so that each is behind those that it refers to, unless they form a circle.
+    """Sort tables so that each follows the tables that it refers to, except in cycles.
 
     Args:
         parents: The tables that each table refers to, by name.

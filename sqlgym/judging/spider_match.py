@@ -1,22 +1,23 @@
-"""The verdict of Spider's official test-suite evaluator on two results.
+"""Reproduces the verdicts of Spider's official test-suite evaluator on two results.
 
-For numbers that are compared with a leaderboard, and with its leniency: it is not the default here.
-What that evaluator does, in our own words:
+It makes results comparable with leaderboards. It is more lenient than the default comparison. The
+evaluator has these rules:
 
-* blanks inside `> =`, `< =` and `! =` are taken out of both queries;
-* unless `keep_distinct`, every DISTINCT is taken out of both, those inside aggregates too, and
-  whatever follows the first semicolon is dropped;
-* `YEAR(CURDATE())` becomes 2020;
-* two empty results are equal, and otherwise both need as many rows and columns;
-* the order of rows counts if and only if the gold's text has `order by` anywhere in it;
-* the columns may come in any order, one order for all rows; rows count as often as they occur;
-* values are equal as Python's are, without tolerance: 1 is 1.0 and true, but no text is a number;
-* before columns are permuted, every row is compared as a bag, its values sorted by how they print.
-  So a row may be rejected whose integers and decimals sort differently, such as (1, '1.5').
+* Spaces inside `> =`, `< =` and `! =` are removed from both queries.
+* Unless `keep_distinct` is set, every DISTINCT is removed from both queries, also inside
+  aggregates, and everything after the first semicolon is dropped.
+* `YEAR(CURDATE())` becomes 2020.
+* Two empty results are equal. Otherwise both need the same number of rows and columns.
+* The order of rows counts if and only if the gold's text contains `order by`.
+* The columns may be in any order, which is the same for all rows. Repeated rows count.
+* Values are equal if they are equal in Python, without tolerance: 1 equals 1.0 and true, but no
+  text equals a number.
+* Before columns are permuted, rows are compared as bags whose values are sorted as text. So a row
+  may be rejected if its integers and decimals sort differently, such as (1, '1.5').
 
-So `SELECT DISTINCT` and `SELECT` are the same to it, as are columns changed over, and anything
-empty is right wherever the gold is empty. `sqlgym.compare` with `match="sound"` is not so.
-Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010.02840.
+With these rules, `SELECT DISTINCT` equals `SELECT`, exchanged columns are equal, and any empty
+result is correct if the gold is empty. `sqlgym.compare` with `match="sound"` distinguishes all of
+these. Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010.02840.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from sqlgym.judging.results import Verdict
 
 Row = Sequence[Any]
 LOOKED_AT = 2_000_000
-"""Cells that are looked at for an order of columns that fits, beyond those of one straight try."""
+"""Maximum number of cells that are compared in the search for an order of columns, in addition to
+those of one direct attempt.
+"""
 _OPERATOR = re.compile(r"([<>!]) =")
 _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 
@@ -56,7 +59,7 @@ def is_ordered(gold_sql: str) -> bool:
 
 
 def compare(gold_rows: Sequence[Row], rows: Sequence[Row], ordered: bool) -> Verdict:
-    """Return whether the evaluator takes two results for the same.
+    """Return whether the evaluator considers two results equal.
 
     >>> compare([("Joe", 1)], [(1.0, "Joe")], ordered=False)
     Verdict(equal=True, reason='')
@@ -91,13 +94,12 @@ def _bag(row: Row) -> tuple[Any, ...]:
 
 
 class _Orders:
-    """The search for an order of columns that brings equal rows, column by column.
+    """Searches for an order of columns that makes the rows equal, column by column.
 
-    A column that does not even hold the same values as often can be left out: no order with it
-    there would fit. Nor is an order continued whose first columns do not hold the same rows, and
-    of columns that are the same throughout one is tried. That settles nearly everything at once;
-    but the question is as hard as whether two graphs are the same, so the search ends when it has
-    looked at `LOOKED_AT` cells, and then no order is said to fit.
+    The search skips a column that does not contain the same values equally often. It drops a
+    partial order whose columns do not contain the same rows. It tries only one of several identical
+    columns. These rules make nearly every search short. But the problem is as hard as graph
+    isomorphism, so the search ends after `LOOKED_AT` cells with the verdict that no order fits.
     """
 
     def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:
@@ -113,7 +115,7 @@ class _Orders:
         self._cells_left = LOOKED_AT + 2 * len(gold) * len(self._gold)
 
     def one_fits(self) -> bool:
-        """Return whether there is one, as far as it was looked for."""
+        """Return whether the search finds an order."""
         start = [0] * len(self._gold[0])
         levels = [(start, start, self._choices(0, frozenset()), frozenset[int]())]
         while levels:
@@ -147,12 +149,14 @@ class _Orders:
 
 
 class _Numbers(dict[tuple[int, Any], int]):
-    """A number for each start of a row, given what the start before it has and the next value."""
+    """Assigns a number to each start of a row, from the number of the shorter start and the next
+    value.
+    """
 
     def of(self, before: Sequence[int], values: Sequence[Any]) -> list[int]:
         return [self.setdefault(pair, len(self)) for pair in zip(before, values, strict=True)]
 
 
 def _held(column: Sequence[Any]) -> frozenset[Any]:
-    """Return the values of a column, each with how often it occurs."""
+    """Return the values of a column with their counts."""
     return frozenset(Counter(column).items())

@@ -1,16 +1,16 @@
-"""Verdicts on several instances of a database: a query must be right on other data as well.
+"""Verdicts on several instances of a database: a query must be correct on other data as well.
 
-A wrong query may give the gold's result because the data of one database do not tell the two apart:
-no value is on the boundary, every row has a partner, or the agent has looked the values up and
-written them down. So a query that is right by the sound rule also runs on other instances of the
-database, and must be right on each on which the gold itself runs and has one result. This is
-test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with instances that are made in
-another way, see `sqlgym.judging.instances`.
+A wrong query may return the gold's result because the data of one database do not distinguish the
+two. For example, no value is on a boundary, every row has a partner, or the agent has looked up the
+values and written them into the query. Therefore a query that is correct by the sound comparison
+also runs on other instances of the database. It must be correct on each instance on which the gold
+runs and has one result. This is test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840)
+with other instances; see `sqlgym.judging.instances`.
 
-An instance is left out if the gold fails on it, gives nothing but NULL, or has several right
-results that cannot be listed. If the gold finds no rows, the query must find none, or a single row
-of NULL. If a LIMIT of the gold cuts through rows that tie, any of these rows is right, and so are
-all of them.
+An instance is skipped if the gold fails on it, returns only NULL, or has several correct results
+that cannot be listed. If the gold finds no rows, the query must return no rows, or a single row of
+NULL. If a LIMIT of the gold cuts through tied rows, any of these rows is correct, and so are all of
+them.
 """
 
 from __future__ import annotations
@@ -34,20 +34,22 @@ from toolgym.errors import ToolError
 _ONE_OF_SEVERAL: Final = re.compile(
     r"\b(?:limit|rank|dense_rank|row_number)\b|= ?\( ?select (?:max|min)\b", re.IGNORECASE
 )
-"""Found in a query for rows with an extreme value, of which a LIMIT may take one."""
+"""Matches a query for rows with an extreme value, of which a LIMIT may return one."""
 _CUTS: Final = re.compile(r"\b(?:limit|row_number)\b", re.IGNORECASE)
 _CACHE_BYTES: Final = 128 << 10
-"""Memory for the cached results of one instance; there are many instances with small results."""
+"""Memory for the cached results of one instance in bytes. There are many instances with small
+results.
+"""
 
 
 class Judged(NamedTuple):
-    """A verdict, and the number of instances that it rests on.
+    """A verdict, and the number of instances that support it.
 
     Attributes:
-        verdict: Right or wrong, and why.
-        instances: Number of instances that could have refused the query: on each, the gold finds
-            rows, and other ones than on the database itself. If it is 0, the database alone has
-            judged.
+        verdict: Whether the query is correct, and the reason.
+        instances: Number of instances that could have rejected the query. On each of them, the gold
+            finds rows, and other rows than on the database itself. If it is 0, the verdict depends
+            on the database alone.
     """
 
     verdict: Verdict
@@ -59,9 +61,9 @@ class GoldRun:
     """The result of a gold on one instance.
 
     Attributes:
-        runs: The sizes of the runs of rows that tie, by `sqlgym.judging.ties.free_runs`.
-        tied: If a LIMIT cuts through rows that tie and differ: the rows up to the last of these,
-            and the sizes of their runs.
+        runs: The sizes of the runs of tied rows, from `sqlgym.judging.ties.free_runs`.
+        tied: If a LIMIT cuts through tied rows that differ, the rows up to the last of them, and
+            the sizes of their runs.
     """
 
     result: QueryResult
@@ -78,14 +80,15 @@ class Suite:
     limits: Limits
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
-        """Judge a query that is right on the database itself on all instances.
+        """Check a query that is correct on the database itself on all instances.
 
         Raises:
-            EnvironmentFault: The clock of the machine ended the query.
+            EnvironmentFault: The query ran out of time.
         """
         instances = 0
         for number, (instance, gold, tells) in enumerate(self._runs(gold_sql), 1):
-            # Every other instance is read in reverse, so that the order of tied rows cannot decide.
+            # Every second instance is read in reverse, so that the order of tied rows does not
+            # decide.
             reader = instance if number % 2 else instance.backwards
             verdict = judge_on(reader, gold_sql, gold, predicted_sql)
             if verdict is not None and not verdict.equal:
@@ -95,13 +98,15 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Return whether a gold finds rows on any instance, and other ones than on the database
+        """Return whether a gold finds rows on any instance that differ from those on the database
         itself.
         """
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
-        """Yield each instance that a gold can judge on, its run, and whether it can refuse."""
+        """Yield each instance that is usable for a gold, its run, and whether it can reject
+        queries.
+        """
         own = open_database(self.database, self.limits).query(gold_sql)
         for file in self.files:
             instance = _instance(file, self.limits)
@@ -117,10 +122,10 @@ def _instance(file: Path, limits: Limits) -> Database:
 
 @functools.lru_cache(maxsize=16_384)
 def gold_run(database: Database, sql: str) -> GoldRun | None:
-    """Run a gold on an instance; None if the instance cannot be used for this gold.
+    """Run a gold on an instance. Return None if the instance cannot be used for this gold.
 
-    The gold fails there, gives too many rows or nothing but NULL, or has several right results that
-    cannot be listed.
+    In this case the gold fails, returns too many rows or only NULL, or has several correct results
+    that cannot be listed.
     """
     try:
         result = database.query(sql)
@@ -143,16 +148,16 @@ def gold_run(database: Database, sql: str) -> GoldRun | None:
 def judge_on(
     instance: Database, gold_sql: str, gold: GoldRun, predicted_sql: str
 ) -> Verdict | None:
-    """Judge a query on one instance.
+    """Check a query on one instance.
 
     Args:
-        gold: The run of the gold on this instance, by `gold_run`.
+        gold: The run of the gold on this instance, from `gold_run`.
 
     Returns:
-        The verdict; None if the query takes some of several rows that are right.
+        The verdict, or None if the query returns some of several correct rows.
 
     Raises:
-        EnvironmentFault: The clock of the machine ended the query.
+        EnvironmentFault: The query ran out of time.
     """
     try:
         result = instance.query(predicted_sql)
@@ -174,7 +179,7 @@ def judge_on(
 
 
 def _same(gold: GoldRun, result: QueryResult) -> Verdict:
-    """Return whether a result is the gold's, or one of the results that the gold may have."""
+    """Return whether a result is the gold's, or one of the possible results of the gold."""
     own = gold.result
     if gold.tied is not None:
         rows, runs = gold.tied
@@ -186,14 +191,14 @@ def _same(gold: GoldRun, result: QueryResult) -> Verdict:
                 return Verdict(True)
         return compare(rows, result.rows, True, runs)
     if not own.rows:
-        # An aggregate without GROUP BY gives a row of NULL if it finds nothing.
+        # An aggregate without GROUP BY returns a row of NULL if it finds no rows.
         is_nothing = len(result.rows) <= 1 and all(v is None for row in result.rows for v in row)
         return Verdict(is_nothing, "" if is_nothing else "row count")
     return sound(own, result, gold.runs)
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
-    """Return the suite of a database for some golds; missing instances are made.
+    """Return the suite of a database for some golds, and make missing instances.
 
     Args:
         golds: Gold queries of the database; at most `sqlgym.judging.making.GOLDS` are used.

@@ -1,18 +1,18 @@
-"""Ties: a query that leaves open which rows it gives, or in which order.
+"""Detects ties: queries that do not determine which rows they return, or in which order.
 
-`ORDER BY age LIMIT 1` gives one of the youngest, and which one is the machine's choice. A task
-whose gold does so is refused (`tied_limit`): an answer may be as right and still differ.
+`ORDER BY age LIMIT 1` returns one of the youngest people, and SQLite chooses which one. A task with
+such a gold is refused (`tied_limit`), since another answer may be equally correct.
 
-Whether a LIMIT cuts through a tie is decided by SQLite itself. The part of the query up to its
-LIMIT is run twice, its ORDER BY prolonged by all output columns, once upwards and once downwards.
-If the cut falls into rows that tie and differ, the first run keeps the least of them and the second
-the greatest, so the two give other rows; if it does not, they give the same ones. That is exact for
-the first n rows, whatever the collation and however the keys are computed; an OFFSET is a second
-cut. The SQL is edited at its tokens and else stays as it was written. A subquery is run by itself;
-one that cannot be (it refers to the query around it) is refused, since nothing is known of it.
+SQLite itself decides whether a LIMIT cuts through a tie. The query up to its LIMIT runs twice. All
+output columns are appended to its ORDER BY, ascending in one run and descending in the other. If
+the LIMIT cuts through tied rows that differ, the first run keeps the smallest of them and the
+second the greatest, so their results differ. If not, both return the same rows. This is exact for
+the first n rows, for every collation and every kind of key. An OFFSET is a second cut. The SQL is
+edited at its tokens and is otherwise unchanged. A subquery runs by itself. If it cannot, because it
+refers to the outer query, the gold is refused.
 
-Without a LIMIT the same two runs tell which rows of an ordered result may change places: a run of
-rows ends wherever both have given the same rows so far.
+Without a LIMIT, the same two runs determine which rows of an ordered result may change places. A
+run of rows ends where both runs have returned the same rows so far.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from toolgym.errors import ToolError
 
 Rows = Sequence[tuple[Any, ...]]
 _LIMIT = re.compile(r"(-?\d+)(?:(OFFSET|,)(-?\d+))?;?")
-_UNKNOWN = "whether its LIMIT cuts through a tie cannot be told"
+_UNKNOWN = "whether its LIMIT cuts through a tie is unknown"
 
 
 @dataclass(frozen=True)
 class _Select:
-    """A query or subquery by its places in the text, and its LIMIT as text without blanks."""
+    """A query or subquery by its positions in the text, and its LIMIT as text without spaces."""
 
     start: int
     end: int
@@ -50,12 +50,12 @@ class _Select:
 
     @property
     def body_end(self) -> int:
-        """The place where its ORDER BY can be prolonged."""
+        """The position where its ORDER BY can be extended."""
         return self.end if self.limit is None else self.limit
 
 
 def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Why a LIMIT of a query leaves open which rows it gives; None if none does."""
+    """Return why a LIMIT of a query does not determine its rows, or None."""
     if "limit" not in sql.lower():
         return None
     selects = _selects(sql)
@@ -65,24 +65,23 @@ def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
         top = select is selects[-1]
         cuts = _cuts(select.limit_text, len(result.rows) if top else None)
         if cuts is None:
-            return f"{_UNKNOWN}: it is no plain number."
+            return f"{_UNKNOWN}: it is not a constant."
         try:
             if any(_is_tied(database, sql, select, cut, top) for cut in cuts):
-                return "its LIMIT cuts through rows that tie, so that several results are right."
+                return "its LIMIT cuts through tied rows, so several results are correct."
         except ToolError as error:
             return f"{_UNKNOWN}: {error.message}"
     return None
 
 
 def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, ...]:
-    """Return the sizes of the runs of rows that may change places, for a query that orders its
-    result.
+    """Return the sizes of the runs of rows that may change places, for an ordered query.
 
     Args:
         sql: The query; its LIMIT, if it has one, cuts through no tie.
 
     Returns:
-        Sizes that sum to the number of rows; 1 for each row that has its place to itself.
+        Sizes that sum to the number of rows. A row with a fixed position is a run of size 1.
     """
     if len(result.rows) < 2:
         return (1,) * len(result.rows)
@@ -93,18 +92,18 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
             database.query(_prolong(sql, select, len(result.columns), way) + tail).rows
             for way in ("ASC", "DESC")
         )
-    except ToolError:  # it took nearly all of its budget already
+    except ToolError:  # it has already used nearly all of its budget
         return (1,) * len(result.rows)
     sizes = _runs(up, down)
     return sizes if sum(sizes) == len(result.rows) else (1,) * len(result.rows)
 
 
 def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | None:
-    """Return the rows of a query whose last rows a LIMIT cuts, with all rows that tie with these.
+    """Return the rows of a query with a LIMIT, followed by all rows that tie with the last ones.
 
     Returns:
-        The rows, and the sizes of the runs of rows that tie; None if the query does not end in an
-        ORDER BY and a LIMIT without OFFSET, or fails.
+        The rows, and the sizes of the runs of tied rows. None if the query does not end in an ORDER
+        BY and a LIMIT without OFFSET, or fails.
     """
     select = _selects(sql)[-1]
     match = _LIMIT.fullmatch(select.limit_text)
@@ -123,7 +122,7 @@ def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | No
 
 
 def _runs(up: Sequence[Sequence[Any]], down: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-    """Cut two orders of the same rows wherever both have given the same rows so far."""
+    """Split two orders of the same rows wherever both have returned the same rows so far."""
     sizes = [0]
     balance: Counter[Any] = Counter()
     for one, other in zip(up, down, strict=False):
@@ -139,7 +138,7 @@ def _runs(up: Sequence[Sequence[Any]], down: Sequence[Sequence[Any]]) -> tuple[i
 
 
 def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool) -> bool:
-    """Return whether the first `cut` rows of a query depend on the order of rows that tie."""
+    """Return whether the first `cut` rows of a query depend on the order of tied rows."""
     opening, closing = ("", "") if top else (f"{_with_clause(sql)}SELECT * FROM (", ")")
     whole = sql[select.start : select.end].rstrip().rstrip(";")
     width = len(database.query(f"{opening}{whole}\n{closing}").columns)
@@ -153,18 +152,18 @@ def _is_tied(database: Database, sql: str, select: _Select, cut: int, top: bool)
 
 
 def _prolong(sql: str, select: _Select, width: int, way: str) -> str:
-    """Return the query up to its LIMIT, its ORDER BY going on with every output column."""
+    """Return the query up to its LIMIT, with all output columns appended to its ORDER BY."""
     body = sql[select.start : select.body_end].rstrip().rstrip(";")
     columns = ", ".join(f"{place} COLLATE BINARY {way}" for place in range(1, width + 1))
     return f"{body}\n{',' if select.is_ordered else ' ORDER BY'} {columns}\n"
 
 
 def _cuts(text: str, rows: int | None) -> list[int] | None:
-    """After how many rows a LIMIT clause cuts; None if it is no plain number.
+    """Return the row counts at which a LIMIT clause cuts, or None if it is not constant.
 
     Args:
-        text: The clause behind its keyword, without blanks.
-        rows: How many rows came of it, where that is known: fewer than the LIMIT are not cut.
+        text: The clause after its keyword, without spaces.
+        rows: Number of rows of the result, if known; fewer rows than the LIMIT are not cut.
     """
     match = _LIMIT.fullmatch(text)
     if match is None:
@@ -180,7 +179,7 @@ def _cuts(text: str, rows: int | None) -> list[int] | None:
 
 
 def _with_clause(sql: str) -> str:
-    """Return the WITH clause that a query begins with, or nothing."""
+    """Return the WITH clause at the start of a query, or ""."""
     depth = 0
     tokens = tokens_of(sql)
     if not tokens or tokens[0].token_type is not TokenType.WITH:
@@ -194,11 +193,11 @@ def _with_clause(sql: str) -> str:
 
 
 def _selects(sql: str) -> list[_Select]:
-    """Everything between parentheses, innermost first, and last the whole query."""
+    """Return all texts in parentheses, innermost first, and finally the whole query."""
     tokens = tokens_of(sql)
     selects: list[_Select] = []
     open_places: list[int] = []
-    own: list[list[Token]] = [[]]  # for each open parenthesis the tokens in no deeper one
+    own: list[list[Token]] = [[]]  # for each open parenthesis, the tokens outside of deeper ones
     for place, token in enumerate(tokens):
         if token.token_type is TokenType.L_PAREN:
             open_places.append(place)
@@ -209,7 +208,7 @@ def _selects(sql: str) -> list[_Select]:
             exists = start > 0 and tokens[start - 1].token_type is TokenType.EXISTS
             selects.append(_select(inside, tokens[start].end + 1, token.start, exists))
         own[-1].append(token)
-    # What follows the last token is a comment, and would swallow what is added.
+    # The text after the last token is a comment, which would hide an appended clause.
     end = tokens[-1].end + 1 if tokens else 0
     return [*selects, _select(own[0], 0, end, False)]
 

@@ -1,14 +1,14 @@
-"""Determines the units that a number in an answer may carry, from the question and the column.
+"""Determines the units that a number in an answer may have, from the question and the column.
 
-A wrong unit makes an answer wrong: `1539 kg` is no height, and `45%` is no count. If the question
-("in metres", "how many years") or the name of the column (`height_m`) names a unit, a number may
-carry only this one. If neither names any, it may carry any unit known here but `%`. A unit after a
-number in the question ("longer than 3 km") belongs to that number, and names nothing.
+An answer with a wrong unit is incorrect: `1539 kg` is not a height, and `45%` is not a count. If
+the question ("in metres", "how many years") or the column name (`height_m`) names a unit, a number
+may only have this unit. If neither names one, it may have any known unit but `%`. A unit after a
+number in the question ("longer than 3 km") belongs to that number and is ignored.
 
-`45%` is 45 where percent is named, as by a column `moist_pct`. It is 0.45 where the answer is a
-share between 0 and 1.
+`45%` means 45 if percent is named, for example by a column `moist_pct`. It means 0.45 if the answer
+is a share between 0 and 1.
 
-A number without a unit is judged by its value alone.
+A number without a unit is compared by its value alone.
 """
 
 from __future__ import annotations
@@ -44,15 +44,17 @@ _UNITS: Final = {
     "mph": frozenset({"mi", "h"}),
 }
 _LOOSE: Final = tuple(map(frozenset, (("pound", "lb"), ("pound", "£"), ("°", "°c"), ("°", "°f"))))
-"""Pairs of units: where one is named, the other is accepted too."""
+"""Pairs of units that are accepted for each other."""
 _TIMES: Final = frozenset({"second", "minute", "hour", "day", "week", "month", "year"})
-"""Words of a question that may mean something else than a unit: "the second", "in which year"."""
+"""Words of a question that may mean something other than a unit: "the second", "in which year"."""
 _FILLERS: Final = frozenset({"total", "altogether", "old", "per", "of"})
 _OTHER_NUMBERS: Final = """
     no not nor none never or and but than more less fewer minus plus times over half double twice k
     hundred thousand million billion trillion dozen approximately about almost at most least
 """
-"""Words that change the number before them; they are no units even if the question has them."""
+"""Words that change the number before them. They are not units, even if the question contains
+them.
+"""
 _TOKEN: Final = re.compile(
     r"(?:(?P<power>sq|square|cubic)\.? )?(?P<word>us\$|°[cf]\b|[%$€£¥₹°]|[^\W\d_²³]+)"
     r"(?:\^?(?P<degree>[23²³])(?!\d))?"
@@ -67,17 +69,17 @@ _COUNTS: Final = re.compile(r"\s*count\s*\(", re.IGNORECASE)
 _IDENTIFIER: Final = re.compile(r"[^\W\d]\w*+(?!\s*[.(])|[%$€£]")
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONGEST: Final = 4_000
-"""Characters of a question, and of a column's name, that are looked through for units."""
+"""Number of characters of a question, and of a column name, that are searched for units."""
 
 
 @dataclass(frozen=True)
 class Units:
-    """The units that a number of one column may carry.
+    """The units that a number of one column may have.
 
     Attributes:
         named: The units that the column or the question names.
         nouns: The words of the question, which may name what is counted.
-        is_percent: The column holds percentages.
+        is_percent: Whether the column contains percentages.
     """
 
     named: frozenset[str] = frozenset()
@@ -96,20 +98,18 @@ class Units:
         units = self._read(text)
         if units is None or (PERCENT in units and PERCENT not in self.named):
             return False
-        if not units:  # only words of the question
+        if not units:  # only words from the question
             return not self.named or COUNT in self.named
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Return whether this text makes a number the percentage of a share between 0 and 1."""
+        """Return whether this text turns a number into a percentage of a share between 0 and 1."""
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
 
     def _read(self, text: str) -> set[str] | None:
-        """Return the units that a text names; None if it holds anything but units and known
-        words.
-        """
+        """Return the units in a text, or None if it contains anything but units and known words."""
         units: set[str] = set()
         text, end = text.lower().replace("in total", "total"), 0
         for match in _TOKEN.finditer(text):
@@ -126,20 +126,20 @@ class Units:
 
 
 ANY: Final = Units()
-"""The units where neither question nor column is known."""
+"""The units if neither the question nor the column is known."""
 
 
 @functools.lru_cache(maxsize=1_024)
 def units_of(
     question: str, columns: tuple[str, ...], numeric: tuple[bool, ...]
 ) -> tuple[Units, ...]:
-    """Determine the units that the numbers of each column of a result may carry.
+    """Determine the units that the numbers of each column of a result may have.
 
     Args:
-        question: The question in words; empty where it is not known.
-        columns: The names of the columns; none where they are not known.
-        numeric: Which columns hold numbers. If several do, it is unknown which of them a unit of
-            the question belongs to, so only the units that a column names count.
+        question: The question in words; empty if unknown.
+        columns: The names of the columns; empty if unknown.
+        numeric: Which columns contain numbers. If several do, a unit in the question is ambiguous,
+            so only units in column names count.
     """
     question = question[:_LONGEST].lower()
     words = set(_words(question)) - set(_words(_OTHER_NUMBERS))
@@ -162,7 +162,7 @@ def _singular(word: str) -> str:
 
 
 def _units(match: re.Match[str]) -> frozenset[str]:
-    """Return the units of one word, with its power; none if it is no unit."""
+    """Return the units of one word with their powers; empty if it is not a unit."""
     power = match["degree"] or match["power"] or ""
     return frozenset(
         unit + _DEGREES.get(power, power) for unit in _UNITS.get(match["word"], frozenset())
@@ -170,7 +170,7 @@ def _units(match: re.Match[str]) -> frozenset[str]:
 
 
 def _asked(question: str) -> Iterator[str]:
-    """The units that a question names, except those that belong to its own numbers."""
+    """Yield the units that a question names, except those that belong to its own numbers."""
     counts = any(_UNITS.get(word, {COUNT}) == {COUNT} for word in _MANY.findall(question))
     named = {COUNT} if counts else set[str]()
     for match in _TOKEN.finditer(question):
@@ -190,7 +190,7 @@ def _asked(question: str) -> Iterator[str]:
 
 
 def _of_column(name: str) -> Iterator[str]:
-    """The units that the name of a column names; none where it is a computed product or share."""
+    """Yield the units that a column name contains, unless it is a computed product or share."""
     if _COUNTS.match(name):
         yield COUNT
     elif not re.search("[*/]", name):
@@ -211,6 +211,6 @@ def _of_column(name: str) -> Iterator[str]:
 
 
 def _is_short(match: re.Match[str]) -> bool:
-    """Return whether a word is so short that it is a unit only where nothing else can be meant."""
+    """Return whether a word is so short that it counts as a unit only in unambiguous positions."""
     word = match["word"]
     return word in ("in", "min") or (len(word) == 1 and word.isalpha())

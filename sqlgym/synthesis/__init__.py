@@ -1,10 +1,10 @@
-"""Questions with gold SQL for any SQLite file, without anybody writing them.
+"""Writes questions with gold SQL for any SQLite file.
 
     from sqlgym.synthesis import synthesize
     tasks = synthesize("my.db", n=200, seed=0).tasks
 
-A database is profiled (`profiling`), questions are drafted from templates (`templates`), and each
-candidate is proved before it is kept (`proof`). All is decided by the seed and the file's content.
+`profiling` profiles a database, `templates` draft questions, and `proof` checks each candidate
+before it becomes a task. The seed and the content of the file determine all results.
 """
 
 from sqlgym.synthesis.canonical import canonical_sql

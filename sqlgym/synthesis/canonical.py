@@ -1,8 +1,8 @@
-"""SQL in a form that near-duplicates share, to tell tasks apart and to keep splits disjoint.
+"""SQL in a canonical form, to detect near-duplicate tasks and to keep splits disjoint.
 
-Case of names, quotes, aliases, the order of conditions that AND or OR connects, of a list behind
-IN and of both sides of `=` make no difference; everything else does, also each literal
-(`sqlgym.tasks.splits` takes those out).
+The form ignores the case of names, quotes and aliases. It also ignores the order of conditions
+joined by AND or OR, of lists after IN, and of the two sides of `=`. All other differences are kept,
+including literals (`sqlgym.tasks.splits` removes those).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from sqlgym.database.parsing import careful, shared_tree
 from sqlgym.synthesis.schema import identifier
 
 _LARGEST: Final = 300
-"""Nodes of an operand of `=`. A longer one keeps its side: in a chain of `a = b = c`, the text of
-each operand would be that of all before it."""
+"""Maximum number of nodes of an operand of `=` that may change sides. In a chain of `a = b = c`,
+the text of each operand would repeat all operands before it.
+"""
 
 
 @functools.lru_cache(maxsize=8192)
 def canonical_sql(sql: str) -> str:
-    """One query in canonical form.
+    """Return one query in canonical form.
 
     Raises:
-        ValueError: It is not one query that can be parsed.
+        ValueError: The text is not one query that can be parsed.
 
     >>> canonical_sql('SELECT T1."Name" FROM Singer AS T1 WHERE T1.Age>3 AND T1.x IN (2, 1)')
     'SELECT t1.name FROM singer AS t1 WHERE t1.age > 3 AND t1.x IN (1, 2)'
@@ -42,7 +43,7 @@ def canonical_sql(sql: str) -> str:
 
 
 def _rename(tree: exp.Expr) -> None:
-    """Names in lower case, bare where they may be; aliases of tables numbered in their order."""
+    """Write names in lower case, unquoted where possible, and number the aliases of tables."""
     aliases: dict[str, str] = {}
     for table in tree.find_all(exp.Table, bfs=False):
         if table.alias:
@@ -55,12 +56,12 @@ def _rename(tree: exp.Expr) -> None:
 
 
 def _sorted(tree: exp.Expr) -> exp.Expr:
-    """Operands in the order of their text wherever their order means nothing."""
+    """Sort operands by their text wherever their order has no meaning."""
     for listed in list(tree.find_all(exp.In)):
         if listed.expressions:
             listed.set("expressions", sorted(listed.expressions, key=_text))
     sizes = _sizes(tree)
-    for equal in reversed(list(tree.find_all(exp.EQ))):  # what is inside first
+    for equal in reversed(list(tree.find_all(exp.EQ))):  # inner nodes first
         left, right = equal.left, equal.right
         if max(sizes[id(left)], sizes[id(right)]) <= _LARGEST and _place(right) < _place(left):
             equal.set("this", right)
@@ -73,7 +74,7 @@ def _sorted(tree: exp.Expr) -> exp.Expr:
 
 
 def _sizes(tree: exp.Expr) -> dict[int, int]:
-    """How many nodes are in and below each node, by its `id`."""
+    """Return the number of nodes in and below each node, by its `id`."""
     sizes: dict[int, int] = {}
     for node in reversed(list(tree.bfs())):  # children before their parents
         sizes[id(node)] = 1 + sum(sizes[id(child)] for child in node.iter_expressions())
@@ -91,7 +92,7 @@ def _sort_terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> None:
 
 def _terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]:
     waiting, terms = [node], []
-    while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
+    while waiting:  # no recursion, because a chain of a thousand terms is a thousand levels deep
         each = waiting.pop()
         inner = each.unnest()
         if isinstance(inner, kind):
@@ -102,7 +103,7 @@ def _terms(node: exp.Expr, kind: type[exp.And] | type[exp.Or]) -> list[exp.Expr]
 
 
 def _place(node: exp.Expr) -> tuple[bool, str]:
-    """Where an operand of `=` stands: columns before literals and queries."""
+    """Return the rank of an operand of `=`: columns before literals and queries."""
     return isinstance(node, exp.Literal | exp.Query | exp.Neg), _text(node)
 
 

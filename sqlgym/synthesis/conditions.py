@@ -1,10 +1,10 @@
-"""Conditions on one column, as SQL and as words.
+"""Conditions on one column, as SQL and in words.
 
     age > 30               with an age of more than 30 | whose age is more than 30
     country = 'France'     whose country is France
     day >= '2019-05-03'    whose day is on or after 2019-05-03
 
-The words say exactly what the SQL does: "more than" is `>`, "at least" is `>=`.
+The words have exactly the meaning of the SQL: "more than" is `>`, and "at least" is `>=`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Condition:
     """A condition on rows.
 
     Attributes:
-        whose: Words behind "whose": "age is more than 30".
-        has: Words behind "with" or "have": "an age of more than 30"; "" if there are none.
-        short: Other words behind the noun: "from 2014", "of the stadium Balmoor"; or "".
+        whose: Words after "whose": "age is more than 30".
+        has: Words after "with" or "have": "an age of more than 30"; "" if there are none.
+        short: Other words after the noun: "from 2014", "of the stadium Balmoor"; or "".
         columns: Names of the columns that it restricts.
         readings: Other SQL that must select the same rows.
     """
@@ -45,14 +45,14 @@ class Condition:
     readings: tuple[str, ...] = ()
 
     def of(self, owner: str) -> str:
-        """Words behind "whose" for a condition on the owner: "stadium's city is Rome"."""
+        """Return the words after "whose" for a condition on the owner: "stadium's city is Rome"."""
         if self.has:
             return f"{owner} has {self.has}"
         return f"{english.possessive(owner)} {self.whose.removeprefix(owner + ' ')}"
 
 
 def after(draft: Draft, conditions: Sequence[Condition]) -> str:
-    """Conditions as said behind a noun, with a blank in front."""
+    """Return conditions in the words that follow a noun, with a leading space."""
     if len(conditions) == 1:
         (only,) = conditions
         if only.short and draft.chance(0.7):
@@ -69,7 +69,7 @@ def condition(
 
     Args:
         alias: Alias of the table.
-        besides: Names of columns that it must not be on.
+        besides: Names of columns that are excluded.
     """
     label = entity.label.fields if entity.label else ()
     fields = [
@@ -99,13 +99,13 @@ def condition(
 
 
 def _is(field: Field) -> str:
-    """Return a column and its verb: "age is", "details are"."""
+    """Return a column with its verb: "age is", "details are"."""
     be = "is" if field.noun.last in english.INVARIABLE else field.noun.be
     return f"{field.noun.one} {be}"
 
 
 def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
-    """Return a number or a year is more or less than a limit."""
+    """Compare a number or a year with a limit."""
     noun, sql = field.noun, f"{column} {sign} {spoken_values.number_sql(limit)}"
     if field.role is Role.YEAR:
         words = _YEARS[sign].format(int(limit))
@@ -119,7 +119,7 @@ def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
 
 
 def equal(field: Field, value: float | str, alias: str) -> Condition:
-    """Return a column has a value."""
+    """Compare a column with a value."""
     noun, has, short = field.noun, "", ""
     if isinstance(value, str):
         sql, shown = literal(value), spoken_values.quoted_text(value)
@@ -186,13 +186,13 @@ def _on_date(draft: Draft, field: Field, column: str) -> Condition:
 
 
 def in_year(field: Field, year: str, column: str) -> Condition:
-    """Return a date is in a year."""
+    """Restrict a date to a year."""
     words = f"{_is(field)} in {year}"
     return Condition(f"{column} LIKE '{year}-%'", words, columns=(field.name,))
 
 
 def _on_name(draft: Draft, field: Field, column: str) -> Condition:
-    """Return a name contains a word; LIKE ignores case and GLOB does not."""
+    """Require that a name contains a word. LIKE ignores case, and GLOB does not."""
     name = str(draft.pick(field.values))
     word = draft.pick(w for w in name.split() if w.isascii() and w.isalpha() and len(w) > 3)
     return Condition(
@@ -204,7 +204,7 @@ def _on_name(draft: Draft, field: Field, column: str) -> Condition:
 
 
 def distinct_values(field: Field) -> list[str]:
-    """Common values that can be typed and differ from each other by more than case."""
+    """Return common values that can be typed and that differ by more than case."""
     folded = Counter(" ".join(str(value).casefold().split()) for value in field.values)
     return [
         value
@@ -214,7 +214,7 @@ def distinct_values(field: Field) -> list[str]:
 
 
 def opposites(draft: Draft, entity: Entity, alias: str = "") -> tuple[Condition, Condition]:
-    """Two conditions on one column that exclude each other."""
+    """Return two conditions on one column that exclude each other."""
     field = draft.pick(entity.having(Role.CATEGORY, Role.QUANTITY, Role.YEAR, Role.DATE))
     column = field.value_sql(alias)
     if field.role is Role.QUANTITY:

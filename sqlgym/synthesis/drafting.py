@@ -1,7 +1,7 @@
-"""Drafts of questions: choices from one random generator, SELECT statements and candidates.
+"""Drafts of questions: random choices, SELECT statements and candidates.
 
-A template is a function that makes a `Candidate` from a `Draft`. It raises `Unfit` where the
-database has no fitting table or column. `template` registers it:
+A template is a function that makes a `Candidate` from a `Draft`. It raises `Unfit` if the database
+has no suitable table or column. The decorator `template` registers it:
 
     @template("my-template", weight=2)
     def my_template(draft: Draft) -> Candidate: ...
@@ -23,7 +23,7 @@ F = TypeVar("F", bound="Callable[[Draft], Candidate]")
 
 
 class Unfit(Exception):
-    """The database lacks something that a template needs, or it was not drawn this time."""
+    """Raised if a template needs something that the database lacks or that was not drawn."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Query:
 
     Attributes:
         where: Conditions that are joined by AND.
-        limit: Maximum number of rows; 0 for all.
+        limit: Maximum number of rows; 0 means all.
     """
 
     select: tuple[str, ...]
@@ -45,7 +45,7 @@ class Query:
     distinct: bool = False
 
     def sql(self) -> str:
-        """Return the statement as text."""
+        """The statement as text."""
         text = f"SELECT {'DISTINCT ' * self.distinct}{', '.join(self.select)} FROM {self.source}"
         clauses = (
             ("WHERE", " AND ".join(self.where)),
@@ -61,23 +61,23 @@ class Query:
         wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
         weaker = [replace(self, where=where) for where in wheres]
         weaker += [replace(self, having="")] if self.having else []
-        # With one more row the LIMIT has an effect in any order, so this needs no sort.
+        # If one more row exists, the LIMIT has an effect in any order, so no sort is needed.
         weaker += [replace(self, limit=self.limit + 1, order="")] if self.limit else []
         return tuple(query.sql() for query in weaker)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A question with its SQL, and what must be proved before it is kept.
+    """A question with its SQL, and the requirements that must be proved before it becomes a task.
 
     Attributes:
         question: The question; its first letter is capitalized later.
         tables: Names of the tables that the SQL reads.
-        contrasts: Statements that must have another result, so that each condition matters.
-        readings: Statements of other readings of the question; they must have the same result.
+        contrasts: Statements that must have a different result, so that each condition matters.
+        readings: Statements of other readings of the question, which must have the same result.
         supports: Statements that count rows; each count must be at least two.
-        one_row: The answer must be one row.
-        several: The answer must be several rows.
+        one_row: Whether the answer must be one row.
+        several: Whether the answer must be several rows.
     """
 
     question: str
@@ -93,8 +93,8 @@ class Candidate:
 def is_unclear(candidate: Candidate, world: World) -> bool:
     """Return whether a number of things may be a column or a count of rows.
 
-    Where schools have a column `pupils` and pupils have a table, "the school with the most pupils"
-    has two readings.
+    If schools have a column `pupils` and pupils have a table, "the school with the most pupils" has
+    two readings.
     """
     return any(
         field.noun.counts.split(" ")[-1:] == entity.noun.many.split(" ")[-1:]
@@ -118,13 +118,13 @@ class Draft:
     rng: random.Random
 
     def pick(self, options: Iterable[T]) -> T:
-        """Choose one option at random; raises `Unfit` if there is none."""
+        """Choose one option at random. Raises `Unfit` if there is none."""
         choices = list(options)
         self.unless(not choices)
         return choices[int(self.rng.random() * len(choices))]
 
     def chance(self, probability: float) -> bool:
-        """Return True with a probability."""
+        """Return True with a given probability."""
         return self.rng.random() < probability
 
     def unless(self, wrong: Any) -> None:
@@ -138,7 +138,7 @@ class Template:
     """A kind of question.
 
     Attributes:
-        weight: Share of the questions that it gets, relative to other templates that fit.
+        weight: Relative share of its questions among the templates that fit.
         draft: Makes one candidate.
     """
 
@@ -160,7 +160,7 @@ def template(name: str, weight: float = 1.0) -> Callable[[F], F]:
 
     def add(function: F) -> F:
         if name in TEMPLATES:
-            raise ConfigurationError(f"there is a template {name!r} already; take another name.")
+            raise ConfigurationError(f"a template {name!r} already exists; choose another name.")
         TEMPLATES[name] = Template(name, weight, function)
         return function
 

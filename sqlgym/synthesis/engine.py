@@ -1,9 +1,9 @@
-"""Synthesis of tasks about a database, as a stream or a given number at once.
+"""Synthesis of tasks about a database, as a stream or as a given number of tasks.
 
-The search draws the hardness level that lacks most, draws a template by its weight, drafts a
-candidate, proves it, and keeps it. Tasks of other levels that are found on the way wait for their
-turn. A level without a new task in `PATIENCE` drafts is given up. All choices are decided by the
-seed and the content of the file.
+The search repeats these steps: it draws the hardness level with the largest deficit, draws a
+template by weight, drafts a candidate, proves it, and yields it as a task. Tasks of other levels
+that are found in the process are stored for later. A level without a new task in `PATIENCE` drafts
+is given up. The seed and the content of the file determine all choices.
 """
 
 from __future__ import annotations
@@ -31,20 +31,23 @@ from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
 
 PATIENCE = 1_500
-"""Drafts without a new task of a level after which the level is given up."""
+"""Number of drafts without a new task of a level after which the level is given up."""
 TRIES = 8
-"""Drafts of one template before another one is drawn."""
+"""Number of drafts of one template before another one is drawn."""
 WAITING = 40
-"""Tasks of a level that may wait for their turn."""
+"""Maximum number of tasks of a level that are stored for later."""
 VARIANTS = 4
-"""Default for the number of tasks that may differ in their literals only."""
+"""Default for the number of tasks that may differ only in their literals."""
 COMMON = 0.04
-"""Share of the kept tasks that may have the same single value as their answer; three always may."""
+"""Maximum share of the tasks that may have the same single value as their answer. Three tasks
+always may.
+"""
 FAIR = 1.5
-"""Times its even share of the questions that a table has before candidates about it are dropped."""
+"""Multiple of its equal share of the questions from which candidates about a table are dropped."""
 REFUSALS = 12
-"""Proofs of one template about the same tables, or about the same large table, that may fail in a
-row before the pair is given up. A query that exceeds the budget counts as six."""
+"""Number of consecutive failed proofs after which a template is given up for some tables, or for a
+large table. A query that exceeds the budget counts as six.
+"""
 _LITERAL = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
 
@@ -57,7 +60,7 @@ class Search:
         tried: Drafts by template.
         given: Tasks found by template and level.
         asked: Questions by table.
-        refused: Failed proofs in a row by template and tables.
+        refused: Consecutive failed proofs by template and tables.
         levels: Hardness by SQL without literals.
         forms: Tasks found by SQL without literals.
         skeletons: Tasks found by canonical SQL without literals.
@@ -85,7 +88,9 @@ class Search:
     )
 
     def tasks(self) -> Iterator[SynthTask]:
-        """All tasks that can be found, in the mix of levels as long as each level lasts."""
+        """Yield all tasks that can be found, in the requested mix of levels while each level
+        lasts.
+        """
         while (level := self._next_level()) is not None:
             waiting = self.waiting[level]
             task = waiting.popleft() if waiting else self._find(level)
@@ -100,13 +105,13 @@ class Search:
                 self.report.missing[level] = f"{outcome} in {PATIENCE:,} drafts."
 
     def _next_level(self) -> Hardness | None:
-        """Return the level that lacks most; None if all are given up."""
+        """Return the level with the largest deficit, or None if all are given up."""
         kept, total = self.report.by_hardness, self.report.kept + 1
         left = [lv for lv in self.mix if lv not in self.report.missing or self.waiting[lv]]
         return max(left, key=lambda lv: self.mix[lv] * total - kept[lv], default=None)
 
     def _find(self, level: Hardness) -> SynthTask | None:
-        """Return a new task of a level; None after `PATIENCE` drafts."""
+        """Return a new task of a level, or None after `PATIENCE` drafts."""
         drafts = 0
         while drafts < PATIENCE:
             (name,) = self.rng.choices(list(TEMPLATES), self._weights(level))
@@ -122,7 +127,7 @@ class Search:
         return None
 
     def _weights(self, level: Hardness) -> list[float]:
-        """Return the weight of each template times how often it gives the level."""
+        """Return the weight of each template times its success rate for the level."""
         return [
             template.weight
             * (self.given[name][level] + 0.5)
@@ -131,7 +136,7 @@ class Search:
         ]
 
     def _attempt(self, name: str) -> SynthTask | None:
-        """Return a task of a template, if this draft is a fair one."""
+        """Return a task of a template if this draft is suitable."""
         self.report.candidates += 1
         self.tried[name] += 1
         try:
@@ -145,7 +150,7 @@ class Search:
         return None
 
     def _prove(self, name: str, candidate: Candidate) -> SynthTask:
-        """Return the task of a candidate that is new and fair; the cheapest checks come first."""
+        """Return the task of a candidate if it is new and suitable. Cheap checks come first."""
         sql, tables = candidate.sql, candidate.tables
         entities = {entity.name: entity for entity in self.world.entities}
         largest = max(tables, key=lambda table: entities[table].rows)
@@ -186,7 +191,7 @@ class Search:
         return SynthTask(candidate.question, sql, level, name, tables, canonical)
 
     def _level(self, form: str, sql: str) -> Hardness:
-        """Return the hardness of SQL, which its literals do not change."""
+        """Return the hardness of SQL, which does not depend on its literals."""
         if form not in self.levels:
             try:
                 self.levels[form] = hardness(sql)
@@ -195,13 +200,13 @@ class Search:
         return self.levels[form]
 
     def _is_full(self, tables: Sequence[str]) -> bool:
-        """Return whether a table has had more than its share; the more, the likelier."""
+        """Return whether a table has exceeded its share; the probability grows with the excess."""
         even = FAIR * self.asked.total() / len(self.world.entities)
         most = max(self.asked[table] for table in tables)
         return most > even > 3 and self.rng.random() > (even / most) ** 2
 
     def _answer(self, result: QueryResult) -> str:
-        """Return a single value that is the answer, unless too many tasks have it; else ""."""
+        """Return the answer if it is a single value that few tasks have, or else ""."""
         rows = result.rows
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
@@ -210,7 +215,7 @@ class Search:
 
 
 def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
-    """Shares of the levels, scaled to a sum of one; levels without a share are left out.
+    """Return the shares of the levels, scaled to a sum of one, without levels of share 0.
 
     Raises:
         ConfigurationError: A level is unknown, a share is negative or not finite, or all are 0.
@@ -223,14 +228,16 @@ def mix_of(hardness: Mapping[str, float] | None) -> dict[Hardness, float]:
     unknown = [name for name in hardness if name not in LEVELS]
     if unknown:
         raise ConfigurationError(
-            f"hardness: there is no level {unknown[0]!r}; the levels are {', '.join(LEVELS)}."
+            f"hardness: unknown level {unknown[0]!r}; the levels are {', '.join(LEVELS)}."
         )
     for level, share in hardness.items():
         if not math.isfinite(share) or share < 0:
-            raise ConfigurationError(f"hardness: the share of {level} is {share}; give 0 or more.")
+            raise ConfigurationError(
+                f"hardness: the share of {level} must be 0 or more, got {share}."
+            )
     total = sum(hardness.values())
     if total <= 0:
-        raise ConfigurationError("hardness: all shares are 0; give one level at least a share.")
+        raise ConfigurationError("hardness: at least one share must be positive.")
     return {level: hardness[level] / total for level in LEVELS if hardness.get(level)}
 
 
@@ -243,24 +250,24 @@ def stream(
     variants: int = VARIANTS,
     report: SynthesisReport | None = None,
 ) -> Iterator[SynthTask]:
-    """Tasks about a database, one after the other, until no new ones are found.
+    """Yield tasks about a database until no new ones are found.
 
     Args:
         database: An SQLite file, or an open `Database`.
-        seed: Decides all choices; one seed gives the same tasks for the same file everywhere.
-        hardness: Shares of the hardness levels; even shares if None.
-        tables: Names of the tables to ask about; all but views if None.
-        variants: Most tasks whose SQL differs in its literals only. A larger number gives more
-            tasks for a small database, and tasks that are more alike.
+        seed: Determines all choices. The same seed and file give the same tasks on every machine.
+        hardness: Shares of the hardness levels; None means equal shares.
+        tables: Names of the tables to ask about; None means all except views.
+        variants: Maximum number of tasks whose SQL differs only in its literals. A larger number
+            allows more, but more similar, tasks for a small database.
         report: Filled while the stream runs.
 
     Raises:
-        ConfigurationError: Nothing can be asked about the database, or an option is wrong.
+        ConfigurationError: No question about the database is possible, or an option is invalid.
         EnvironmentFault: The file cannot be read.
     """
     opened = database if isinstance(database, Database) else open_database(database)
     if variants < 1:
-        raise ConfigurationError(f"variants={variants}: give 1 or more.")
+        raise ConfigurationError(f"variants must be at least 1, got {variants}.")
     mix = mix_of(hardness)
     world = _world(opened, tables)
     report = report if report is not None else SynthesisReport()
@@ -289,15 +296,18 @@ def synthesize(
     Args:
         database: An SQLite file, or an open `Database`.
         n: Number of tasks.
-        seed: As for `stream`, like `hardness`, `tables` and `variants`.
+        seed: As for `stream`.
+        hardness: As for `stream`.
+        tables: As for `stream`.
+        variants: As for `stream`.
         progress: Called after each task with the number of tasks so far and `n`.
 
     Raises:
-        ConfigurationError: Nothing can be asked about the database, or an option is wrong.
+        ConfigurationError: No question about the database is possible, or an option is invalid.
         EnvironmentFault: The file cannot be read.
     """
     if n < 1:
-        raise ConfigurationError(f"n={n}: ask for at least one task.")
+        raise ConfigurationError(f"n must be at least 1, got {n}.")
     report = SynthesisReport()
     found = stream(
         database, seed=seed, hardness=hardness, tables=tables, variants=variants, report=report
@@ -310,23 +320,23 @@ def synthesize(
     if not tasks:
         name = database.path if isinstance(database, Database) else database
         raise ConfigurationError(
-            f"no sensible question was found about {name}: its tables are too small or too much"
-            " alike. Add rows, or write questions by hand."
+            f"no suitable question was found about {name}: its tables are too small or too"
+            " similar. Add rows, or write questions by hand."
         )
     return Synthesis(tuple(tasks), report)
 
 
 def _world(database: Database, tables: Sequence[str] | None) -> World:
     if isinstance(tables, str):
-        raise ConfigurationError(f"tables={tables!r} is one text: give a list, [{tables!r}].")
+        raise ConfigurationError(f"tables must be a list such as [{tables!r}], got {tables!r}.")
     try:
         world = profile(database, tables)
-    except ToolError as error:  # a name in `tables` that does not exist
+    except ToolError as error:  # a name in `tables` does not exist
         raise ConfigurationError(f"tables: {error.message} {error.hint}") from None
     if not world.entities:
         reasons = "; ".join(f"{name}: {why}" for name, why in sorted(world.left_out.items())[:5])
         raise ConfigurationError(
-            f"nothing can be asked about {database.path}: it has no table with rows"
+            f"no question is possible about {database.path}: it has no table with rows"
             f"{f' ({reasons})' if reasons else ''}."
         )
     return world

@@ -1,7 +1,7 @@
-"""English by rule: plurals and singulars, articles, possessives, lists and dates.
+"""English inflection by rule: plurals and singulars, articles, possessives, lists and dates.
 
-The words inflected here are names of tables and columns: mostly regular nouns, often plural already
-and sometimes uncountable.
+The words are names of tables and columns. Most are regular nouns, many are already plural, and some
+are uncountable.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MASS = word_set("""
     stuff art transport demographics media employment education membership ownership storage
     water energy electricity merchandise
 """)
-"""Nouns that are not counted; a row is a record of them."""
+"""Uncountable nouns; a row is a "record" of one."""
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
 _MONTH_WORDS = """
     January February March April May June July August September October November December
@@ -79,8 +79,7 @@ def plural(noun: str) -> str:
 
 
 def singular(noun: str) -> str:
-    """Return the singular of a noun phrase in the plural; one that is singular already stays as it
-    is.
+    """Return the singular of a noun phrase in the plural. A singular phrase is returned unchanged.
 
     >>> singular("cities"), singular("address"), singular("campuses"), singular("hours per week")
     ('city', 'address', 'campus', 'hour per week')
@@ -111,7 +110,7 @@ def a(noun: str) -> str:
 
 
 def join_words(parts: Sequence[str], word: str = "and") -> str:
-    """Parts as a list in a sentence.
+    """Return parts as a list in a sentence.
 
     >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
@@ -127,7 +126,7 @@ def number_word(number: int) -> str:
 
 
 def written_date(day: date) -> str:
-    """Return a date as a sentence writes it.
+    """Return a date in the form for a sentence.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -171,7 +170,7 @@ def sentence(text: str) -> str:
 
 
 def is_participle(word: str) -> bool:
-    """Return whether a word is a past participle by its spelling: "purchased", but not "speed"."""
+    """Return whether a word is spelled like a past participle: "purchased", but not "speed"."""
     return word in _PARTICIPLES or (
         len(word) > 4 and word.endswith("ed") and not word.endswith("eed") and word not in _NOUNS_ED
     )
@@ -190,7 +189,7 @@ def _head(noun: str) -> tuple[str, str]:
 
 def _plural_word(word: str) -> str:
     lower = word.lower()
-    if lower in INVARIABLE or lower == "times":  # "times per day" counts something already
+    if lower in INVARIABLE or lower == "times":  # "times per day" is already a count
         return word
     if lower in _MANY:
         return _cased(word, _MANY[lower])
@@ -221,7 +220,9 @@ def _singular_word(word: str) -> str:
 
 
 def _ends_in_us(lower: str) -> bool:
-    """Return whether a plural is of a word in -us (campuses) and not in -use (houses, causes)."""
+    """Return whether a plural belongs to a word in -us (campuses) rather than -use (houses,
+    causes).
+    """
     return lower.endswith("uses") and not re.search(r"(?:[aoe]|^|ca|cl|m|f|ab|exc|ref)uses$", lower)
 
 

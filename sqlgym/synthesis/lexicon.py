@@ -1,12 +1,12 @@
-"""Words in names of tables and columns.
+"""The words in names of tables and columns.
 
     emp_hire_dt     employee, hire, date
     noOfCars        number, of, cars
     ordlins, x7     not readable: `ordlins` looks like a word, but is not one in a schema that
                     abbreviates
 
-A name is cut at underscores, blanks and changes of case, and common abbreviations are written out.
-A question may use a name if all its parts are readable (`is_readable`).
+A name is split at underscores, spaces and changes of case, and common abbreviations are expanded. A
+question may use a name if all its parts are readable (`is_readable`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def word_table(text: str) -> dict[str, str]:
-    """Return the `key: value` pairs of a text, which semicolons separate."""
+    """Return the `key: value` pairs of a text, separated by semicolons."""
     pairs = (entry.split(":") for entry in text.split(";") if entry.strip())
     return {key.strip(): " ".join(value.split()) for key, value in pairs}
 
@@ -55,7 +55,7 @@ ABBREVIATIONS = word_table("""
     fax: fax number; telephone: telephone number; no: number; mat: material; tkt: ticket;
     evt: event; txt: text; prop: property; uuid: ID; guid: ID
 """)
-"""Abbreviations that stand for one thing in names, and what they stand for."""
+"""Abbreviations with a single meaning in names, and their meanings."""
 _LONG_FORMS = word_set(" ".join(ABBREVIATIONS.values()).lower())
 
 UNITS = word_table("""
@@ -74,7 +74,7 @@ UNITS = word_table("""
     millions: million; million: million; thousands: thousand;
     au: astronomical units; pct: percent; percent: percent; percentage: percent; deg: degrees
 """)
-"""Last parts of names that are units, as a question says them."""
+"""Last parts of names that are units, in the words of a question."""
 _LENGTHS = """
     length height width depth distance altitude elevation diameter radius aperture range ascent span
     highest lowest
@@ -90,7 +90,7 @@ SHORT_UNITS: dict[str, tuple[str, frozenset[str]]] = {
     "c": ("degrees Celsius", word_set("temperature point melting boiling")),
     "l": ("liters", word_set("volume capacity")),
 }
-"""Units of one or two letters, and the words behind which they are read as units."""
+"""Units of one or two letters, and the preceding words that identify them as units."""
 PERSONS = word_set("""
     person employee customer student singer teacher member author actor artist player patient doctor
     nurse user client professor instructor manager driver pilot passenger reviewer director writer
@@ -279,7 +279,7 @@ WORDS = word_set("""
     worm wrap writer written wry yak yard yarn year yearly yes yet yield yoga yogurt young youth
     zero zinc zip zone zoo zoos
 """)
-"""Common words of names: the ones of up to four letters, and longer ones."""
+"""Common words of names: those of up to four letters, and longer ones."""
 _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+")
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrstvwxz]{4}")
 _STARTS = word_set("""
@@ -313,7 +313,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def _split(part: str) -> list[str]:
-    """Two words that are written as one: `sourceairport`, `songid`."""
+    """Split two words that are written as one: `sourceairport`, `songid`."""
     lower = part.lower()
     if _is_listed(lower):
         return [part]
@@ -332,7 +332,7 @@ _HEADS = word_set("end due pay job tax net sub")
 
 @lru_cache(maxsize=8192)
 def words_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a name in lower case, with abbreviations written out.
+    """Return the parts of a name in lower case, with expanded abbreviations.
 
     >>> words_of("emp_hire_dt"), words_of("no_of_cars"), words_of("TV_Channel")
     (('employee', 'hire', 'date'), ('number', 'of', 'cars'), ('TV', 'channel'))
@@ -351,10 +351,10 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def is_readable(name: str, only_listed: bool = False) -> bool:
-    """Return whether each part of a name is a word or stands for one.
+    """Return whether each part of a name is a word or abbreviates one.
 
     Args:
-        only_listed: Words that are not in the list are not trusted; see `abbreviates`.
+        only_listed: Accept only words of the list; see `abbreviates`.
 
     >>> [is_readable(name) for name in ("song_name", "x7", "zzqp", "größte", "MPG", "ordlins")]
     [True, False, False, False, True, True]
@@ -373,8 +373,8 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
 
 
 def abbreviates(names: Iterable[str]) -> bool:
-    """Return whether many parts of these names are abbreviations, or spelled like no English
-    word.
+    """Return whether many parts of these names are abbreviations or not spelled like English
+    words.
     """
     parts = [
         part.lower()
@@ -392,7 +392,7 @@ _USUAL = word_set("id ids no email phone zip avg max min tv gdp gpa isbn url usa
 
 
 def unit_of(parts: Sequence[str]) -> str:
-    """Return the unit that the last part of a name stands for; "" if it is none.
+    """Return the unit that the last part of a name abbreviates, or "" if it is not a unit.
 
     >>> unit_of(["length", "m"]), unit_of(["price", "EUR"]), unit_of(["team", "m"])
     ('meters', 'euros', '')
@@ -405,7 +405,9 @@ def unit_of(parts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _acronyms(name: str) -> frozenset[str]:
-    """Return the unknown parts in capitals of a name that has small letters too: `LPA Code`."""
+    """Return the unknown parts in capitals of a name that also has lower-case letters: `LPA
+    Code`.
+    """
     if name.isupper():
         return frozenset()
     return frozenset(
@@ -440,14 +442,14 @@ def _is_listed(part: str) -> bool:
 
 
 def _is_compound(part: str) -> bool:
-    """Return whether a part is two words of the list, such as "woodland"."""
+    """Return whether a part consists of two words of the list, such as "woodland"."""
     ends = range(4, min(len(part), 24) - 3)
     return any(part[:end] in WORDS and part[end:] in WORDS for end in ends)
 
 
 @lru_cache(maxsize=8192)
 def _is_spelled(part: str) -> bool:
-    """Return whether an unknown part is spelled as English words are."""
+    """Return whether an unknown part is spelled like an English word."""
     vowels = sum(letter in _VOWELS for letter in part)
     return (
         5 <= len(part) <= 20

@@ -3,8 +3,8 @@
     emp_hire_dt    employee hire date        no_of_cars     number of cars (counts cars)
     trackLengthKm  track length, in km       opened_on      date opened
 
-Names are used as they stand: words are inflected, but none is added or guessed, except "date" and
-"year" for columns that hold dates and years. A name that gives no noun (`highest`, `x7`) is quoted.
+Words are inflected, but none is added or guessed, except "date" and "year" for columns that contain
+dates and years. A name that is not a noun (`highest`, `x7`) is quoted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Noun:
     Attributes:
         one: The singular.
         many: The plural.
-        is_readable: It consists of words; False for a quoted name.
+        is_readable: Whether it consists of words; False for a quoted name.
         counts: The plural of what is counted, such as "cars" for "number of cars"; else "".
         unit: Unit of the values, such as "km"; "" if unknown.
     """
@@ -48,7 +48,7 @@ class Noun:
 
     @lazy
     def be(self) -> str:
-        """ "is", or "are" for a noun that has no singular."""
+        """Return "is", or "are" for a noun without a singular."""
         return "are" if self.is_plural else "is"
 
     @lazy
@@ -76,12 +76,12 @@ def quoted_table(name: str) -> Noun:
 
 
 def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") -> Noun:
-    """Return the noun of a column, without the name of its table in front.
+    """Return the noun of a column, without a leading table name.
 
     Args:
-        name: The name of the column; its words are taken to be readable.
+        name: The name of the column; its words are assumed to be readable.
         table_words: The singular words of its table's name.
-        kind: What its values are: "date", "year", "count" (whole numbers), "number", or "".
+        kind: The kind of its values: "date", "year", "count" (whole numbers), "number", or "".
 
     >>> column_noun("customer_first_name", ("customer",)).many
     'first names'
@@ -99,7 +99,7 @@ def column_noun(name: str, table_words: tuple[str, ...] = (), kind: str = "") ->
         unit = unit_of(parts_of(name))
         words = words[:-1] if unit else words
         if unit in _TIMES and words and words[-1] not in _LASTING and "time" not in words:
-            words.append("time")  # `cook_min` is the cook time
+            words.append("time")  # `cook_min` becomes "cook time"
     is_place = len(words) > 1 and PLACE_COLUMNS.issuperset(words)
     phrase = english.join_words(words, "or") if is_place else " ".join(words)
     is_activity = phrase.endswith("ing") and phrase not in _COUNTABLE
@@ -133,12 +133,12 @@ _NOT_NOUNS = word_set("""
     foreign other main when where who what data flag undergraduate graduate accelerate net gross
     start end actual free top
 """)
-"""Words that are no nouns of their own."""
+"""Words that are not nouns by themselves."""
 _UNCLEAR = word_set("dates since until by into onto via includes has is")
-"""Words that make a name a clause: `member_since`."""
+"""Words that turn a name into a clause: `member_since`."""
 _TIMES = word_set("minutes seconds hours")
 _MEASURED = word_set("days hours weeks months minutes acres")
-"""Plurals that are counted in fractions too."""
+"""Plurals that can be fractions, too."""
 _LASTING = word_set("time duration delay length wait age interval runtime")
 _SUMS = word_set("""
     fines fees costs expenses earnings savings taxes wages debts sales dues tips damages bonuses
@@ -148,7 +148,10 @@ _SUMS = word_set("""
 
 
 def _dated(words: list[str], kind: str) -> list[str]:
-    """`opened_on` and `opened_date` are the "date opened", and `start_from` the "start date"."""
+    """Return the noun of a date column.
+
+    `opened_on` and `opened_date` become "date opened", and `start_from` becomes "start date".
+    """
     while len(words) > 1 and words[-1] in ("on", "at", "from"):
         words = words[:-1]
     words = [{"born": "birth", "died": "death"}.get(word, word) for word in words]
@@ -162,7 +165,7 @@ def _dated(words: list[str], kind: str) -> list[str]:
 
 
 def _counted(words: list[str]) -> str:
-    """Return the things that are counted, in the plural; "" if the name does not say so."""
+    """Return the plural of the counted things, or "" if the name does not contain it."""
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
     is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
@@ -184,8 +187,8 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
     """Return the noun of a table's rows.
 
     Args:
-        name: The name of the table; its words are taken to be readable.
-        has_names: Its rows have names: a row of "staff" is a staff member.
+        name: The name of the table; its words are assumed to be readable.
+        has_names: Whether its rows have names: a row of "staff" is then a staff member.
 
     >>> table_noun("Product_Categories").one, table_noun("job_history").many
     ('product category', 'job history records')
@@ -209,7 +212,7 @@ _VERBS = word_set("""
     enroll attend assign participate own employ appoint perform operate receive deliver manage live
     drunk sour bulk
 """)
-"""Words that begin or end a name that is a clause and no noun."""
+"""Words at the start or end of a name that is a clause and not a noun."""
 _GROUPS = word_set("staff crew personnel faculty")
 _COUNTABLE = word_set("""
     building meeting booking training listing painting recording rating reading posting filing
@@ -221,9 +224,7 @@ _SUFFIXES = word_set("header list lu table tbl master data information export lo
 
 
 def table_words(name: str) -> tuple[str, ...]:
-    """Return the words of a table's name, the last one in the singular, without "tbl" and the
-    like.
-    """
+    """Return the words of a table's name without prefixes such as "tbl"; the last is singular."""
     words = list(words_of(name))
     while len(words) > 1 and (words[0] in _PREFIXES or words[0].isdigit()):
         words.pop(0)

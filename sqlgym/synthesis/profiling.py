@@ -1,9 +1,9 @@
 """Profiling: reads a database into a `World` of entities with nouns, columns with roles, and links.
 
-A table of up to `READ_WHOLE` rows is read whole, a larger one by a sample of rows from all over it;
-its rows, NULLs and different values are counted by SQLite where the budget of a query allows.
-Tables that cannot be used are left out with a reason. Columns and tables whose names cannot be read
-as words are left out too, unless too few others remain.
+A table of up to `READ_WHOLE` rows is read completely. From a larger table, a sample of rows spread
+over the whole table is read. SQLite counts the rows, NULLs and distinct values of a large table if
+the budget of a query allows it. Unusable tables are omitted with a reason. Columns and tables whose
+names are not readable as words are omitted too, unless too few others remain.
 """
 
 from __future__ import annotations
@@ -31,19 +31,21 @@ from sqlgym.synthesis.schema import Entity, Field, Label, World
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000
-"""Rows up to which a table is read whole; of others, about as many rows are sampled."""
+"""Maximum number of rows of a table that is read completely. From a larger one, about this number
+is sampled.
+"""
 MOST_COLUMNS = 60
-"""Columns of a table that are read, from the first on."""
+"""Maximum number of columns of a table that are read, from the first one."""
 MOST_TABLES = 60
-"""Tables that are read, from the first on."""
+"""Maximum number of tables that are read, from the first one."""
 ENOUGH = 4
-"""Readable columns with facts that are enough to leave all unreadable names out."""
+"""Number of readable columns with facts from which all unreadable names are omitted."""
 _FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
 
 
 @dataclass(frozen=True)
 class TableRead:
-    """A table with the number of its rows, and by column a sample of values and counts."""
+    """A table with its row count, and a sample of values and counts by column."""
 
     table: Table
     rows: int
@@ -53,11 +55,11 @@ class TableRead:
 
 
 def profile(database: Database, tables: Sequence[str] | None = None) -> World:
-    """Return the profile of a database.
+    """Profile a database.
 
     Args:
         database: The database to read.
-        tables: Names of the tables to use; all but views if None.
+        tables: Names of the tables to use; None means all except views.
 
     Raises:
         ToolError: A name in `tables` does not exist.
@@ -89,9 +91,9 @@ def _chosen(
     chosen: list[Table] = []
     for table in database.schema.tables:
         if named is not None and table.name not in named:
-            left_out[table.name] = "It is not among the tables that were asked for."
+            left_out[table.name] = "It is not one of the requested tables."
         elif named is None and table.is_view:
-            left_out[table.name] = "It is a view: its rows are those of tables."
+            left_out[table.name] = "It is a view, whose rows are those of tables."
         elif len(chosen) == MOST_TABLES:
             left_out[table.name] = f"Only the first {MOST_TABLES} tables are used."
         else:
@@ -115,9 +117,9 @@ def _read(database: Database, table: Table, left_out: dict[str, str]) -> TableRe
 def _sample(
     database: Database, table: Table, columns: Sequence[Column], rows: int
 ) -> dict[str, tuple[Any, ...]]:
-    """Return the values of all rows, or of rows from all over the table, by column.
+    """Return the values of all rows, or of rows spread over the table, by column.
 
-    Columns whose values exceed the limits of a query are left out.
+    Columns whose values exceed the limits of a query are omitted.
     """
     if not columns:
         return {}
@@ -136,7 +138,7 @@ def _sample(
 
 
 def _spread(database: Database, table: Table, rows: int) -> str:
-    """Return a WHERE clause that picks rows from all over a large table, if it has row numbers."""
+    """Return a WHERE clause that selects rows spread over a large table with row numbers."""
     if rows <= READ_WHOLE:
         return ""
     name = quoted(table.name)
@@ -153,7 +155,9 @@ def _spread(database: Database, table: Table, rows: int) -> str:
 def _counts(
     database: Database, table: Table, sample: dict[str, tuple[Any, ...]], rows: int
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """NULLs and different values by column, exact where they can be counted."""
+    """Return the numbers of NULLs and distinct values by column, exact where they can be
+    counted.
+    """
     nulls = {name: cells.count(None) for name, cells in sample.items()}
     distinct = {name: len(set(cells) - {None}) for name, cells in sample.items()}
     if len(next(iter(sample.values()))) < rows:
@@ -175,7 +179,7 @@ def _entity(
 
     Args:
         keys: The references of all tables.
-        only_listed: Words that are not in the lexicon are not trusted.
+        only_listed: Accept only words of the lexicon in names.
     """
     table, own = read.table, table_words(read.table.name)
     primary = [column.name for column in table.columns if column.primary_key]
@@ -202,7 +206,7 @@ def _entity(
         kind = ("count" if is_whole else "number") if role is Role.QUANTITY else kind
         noun = quoted_column(name)
         if is_own and (role is Role.NAME or (role is Role.KEY and roles.are_names(values))):
-            noun = Noun("name", "names")  # the `campus` of `campuses`
+            noun = Noun("name", "names")  # `campus` in `campuses`
         elif is_own and role is Role.KEY:
             noun = Noun("code", "codes")
         elif role is Role.KEY and roles.is_clipped_id(name):
@@ -258,7 +262,7 @@ def _values(role: Role, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _without_twins(fields: list[Field]) -> list[Field]:
-    """Fields whose nouns are the same are named in full, or else quoted."""
+    """Rename fields with the same noun by their full or quoted names."""
     for rename in (lambda name: column_noun(name), quoted_column):
         counts = Counter(field.noun.one.lower() for field in fields)
         fields = [
@@ -302,7 +306,7 @@ def _label(database: Database, entity: Entity) -> Label | None:
 
 
 def _readable(entities: list[Entity]) -> list[Entity]:
-    """Entities without unreadable names; none if too few facts remain."""
+    """Return the entities without unreadable names, or none if too few facts remain."""
     kept = [entity for entity in entities if entity.noun.is_readable or entity.is_link]
     said = [f for e in kept if e.noun.is_readable for f in e.fields if f.noun.is_readable]
     facts = [field for field in said if field.role in _FACTS]

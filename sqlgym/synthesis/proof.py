@@ -1,9 +1,9 @@
-"""Proof that a candidate is a fair task.
+"""Proves that a candidate is a suitable task.
 
-The gold SQL runs within half of a query's budget, so that whatever checks it later has room. Its
-result has no NULL, no row twice, fits an observation, and is the only right one. Every condition of
-the question changes the result (`contrasts`), and other readings of the question give the same one
-(`readings`). The answer is not a word of the question.
+The gold SQL runs within half of a query's budget, so that later checks have enough. Its result must
+contain no NULL and no duplicate row, must fit into an observation, and must be the only correct
+result. Every condition of the question must change the result (`contrasts`), and other readings of
+the question must give the same one (`readings`). The answer must not be a word of the question.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from sqlgym.synthesis.schema import Entity
 from toolgym.errors import ToolError
 
 LEAST_ROWS = 3
-"""Rows up to which a table is seen at one glance; no question is about such tables alone."""
+"""Maximum number of rows of a table that an agent sees at one glance. A question must not be about
+such tables only.
+"""
 MOST_ROWS = 25
-"""Most rows of an answer."""
+"""Maximum number of rows of an answer."""
 LONGEST_CELL = 100
-"""Most characters of a value of an answer."""
+"""Maximum length of a value of an answer, in characters."""
 
 
 class Rejected(Exception):
-    """A candidate is not kept; `code` is a key of `REJECTIONS`."""
+    """Raised if a candidate is rejected. `code` is a key of `REJECTIONS`."""
 
     def __init__(self, code: str) -> None:
         super().__init__(code)
@@ -37,9 +39,7 @@ class Rejected(Exception):
 
 
 def for_proofs(database: Database) -> Database:
-    """Return the same file with half of the budget, and no more rows than a result needs to be
-    refused.
-    """
+    """Return the same file with half of the step budget and a lower row limit."""
     limits = database.limits
     return open_database(
         database.path, replace(limits, steps=limits.steps // 2, rows=MOST_ROWS + 1)
@@ -47,15 +47,15 @@ def for_proofs(database: Database) -> Database:
 
 
 def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
-    """Return the result of a candidate that is a fair task.
+    """Return the result of a candidate that is a suitable task.
 
     Args:
-        database: As `for_proofs` gives it.
+        database: A database from `for_proofs`.
         candidate: The question with its gold SQL.
         entities: The tables by name.
 
     Raises:
-        Rejected: The candidate is not fair, for the first reason that is found.
+        Rejected: The candidate is not suitable, with the first reason found.
     """
     if all(entities[name].rows <= LEAST_ROWS for name in candidate.tables):
         raise Rejected("seen_at_once")
@@ -94,7 +94,7 @@ def _is_same(result: QueryResult, other: QueryResult) -> bool:
 
 
 def _check_result(result: QueryResult, candidate: Candidate) -> None:
-    """Check what the result shows by itself."""
+    """Check properties of the result alone."""
     rows = result.rows
     is_count = "count(" in candidate.sql.partition(" FROM ")[0]
     if not rows or (len(rows) == 1 and rows[0][0] == 0 and is_count):

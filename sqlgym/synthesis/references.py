@@ -1,8 +1,9 @@
-"""References between tables: declared, or inferred from names and values; and links made of them.
+"""References between tables, declared or inferred from names and values, and the links they form.
 
-A name proposes a reference and the values decide: `singer_id` proposes `singer.singer_id` or
-`singer.id`, `manager_id` of employees an employee, and `campus` the table `Campuses`. A proposed
-reference is kept if the column it refers to is unique and holds all of up to `CHECKED` values.
+A name suggests a reference and the values confirm it. `singer_id` suggests `singer.singer_id` or
+`singer.id`, `manager_id` of employees suggests an employee, and `campus` suggests the table
+`Campuses`. A suggested reference is accepted if the target column is unique and contains up to
+`CHECKED` values of the referring column.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sqlgym.synthesis.schema import Bridge, Entity, Field, Link
 from toolgym.errors import ToolError
 
 CHECKED = 500
-"""Different values of a column that are looked up in the column it may refer to."""
+"""Maximum number of distinct values that are looked up in the target column."""
 _ENDINGS = word_set("ID code number key reference ref")
 _NO_REFERENCES = word_set("max min maximum minimum total count average expected")
 _CHIEFS = word_set("manager supervisor boss head mentor advisor chief parent")
@@ -30,7 +31,7 @@ _ENDS = {"from": "origin", "to": "destination"}
 
 
 def numbers_of(database: Database, sql: str) -> tuple[int, ...] | None:
-    """Return the first row of a query that counts; None if it exceeds the budget of a query."""
+    """Return the first row of a counting query, or None if it exceeds the budget of a query."""
     try:
         return tuple(int(value) for value in database.query(sql).rows[0])
     except ToolError:
@@ -38,7 +39,7 @@ def numbers_of(database: Database, sql: str) -> tuple[int, ...] | None:
 
 
 def is_unique(database: Database, table: Table, column: str) -> bool:
-    """Return whether no two rows share a value of a column; False if counting takes too long."""
+    """Return whether a column is unique; False if counting takes too long."""
     if [c.name for c in table.columns if c.primary_key] == [column]:
         return True
     name = quoted(column)
@@ -64,7 +65,7 @@ def declared_keys(database: Database, tables: Sequence[Table]) -> list[ForeignKe
 def inferred_keys(
     database: Database, tables: Sequence[Table], declared: Sequence[ForeignKey]
 ) -> Iterator[ForeignKey]:
-    """References that names propose and values confirm, in the order of the tables."""
+    """Return the references that names suggest and values confirm, in the order of the tables."""
     referring = {(key.table, key.column) for key in declared}
     pairs = {(key.table, key.to_table) for key in declared}
     targets = [(table, key) for table in tables for key in _key_of(database, table)]
@@ -84,9 +85,7 @@ def inferred_keys(
 
 
 def _key_of(database: Database, table: Table) -> list[Column]:
-    """Return the primary key if it is one column, or else an early column that is named like a
-    key.
-    """
+    """Return a primary key of one column, or else an early column that is named like a key."""
     primary = [column for column in table.columns if column.primary_key]
     if primary:
         return primary if len(primary) == 1 else []
@@ -120,8 +119,8 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
 def holds(
     database: Database, table: str, column: str, target: str, key: str, least: int = 1
 ) -> bool:
-    """Return whether a key holds all values of a column, of those checked, and there are at least
-    some.
+    """Return whether a key contains all checked values of a column, and at least some were
+    checked.
     """
     name = quoted(column)
     counts = numbers_of(
@@ -134,10 +133,10 @@ def holds(
 
 
 def with_links_marked(entities: Sequence[Entity], keys: Sequence[ForeignKey]) -> list[Entity]:
-    """Entities of which those that only link others are marked, and no two share a noun.
+    """Return the entities with link tables marked and without duplicate nouns.
 
-    A row of `book_authors` is neither a book nor an author: its table refers to others, nothing
-    refers to it, and it has no name of its own or no other columns.
+    A row of `book_authors` is neither a book nor an author. Its table refers to others, no table
+    refers to it, and it has no name or no other columns.
     """
     words = {entity.name: set(table_words(entity.name)) - PREPOSITIONS for entity in entities}
     referred = {key.to_table for key in keys}
@@ -170,7 +169,7 @@ def links_of(
     declared: Sequence[ForeignKey],
     inferred: Sequence[ForeignKey],
 ) -> tuple[Link, ...]:
-    """Return the links between entities, without those that no role tells from each other."""
+    """Return the links between entities, without those that have the same role."""
     by_name = {entity.name: entity for entity in entities}
     links = []
     for key in (*declared, *inferred):
@@ -187,7 +186,7 @@ def links_of(
     for i, link in enumerate(links):
         noun, both = link.parent.noun.one, frozenset((link.child.name, link.parent.name))
         if link.role.endswith(f" {noun}") and pairs[both] == 1 and len(both) == 2:
-            links[i] = replace(link, role=noun, is_plain=True)  # a plot's `owner_deed` is its deed
+            links[i] = replace(link, role=noun, is_plain=True)  # `owner_deed` of a plot is its deed
     ways = Counter((link.child.name, link.parent.name, link.role) for link in links)
     return tuple(
         replace(
@@ -201,16 +200,14 @@ def links_of(
 
 
 def _role(key: ForeignKey, parent: Entity) -> str:
-    """Return the role of the parent by the referring column; the parent's noun if it cannot be
-    read.
-    """
+    """Return the role of the parent from the referring column, or else the noun of the parent."""
     own = parent.noun.one
     words = list(words_of(key.column))
     if key.column.lower() == key.to_column.lower() or not is_readable(key.column):
         return own
     while len(words) > 1 and words[-1] in _ENDINGS:
         words.pop()
-    if words[-1] in _NO_ROLES or len(words[-1]) == 1:  # no noun: `fixed_by`, `player_2`
+    if words[-1] in _NO_ROLES or len(words[-1]) == 1:  # not a noun: `fixed_by`, `player_2`
         return '"'
     if words[0] == "ID" or len(words[0]) == 1:
         return own
@@ -229,7 +226,7 @@ def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, i
     """Return whether parents have at most one child, and the number of parents without one.
 
     Returns:
-        None if no child has a parent. What takes too long to count is taken for 1.
+        None if no child has a parent. If counting takes too long, the number is assumed to be 1.
     """
     child, parent = quoted(key.table), quoted(key.to_table)
     column, target = quoted(key.column), quoted(key.to_column)
@@ -246,14 +243,14 @@ def _counted(database: Database, key: ForeignKey, parents: int) -> tuple[bool, i
 
 
 _ROLES = word_set("role type status kind function capacity")
-"""Columns of a junction table that say how two rows are linked."""
+"""Columns of a junction table that describe how two rows are linked."""
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
-    """Return the bridges over junction tables, where no other way leads from one table to the
-    other.
+    """Return the bridges over junction tables.
 
-    A junction table has two links to two tables, is not referred to, and has few other columns.
+    A junction table has two links to two tables, no table refers to it, and it has few other
+    columns.
     """
     bridges = []
     for entity in entities:
@@ -273,7 +270,9 @@ def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridg
 
 
 def _referring(parent: Entity, junction: Entity, links: Sequence[Link]) -> set[str]:
-    """Return a table and all that refer to it, directly or not, except over a junction."""
+    """Return a table and all tables that refer to it directly or indirectly, except by
+    junctions.
+    """
     found, new = set(), {parent.name}
     while new:
         found |= new

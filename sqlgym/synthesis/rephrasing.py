@@ -1,10 +1,11 @@
-"""Rephrases questions with a chat model; replies that lose a value of the query are refused.
+"""Rephrases questions with a chat model, and refuses replies that lose a value of the query.
 
-A template's question is exact and sounds like a template. A chat model makes it livelier, and
-sometimes another question. A reply is kept if it still has every value of the SQL that the question
-named (a number in digits, with commas or as a word; a date in digits or written out; a text in any
-case), contains neither SQL nor the answer, and is not the question of another task. Whether the
-words between the values still ask for the same is not checked.
+Questions from templates are exact but monotonous. A chat model makes them more natural, but
+sometimes changes their meaning. A reply is accepted under three conditions. It contains every value
+of the SQL that the question contained: a number in digits, with commas or as a word, a date in
+digits or in words, and a text in any case. It contains neither SQL nor the answer. It is not the
+question of another task. No check ensures that the words between the values still have the same
+meaning.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ INSTRUCTIONS: Final = (
     " is written. Do not mention SQL, tables or columns, and do not answer the question. Reply with"
     " the rephrased question only."
 )
-# A doubled quote ends one text and begins the next, so that a missing quote costs one search.
+# A doubled quote ends one text and starts the next, so a missing quote costs one search.
 LITERAL: Final = re.compile(r"(?:\"[^\"]*+\")++|((?:'[^']*+')++)|(?<![\w.])(\d++(?:\.\d++)?)(?!\w)")
 """A quoted name, a text (group 1, with its quotes), or a number (group 2), in SQL."""
-_DIGITS: Final = 19  # of SQLite's integers; Python refuses to read thousands
+_DIGITS: Final = 19  # digits of SQLite's integers; Python refuses to parse thousands of digits
 _SQL: Final = re.compile(r"\bselect\b.*\bfrom\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -44,7 +45,7 @@ def rephrase(
     ask: Callable[[Sequence[tuple[str, str]]], Sequence[str]],
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[str | None], Counter[str]]:
-    """Return a new question for each task, or None, and the number of refused replies by reason.
+    """Return a new question or None for each task, and the number of refused replies by reason.
 
     Args:
         tasks: The tasks.
@@ -73,18 +74,18 @@ def rephrase(
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
-    """Return the reason why a text is not a question for the task as a code; "" if it is one.
+    """Return the code of the reason why a text is not a question for the task, or "" if it is one.
 
-    * `no_text`: it is empty, very long, or has control characters.
+    * `no_text`: it is empty, very long, or contains control characters.
     * `same_text`: it is the question itself, or the question of another task.
-    * `value_lost`: it lacks a value of the query that the question named.
+    * `value_lost`: it lacks a value of the query that the question contained.
     * `gold_told`: it contains SQL, or an answer that the question did not contain.
 
     Args:
-        task: The task. If it has no SQL, the numbers and quoted texts of its question are the
-            values that must stay.
+        task: The task. If it has no SQL, the text must contain the numbers and quoted texts of its
+            question.
         text: The text.
-        taken: The questions of all tasks, as `plain_question` returns them.
+        taken: The questions of all tasks, as returned by `plain_question`.
     """
     if not text or len(text) > MOST_CHARS or not text.isprintable():
         return "no_text"
@@ -97,7 +98,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
 
 
 def _tells_answer(task: SqlTask, text: str) -> bool:
-    """Return whether a text has all values of the answer, none of which is in the question."""
+    """Return whether a text contains all values of the answer, none of which is in the question."""
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
@@ -108,7 +109,7 @@ def _tells_answer(task: SqlTask, text: str) -> bool:
 
 
 def question_values(question: str, sql: str) -> Iterator[list[str]]:
-    """Yield the forms in which each literal of a query may be written, if its question has it.
+    """Yield the accepted forms of each literal of a query that its question contains.
 
     >>> list(question_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
@@ -140,9 +141,9 @@ def _text_forms(text: str) -> list[str]:
 
 
 def _names(text: str, forms: list[str]) -> bool:
-    """Return whether a text has one of these forms in any case; a single letter must have its case.
+    """Return whether a text contains one of these forms, in any case unless it is a single letter.
 
-    Otherwise the article "a" would count as the A that a name begins with.
+    Otherwise the article "a" would count as the A at the start of a name.
     """
     for form in filter(None, forms):
         searched, before, behind = text, r"[\w.]", r"\w|\.\d"

@@ -1,7 +1,7 @@
 """The results of a synthesis: tasks, and a report on candidates, rejections and tables.
 
-A rejection has a stable code; `REJECTIONS` tells what each means. A candidate is rejected for the
-first reason that is found, so the counts say where a database is difficult, not all that was wrong.
+A rejection has a stable code, which `REJECTIONS` explains. A candidate is rejected for the first
+reason found, so the counts show where a database is difficult, but not every defect.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ from typing import Any
 from sqlgym.tasks.hardness import Hardness
 
 LEVELS: tuple[Hardness, ...] = ("easy", "medium", "hard", "extra")
-"""The hardness levels, from the easiest."""
+"""The hardness levels, starting with the easiest."""
 
 REJECTIONS: dict[str, str] = {
     "unfit": "The template asks for a table, column or reference that was not drawn.",
     "asked_before": "The same SQL was a candidate before.",
     "gold_fails": "SQLite refuses the SQL, or it takes more than half of a query's budget.",
     "empty": "The SQL finds no rows, or counts none.",
-    "has_null": "There is a NULL in the result.",
-    "too_long": "The result has more rows, or longer values, than a fair answer.",
-    "unclean_value": "A value of the result cannot be read off an observation and typed again.",
-    "repeated_row": "A row occurs twice in the result, and the question does not say so.",
-    "not_one_row": "The question speaks of one row, and there are several.",
-    "one_row_only": "The question speaks of several rows, or computes over them; there is one.",
-    "tied_limit": "Rows tie at a LIMIT, so several results are right.",
-    "open_choice": "The SQL leaves open which of several values it takes.",
-    "condition_without_effect": "Without one of its conditions the question has the same answer.",
+    "has_null": "The result contains NULL.",
+    "too_long": "The result has too many rows or too long values for an answer.",
+    "unclean_value": "A value of the result cannot be copied from an observation.",
+    "repeated_row": "The result contains a row twice, which the question does not indicate.",
+    "not_one_row": "The question asks for one row, and the result has several.",
+    "one_row_only": "The question asks for or computes over several rows, and there is one.",
+    "tied_limit": "A LIMIT cuts through tied rows, so several results are correct.",
+    "open_choice": "The SQL does not determine which of several values it returns.",
+    "condition_without_effect": "The question has the same answer without one of its conditions.",
     "several_readings": "Another reading of the question has another answer.",
     "in_question": "The answer is a word of the question.",
-    "seen_at_once": "The answer stands in a table's first row, or the table is seen as a whole.",
-    "common_answer": "Too many kept tasks have this answer already.",
-    "near_duplicate": "The canonical SQL is that of a kept task.",
-    "skeleton_full": "Enough kept tasks differ from this one in their literals only.",
-    "same_question": "A kept task has this question, with other SQL.",
+    "seen_at_once": "The first row of a table contains the answer, or the whole table is visible.",
+    "common_answer": "Too many tasks already have this answer.",
+    "near_duplicate": "Another task has the same canonical SQL.",
+    "skeleton_full": "Enough tasks differ from this one only in their literals.",
+    "same_question": "Another task has the same question with other SQL.",
     "unparsed": "The SQL cannot be parsed, so its hardness and canonical form are unknown.",
-    "table_full": "A table of the candidate has had more than its share of the questions.",
-    "level_full": "Enough tasks of this hardness are waiting.",
+    "table_full": "A table of the candidate has more than its share of the questions.",
+    "level_full": "Enough tasks of this hardness are stored for later.",
 }
-"""Code and meaning of every reason for which a candidate is not kept."""
+"""Codes and meanings of all reasons to reject a candidate."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SynthTask:
     Attributes:
         hardness: Spider's level, measured on the SQL.
         template: The stable name of the question's template, such as "count-filtered".
-        canonical: The SQL in a form that near-duplicates share: see `canonical_sql`.
+        canonical: The SQL in a form that near-duplicates share; see `canonical_sql`.
     """
 
     question: str
@@ -61,7 +61,7 @@ class SynthTask:
     canonical: str
 
     def entry(self, db_id: str) -> dict[str, Any]:
-        """Return the task as an entry of a data set in the Spider layout; the writer adds an id."""
+        """Return the task as an entry of a data set in the Spider layout, without an id."""
         return {
             "db_id": db_id,
             "question": self.question,
@@ -73,15 +73,15 @@ class SynthTask:
 
 @dataclass
 class SynthesisReport:
-    """Counts of all candidates by their fate; filled while a stream runs.
+    """Counts of all candidates by outcome, filled while a stream runs.
 
     Attributes:
-        candidates: How many were tried.
-        kept: How many became tasks.
-        rejected: How many were rejected, by the codes of `REJECTIONS`.
-        missing: Levels of which there is no task, or fewer than were asked for: why.
-        tables_left_out: Tables that no question is about: why.
-        references: References that are not declared but inferred, as `song.singer -> singer.id`.
+        candidates: Number of candidates.
+        kept: Number of candidates that became tasks.
+        rejected: Number of rejected candidates, by the codes of `REJECTIONS`.
+        missing: Reasons by level for levels with fewer tasks than requested.
+        tables_left_out: Reasons by table for tables without questions.
+        references: Inferred references, such as `song.singer -> singer.id`.
     """
 
     candidates: int = 0
@@ -95,13 +95,15 @@ class SynthesisReport:
 
     @property
     def waiting(self) -> int:
-        """Candidates that are proved and were not needed, since other levels lacked more."""
+        """Number of proved candidates that were not needed, since other levels had larger
+        deficits.
+        """
         return self.candidates - self.kept - self.rejected.total()
 
 
 @dataclass(frozen=True)
 class Synthesis:
-    """The tasks of one database, in the order in which they were found, and the report."""
+    """The tasks of one database in the order in which they were found, and the report."""
 
     tasks: tuple[SynthTask, ...]
     report: SynthesisReport

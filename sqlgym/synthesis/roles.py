@@ -1,7 +1,8 @@
-"""Roles of columns, decided from their names, types and values.
+"""Roles of columns, determined from their names, types and values.
 
-Values decide what a column can be, and its name what it is among that: a column is never a date
-because it is called one, and a number that is an id, a code or an ordinal is no quantity.
+The values determine the possible roles of a column, and the name selects one of them. A column is
+never a date only because of its name. A number that is an id, a code or an ordinal is not a
+quantity.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class Role(StrEnum):
 
 
 FEW = 30
-"""Most different values of a category."""
+"""Maximum number of distinct values of a category."""
 LONGEST = 60
-"""Most characters of a value in a question or an answer."""
+"""Maximum length of a value in a question or an answer, in characters."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DATE_TIME = re.compile(r"\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?")
 _ANY_DATE = re.compile(r"\d{4}-\d{2}-\d{2}|\d{1,4}[-/. ](?:\d{1,2}|[A-Za-z]{3,9})[-/. ]\d{2,4}")
-"""A date of any form."""
+"""Matches a date in any format."""
 _LETTERS = re.compile(r"(?=.*[a-z])\D*")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 _UNCLEAN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffd\\]")
@@ -61,7 +62,7 @@ _CODES = word_set("""
     quarter phase stage floor platform gate edition tier division level grade lap by capital major
     minor course discipline locker room box desk bay berth unit lot block cycle
 """)
-"""Last words of columns in which a number says which one, and not how much."""
+"""Last words of columns whose numbers identify rather than measure."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
 MEASURES = word_set("""
     size capacity weight height length width depth distance area volume age price cost fee amount
@@ -69,7 +70,7 @@ MEASURES = word_set("""
     speed temperature pressure percentage rate ratio share total balance discount points stock
     altitude elevation power energy mass bonus tax wage gross attendance enrollment mark
 """)
-"""Last words of columns that hold quantities, whatever their numbers look like."""
+"""Last words of columns that contain quantities, whatever their numbers look like."""
 
 
 def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: bool) -> Role:
@@ -78,7 +79,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
     Args:
         name: The name of the column.
         values: Values of a sample of rows, without NULLs.
-        distinct: The number of different values.
+        distinct: The number of distinct values.
         present: The number of rows with a value.
         own: Whether the column is named like its table.
     """
@@ -153,30 +154,32 @@ def _are_packed(numbers: Sequence[float]) -> bool:
 
 
 def are_names(values: Sequence[Any]) -> bool:
-    """Return whether all values are texts with small letters and without digits, so no codes."""
+    """Return whether all values are texts with lower-case letters and without digits, so no
+    codes.
+    """
     return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
 
 
 def is_clipped_id(name: str) -> bool:
-    """Return whether the name of a column is a letter and "id": the `bid` of a bike."""
+    """Return whether the name of a column is a letter and "id", such as `bid` in a table of
+    bikes.
+    """
     return re.fullmatch(r"[a-z]id", name.lower()) is not None
 
 
 def is_measure(name: str) -> bool:
-    """Return whether the name of a column of numbers says that it is a quantity."""
+    """Return whether the name of a numeric column indicates a quantity."""
     noun = column_noun(name, (), "count")
     return bool(noun.counts or noun.unit or noun.last in MEASURES)
 
 
 def is_unclean(value: str) -> bool:
-    """Return whether a text has characters that cannot be read off an observation and typed
-    again.
-    """
+    """Return whether a text contains characters that cannot be copied from an observation."""
     return bool(_UNCLEAN.search(value))
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a text means a missing value, such as "", "N/A" or "unknown"."""
+    """Return whether a text indicates a missing value, such as "", "N/A" or "unknown"."""
     return isinstance(value, str) and value.strip().lower() in _BLANK
 
 

@@ -1,6 +1,6 @@
-"""A database as questions see it: entities with nouns, columns with roles, and links.
+"""The parts of a database that questions use: entities with nouns, columns with roles, and links.
 
-Made by `profiling.profile`; read by the templates.
+`profiling.profile` creates them, and the templates read them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from toolgym.lazy import lazy
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
 
 LARGE = 50_000
-"""Rows above which a table is large: templates that read it repeatedly skip it."""
+"""Number of rows above which a table is large. Templates that read a table repeatedly skip large
+tables.
+"""
 
 
 @dataclass(frozen=True)
@@ -33,14 +35,14 @@ class Field:
 
     Attributes:
         nulls: Number of rows without a value.
-        distinct: Number of different values.
-        is_unique: No value occurs twice.
-        values: Values for questions: of texts the most frequent ones first, of numbers and dates
-            all of the sample in ascending order.
-        has_blanks: Some values are empty texts or words such as "N/A".
-        as_number: Numbers are stored as text, and compared by a CAST.
-        is_whole: All numbers are whole.
-        has_time: Dates have a time of day.
+        distinct: Number of distinct values.
+        is_unique: Whether no value occurs twice.
+        values: Values for questions. Texts are sorted by frequency, and numbers and dates in
+            ascending order.
+        has_blanks: Whether some values are empty texts or words such as "N/A".
+        as_number: Whether numbers are stored as text and compared with a CAST.
+        is_whole: Whether all numbers are whole.
+        has_time: Whether dates have a time of day.
     """
 
     table: str
@@ -58,7 +60,7 @@ class Field:
 
     @property
     def shown(self) -> Noun:
-        """Its noun where its values are asked for: "closing date and time"."""
+        """Its noun in questions for its values: "closing date and time"."""
         noun = self.noun
         if not self.has_time or not noun.is_readable:
             return noun
@@ -67,17 +69,17 @@ class Field:
 
     @property
     def is_full(self) -> bool:
-        """Every row has a value."""
+        """Whether every row has a value."""
         return not self.nulls and not self.has_blanks
 
     @lazy
     def numbers(self) -> tuple[float, ...]:
-        """Its values as numbers, in ascending order."""
+        """Return its values as numbers, in ascending order."""
         return tuple(float(value) for value in self.values)
 
     @lazy
     def distinct_numbers(self) -> tuple[float, ...]:
-        """Its different values as numbers, in ascending order."""
+        """Return its distinct values as numbers, in ascending order."""
         return tuple(sorted(set(self.numbers)))
 
     @lazy
@@ -87,8 +89,8 @@ class Field:
 
     @lazy
     def is_added(self) -> bool:
-        """Return a sum of its values is a quantity too: amounts and counts, but not ages or
-        rates.
+        """Return whether a sum of its values is meaningful, as for amounts and counts but not ages
+        or rates.
         """
         words = self.noun.one.split(" ")
         if self.role is not Role.QUANTITY or not self.noun.is_readable or _NOT_ADDED & set(words):
@@ -100,7 +102,7 @@ class Field:
         return f"{alias}.{identifier(self.name)}" if alias else identifier(self.name)
 
     def value_sql(self, alias: str = "") -> str:
-        """Return the column as a number in SQL: with a CAST where it stores numbers as text."""
+        """Return the column as a number in SQL, with a CAST if it stores numbers as text."""
         if not self.as_number:
             return self.sql(alias)
         return f"CAST({self.sql(alias)} AS {'INTEGER' if self.is_whole else 'REAL'})"
@@ -121,8 +123,9 @@ class Label:
     """The columns that identify a row in an answer: its name, or its key.
 
     Attributes:
-        fields: One or two columns; no two rows share their values.
-        is_name: It is the row's own name: a question may say "the singer Joe Sharp".
+        fields: One or two columns whose combined values are unique.
+        is_name: Whether it is the row's own name, so that a question may say "the singer Joe
+            Sharp".
         rows: Its values in a sample of rows.
     """
 
@@ -132,7 +135,7 @@ class Label:
 
     @property
     def is_said(self) -> bool:
-        """It is no key, reference or code."""
+        """Whether it contains no key, reference or code."""
         return all(f.role not in (Role.KEY, Role.REFERENCE, Role.CODE) for f in self.fields)
 
 
@@ -144,8 +147,8 @@ class Entity:
         noun: The noun for a row.
         rows: The number of rows.
         key: The column that identifies a row; None if there is none.
-        label: What identifies a row in an answer; None if rows cannot be told apart.
-        is_link: Its rows link rows of other tables and are not asked about themselves.
+        label: The columns that identify a row in an answer; None if rows are not distinguishable.
+        is_link: Whether its rows only link rows of other tables, so that no question is about them.
     """
 
     name: str
@@ -162,17 +165,17 @@ class Entity:
         return identifier(self.name)
 
     def having(self, *roles: Role) -> list[Field]:
-        """Its columns of these roles."""
+        """Return its columns of these roles."""
         return [field for field in self.fields if field.role in roles]
 
     @property
     def is_large(self) -> bool:
-        """A query that reads the table several times is too slow."""
+        """Whether a query that reads the table several times is too slow."""
         return self.rows > LARGE
 
     @property
     def is_person(self) -> bool:
-        """Its rows are people."""
+        """Whether its rows are people."""
         return self.noun.last in PERSONS or any(f.noun.one in _OF_PEOPLE for f in self.fields)
 
     @property
@@ -186,18 +189,18 @@ _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "sa
 
 @dataclass(frozen=True)
 class Link:
-    """A reference of many children to one parent each.
+    """A reference from many children to one parent each.
 
     Attributes:
         child: The referring table.
         parent: The table referred to.
         column: The referring column.
         target: The column referred to.
-        role: What the parent is to the child: "manager", "stadium".
-        is_plain: The role is the parent's noun, and no other link joins the two tables.
-        is_single: A parent has at most one child.
+        role: The role of the parent for the child: "manager", "stadium".
+        is_plain: Whether the role is the parent's noun, and no other link joins the two tables.
+        is_single: Whether a parent has at most one child.
         childless: The number of parents without a child.
-        is_inferred: The file does not declare it.
+        is_inferred: Whether the file does not declare it.
     """
 
     child: Entity
@@ -220,8 +223,8 @@ class Bridge:
     """A many-to-many relation: two links of one junction table to two different tables.
 
     Attributes:
-        is_only_way: Whether only the junction relates the two tables. It is False, for example, for
-            the followers of artists if listeners and artists are also related by plays of songs.
+        is_only_way: Whether only the junction relates the two tables. For example, it is False for
+            the followers of artists if plays of songs also relate listeners and artists.
     """
 
     left: Link
@@ -247,8 +250,7 @@ class World:
 
 @lru_cache(maxsize=4096)
 def identifier(name: str) -> str:
-    """Return a name in SQL: as it is where SQLite and sqlglot both take it for a name, else in
-    quotes.
+    """Return a name in SQL, unquoted if both SQLite and sqlglot accept it as a name.
 
     >>> identifier("age"), identifier("order"), identifier("Song Name")
     ('age', '"order"', '"Song Name"')
@@ -272,7 +274,7 @@ _KEYWORDS = word_set("""
     TEMPORARY TIES TRIGGER UNBOUNDED VACUUM VIEW VIRTUAL WINDOW WITH WITHOUT CASE INTERVAL
     DATE TIME TIMESTAMP LEFT RIGHT USER VALUES
 """)
-"""Words that are quoted in SQL for safety."""
+"""Words that are always quoted in SQL."""
 
 
 def literal(value: Any) -> str:

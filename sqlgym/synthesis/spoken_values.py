@@ -1,4 +1,4 @@
-"""Values in questions and SQL: numbers with units, texts in quotes unless they are names."""
+"""Values in questions and SQL: numbers with units, and texts in quotes unless they are names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def amount(field: Field, value: float) -> str:
 
 
 def quoted_text(value: str) -> str:
-    """Return a text in quotes, or bare if it is spelled like a proper name.
+    """Return a text in quotes, or unquoted if it is spelled like a proper name.
 
     >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
     ('New York', "'on time'", "O'Hara", "'A'")
@@ -34,7 +34,7 @@ def quoted_text(value: str) -> str:
 
 
 def quoted_texts(values: Sequence[str]) -> list[str]:
-    """Several texts, all bare or all in quotes.
+    """Return several texts, all quoted or all unquoted.
 
     >>> quoted_texts(["Audi", "BMW"])
     ["'Audi'", "'BMW'"]
@@ -46,9 +46,7 @@ def quoted_texts(values: Sequence[str]) -> list[str]:
 
 
 def threshold(field: Field, rng: random.Random) -> float | None:
-    """Return a number between the least and the greatest value of a column; None if there is
-    none.
-    """
+    """Return a number between the smallest and the greatest value of a column, or None."""
     numbers, every = field.distinct_numbers, field.numbers
     if len(numbers) < 3:
         return None
@@ -73,5 +71,5 @@ def _rounded(value: float, spread: float) -> float:
 
 
 def number_sql(value: float) -> str:
-    """Return a number in SQL, a whole one without a decimal point."""
+    """Return a number in SQL; a whole number has no decimal point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -1,5 +1,5 @@
-"""Tasks: a question with its gold query, its hardness, and the verdict on its gold.
+"""Tasks: questions with their gold queries, hardness, and the verdicts on the golds.
 
-Read `task` first, then `gold`, which keeps its verdicts between processes; `hardness` is Spider's
-scale, `splits` holds out tasks, databases and shapes.
+`task` defines a task, and `gold` runs and caches its gold SQL. `hardness` computes Spider's levels,
+and `splits` holds out tasks, databases and SQL shapes.
 """

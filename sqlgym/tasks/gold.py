@@ -1,13 +1,13 @@
-"""Runs the gold SQL of a task, checks that its result is a fair answer, and caches the verdict.
+"""Runs the gold SQL of a task, checks that its result is a usable answer, and caches the verdict.
 
-A gold is run like any other query. It is refused if it fails, reads no table, has a result that
-does not fit into an observation, or has several right results.
+A gold query runs like any other query. It is refused if it fails, reads no table, has a result that
+does not fit into an observation, or has several correct results.
 
-A verdict costs a run of the gold, so it is kept in a folder of the cache. It holds for one file
-(path, size and time of its last change), one version of SQLite, one state of this package's source,
-and the limits of a statement. A verdict is one line with a checksum, appended by a single write, so
-that several processes may add to a file; a damaged line is ignored. If the cache cannot be written
-or read, the gold is run again.
+Verdicts are cached, since each requires a run of the gold SQL. A verdict is valid for one file
+(path, size and modification time), one version of SQLite, one state of this package's source, and
+one set of limits. It is a line with a checksum, appended by a single write, so several processes
+can add to a file. Damaged lines are ignored. If the cache cannot be read or written, the gold SQL
+runs again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
 
 LOOKED_THROUGH: Final = 20_000
-"""Number of tasks of a set that are read for the golds of its databases."""
+"""Number of tasks of a set that are searched for golds of its databases."""
 
 
 @dataclass(frozen=True, eq=False)
 class Gold:
-    """The right answer of a task.
+    """The correct answer of a task.
 
     Attributes:
         result: The result of the gold SQL.
-        answer: The result as a typed value to compare answers with.
+        answer: The result as a typed value that answers are compared with.
     """
 
     result: QueryResult
@@ -60,13 +60,13 @@ def gold_of(
 
     Args:
         limits: Limits of each statement.
-        match: With "spider", a gold is refused only if Spider's evaluator cannot score it: it
-            fails, or has more rows than the limits allow.
+        match: With "spider", a gold is refused only if Spider's evaluator cannot score it, because
+            it fails or returns more rows than the limits allow.
 
     Raises:
-        TaskRefused: The gold SQL fails, or its result cannot be a fair answer.
-        EnvironmentFault: The database file is missing or damaged, or the clock or the memory of
-            the machine ended the gold SQL.
+        TaskRefused: The gold SQL fails, or its result is not a usable answer.
+        EnvironmentFault: The database file is missing or damaged, or the gold SQL ran out of time
+            or memory.
     """
     database = open_database(task.database, limits)
     result = run_gold(database, task.gold_sql, task.id)
@@ -80,7 +80,7 @@ def gold_of(
         if reason is not None:
             raise TaskRefused(task.id, *reason)
         runs = fair_order(database, task.gold_sql, result, task.id)
-    result = replace(result)  # its own object: the cached one is what observations are made of
+    result = replace(result)  # a copy, because observations are made from the cached object
     return Gold(result, GoldAnswer(result.columns, result.rows, runs, task.question))
 
 
@@ -89,11 +89,11 @@ def verify(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     match: Match = "sound",
 ) -> None:
-    """Check that a task can be played; the verdict on its gold is kept in the cache folder.
+    """Check that a task can be played, and cache the verdict on its gold.
 
     Raises:
         TaskRefused: The task cannot be played.
-        EnvironmentFault: As `gold_of`; nothing is kept then.
+        EnvironmentFault: As for `gold_of`; the verdict is not cached then.
     """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
@@ -115,7 +115,7 @@ def verify(
 
 @functools.lru_cache(maxsize=32)
 def verified_by(tasks: TaskSet[SqlTask], limits: Limits, match: Match) -> TaskSet[SqlTask]:
-    """Return a view of tasks whose golds are verified under other limits, or for "spider"."""
+    """Return a view of tasks whose golds are verified with other limits or for "spider"."""
     if limits == Limits() and match != "spider":
         return tasks
     return tasks.verified_by(functools.partial(verify, limits=limits, match=match))
@@ -132,26 +132,26 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
 
 
 class GoldVerdict(NamedTuple):
-    """`code` and `reason` of a refusal; both are empty if the gold can be played."""
+    """A verdict on a gold: the `code` and `reason` of a refusal, both empty if it can be played."""
 
     code: str = ""
     reason: str = ""
 
 
 def recall_verdict(database: Path, sql: str) -> GoldVerdict | None:
-    """Return the cached verdict on a gold; None if there is none."""
+    """Return the cached verdict on a gold, or None if there is none."""
     file = _file(database)
     return None if file is None else _known(file).get(_key(sql))
 
 
 def keep_verdict(database: Path, sql: str, verdict: GoldVerdict) -> None:
-    """Add the verdict on a gold to the cache, if the cache can be written."""
+    """Add the verdict on a gold to the cache, if the cache is writable."""
     file = _file(database)
     if file is None:
         return
     _known(file)[_key(sql)] = verdict
     body = json.dumps([_key(sql), *verdict]).encode()
-    # The first line break ends a line that a killed process may have left unfinished.
+    # The first line break ends an incomplete line of a killed process.
     _append(file, b"\n%08x %s\n" % (zlib.crc32(body), body))
 
 
@@ -164,12 +164,12 @@ def _append(file: Path, line: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError:
-        return  # a full disk or a folder without rights: the gold is run again next time
+        return  # the disk is full or the folder not writable: the gold runs again next time
 
 
 @functools.lru_cache(maxsize=1_024)
 def _known(file: Path) -> dict[str, GoldVerdict]:
-    """Read the verdicts in a file, without damaged lines."""
+    """Return the verdicts in a file, without damaged lines."""
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError:
@@ -178,13 +178,15 @@ def _known(file: Path) -> dict[str, GoldVerdict]:
     for line in lines:
         checksum, _, body = line.partition(b" ")
         if body and checksum == b"%08x" % zlib.crc32(body):
-            key, code, reason = json.loads(body)  # whole, as the checksum says
+            key, code, reason = json.loads(body)  # the checksum shows that the line is complete
             verdicts[key] = GoldVerdict(code, reason)
     return verdicts
 
 
 def _file(database: Path) -> Path | None:
-    """Return the file of the verdicts on a database's golds; None if the database is missing."""
+    """Return the file with the verdicts on a database's golds, or None if the database is
+    missing.
+    """
     try:
         status = database.stat()
     except OSError:

@@ -1,10 +1,12 @@
-"""The hardness of a SQL query: one of Spider's four levels, computed from its text.
+"""The hardness of an SQL query: one of Spider's four levels, computed from its text.
 
-Spider (Yu et al., EMNLP 2018) grades a query by its numbers of three kinds of components:
+Spider (Yu et al., EMNLP 2018) counts three kinds of components:
 
 * clauses: WHERE, GROUP BY, ORDER BY, LIMIT, every table after the first, every OR, every LIKE;
-* nested queries: a set operation, a subquery in a condition;
+* nested queries: a set operation, or a subquery in a condition;
 * extras, at most one each: several aggregates, result columns, WHERE conditions, GROUP BY columns.
+
+The numbers of components determine the level:
 
     easy      nothing nested, no extra, at most one clause
     medium    nothing nested, and: one clause with up to two extras, or two with up to one
@@ -12,11 +14,12 @@ Spider (Yu et al., EMNLP 2018) grades a query by its numbers of three kinds of c
               to two; or one nested query, no extra, at most one clause
     extra     everything else, such as two clauses with exactly two extras
 
-Only the outermost query counts, and only the first branch of a set operation; a nested query adds
-one, and its components nothing. The program that made the released labels has peculiarities, which
-are kept, so that levels can be compared: NOT before a condition counts as an aggregate, AND and OR
-in HAVING count as aggregates and real aggregates there do not, and a subquery in FROM is a table.
-Beyond Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS and WITH count as nested.
+Only the outermost query counts, and only the first branch of a set operation. A nested query counts
+as one, and its components are ignored. The program that made the released labels has peculiarities,
+which are reproduced so that levels are comparable. NOT before a condition counts as an aggregate.
+In HAVING, AND and OR count as aggregates and real aggregates do not. A subquery in FROM counts as a
+table. Beyond Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS and WITH count as nested
+queries.
 """
 
 from __future__ import annotations
@@ -48,8 +51,8 @@ def hardness(sql: str) -> Hardness:
     except SqlglotError as error:
         raise ValueError(f"This is not one query that can be parsed: {sql!r}") from error
     while isinstance(query, exp.Subquery):
-        query = query.this  # only brackets
-    select = query  # of a set operation, the first branch; `a UNION b UNION c` is one operation
+        query = query.this  # only parentheses
+    select = query  # the first branch of a set operation; `a UNION b UNION c` is one operation
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
     if not isinstance(select, exp.Select):
@@ -77,15 +80,15 @@ def hardness(sql: str) -> Hardness:
 
 
 def _count(parts: Iterable[exp.Expr | None], kind: Any) -> int:
-    """Return the number of nodes of a kind in the parts; of a subquery, only its root counts."""
+    """Return the number of nodes of a kind in the parts. Only the root of a subquery counts."""
     found = (part.walk(prune=lambda node: isinstance(node, exp.Query)) for part in parts if part)
     return sum(isinstance(node, kind) for nodes in found for node in nodes)
 
 
 def _terms(clause: exp.Expr | None) -> list[exp.Expr]:
-    """Return the terms of WHERE or HAVING that AND and OR connect, without brackets."""
+    """Return the terms of WHERE or HAVING that AND and OR connect, without parentheses."""
     waiting, terms = [clause.this] if clause else [], []
-    while waiting:  # no recursion: a chain of a thousand terms is a thousand levels deep
+    while waiting:  # no recursion, because a chain of a thousand terms is a thousand levels deep
         term = waiting.pop().unnest()
         if isinstance(term, exp.And | exp.Or):
             waiting += [term.right, term.left]

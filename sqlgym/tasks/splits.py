@@ -1,13 +1,14 @@
 """Splits of synthesized tasks that share no question and no query.
 
-Three databases or more are divided as wholes, so that every part has at least one. The tasks of one
-or two databases are divided by the skeleton of their SQL: the canonical form with a question mark
-for each literal, and one for a list of literals. Queries with the same skeleton differ only in
-their constants. A hash of the skeleton alone decides the part, so the seed and the number of tasks
-do not matter: no run trains on what another run holds out.
+If there are three databases or more, whole databases are assigned to the parts, at least one to
+each. The tasks of one or two databases are divided by the skeleton of their SQL. The skeleton is
+the canonical form with a question mark for each literal or list of literals. Queries with the same
+skeleton differ only in their constants. The part of a task depends only on a hash of its skeleton,
+not on the seed or the number of tasks. So a task that one run holds out is not trained on by
+another.
 
 In both cases, a task whose question or canonical SQL occurs in an earlier part is dropped from the
-later one.
+later part.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NAME: Final = re.compile(r"[A-Za-z][\w-]*")
 
 @functools.lru_cache(maxsize=8192)
 def skeleton(canonical: str) -> str:
-    """Return a query without its literals; SQL that cannot be parsed is returned unchanged.
+    """Return a query without its literals. SQL that cannot be parsed is returned unchanged.
 
     >>> skeleton("SELECT name FROM singer WHERE age > 30 AND city IN ('Rome', 'Oslo')")
     'SELECT name FROM singer WHERE age > ? AND city IN (?)'
@@ -44,9 +45,10 @@ def skeleton(canonical: str) -> str:
 
 
 class _Skeleton(SQLite.Generator):  # type: ignore[misc, valid-type]  # a variable, to mypy
-    """Writes a query with a question mark for each literal, and one for a list of literals.
+    """Generator that writes a query with a question mark for each literal or list of literals.
 
-    The tree is not changed: replacing one of many sibling nodes takes sqlglot a pass over all.
+    It does not change the tree, because each replacement among many siblings takes sqlglot a pass
+    over all of them.
     """
 
     def literal_sql(self, expression: exp.Literal) -> str:
@@ -76,10 +78,10 @@ def divide(
 
     Args:
         entries: Entries with `db_id`, `question` and `canonical`.
-        shares: Share of each part by name; see `check_shares`. Earlier parts have precedence.
+        shares: Share of each part by name; see `check_shares`. Earlier parts take precedence.
 
     Returns:
-        The entries of each part, in their order.
+        The entries of each part, in their original order.
     """
     db_ids = sorted({entry["db_id"] for entry in entries})
     if len(db_ids) >= max(3, len(shares)):
@@ -100,7 +102,8 @@ def check_shares(shares: Mapping[str, float]) -> None:
     """Check the shares of parts.
 
     Raises:
-        ConfigurationError: They are not positive, do not sum to 1, or a name cannot be a split's.
+        ConfigurationError: A share is not positive, the shares do not sum to 1, or a name is not a
+            valid split name.
     """
     if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
         raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
@@ -110,8 +113,9 @@ def check_shares(shares: Mapping[str, float]) -> None:
 
 
 def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]:
-    """Return the part of each database: as many as its share, at least one, in the order of a
-    hash.
+    """Return the part of each database, in the order of a hash.
+
+    A part gets its share of the databases, and at least one.
     """
     order = sorted(db_ids, key=lambda db_id: hashlib.sha256(f"toolgym-{db_id}".encode()).digest())
     counts = {part: max(1, round(share * len(order))) for part, share in shares.items()}
@@ -123,14 +127,14 @@ def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]
 
 
 def _part(text: str, shares: Mapping[str, float]) -> str:
-    """Return the part of a text, by its hash."""
+    """Return the part of a text, chosen by its hash."""
     digest = hashlib.sha256(f"toolgym-split-{text}".encode("utf-8", "surrogatepass")).digest()
     place, end = int.from_bytes(digest[:8], "big") / 2**64, 0.0
     for part, share in shares.items():
         end += share
         if place < end:
             return part
-    return list(shares)[-1]  # the sum of the shares may be slightly below 1
+    return list(shares)[-1]  # rounding may make the sum of the shares slightly less than 1
 
 
 def _marks(entry: Entry) -> set[str]:
@@ -139,7 +143,7 @@ def _marks(entry: Entry) -> set[str]:
 
 
 def plain_question(question: str) -> str:
-    """Return a question as a key: lower case, single blanks, no mark at the end.
+    """Return a question as a key: lower case, single spaces, no punctuation at the end.
 
     >>> plain_question("How many  singers are there?")
     'how many singers are there'

@@ -19,11 +19,11 @@ def suite_for(
 ) -> Suite:
     """Return the suite of a task's database.
 
-    At the first call for a set, the missing instances of all its databases are made on all cores,
-    so that no later rollout waits for them.
+    The first call for a set makes the missing instances of all its databases on all cores, so later
+    rollouts do not wait.
 
     Args:
-        tasks: The set that the task belongs to; the instances are made for its golds.
+        tasks: The set that contains the task; instances are made for its golds.
         limits: Limits of each statement on an instance.
 
     Raises:

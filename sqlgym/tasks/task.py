@@ -1,8 +1,8 @@
-"""A question about a database, as all parts of this package know it.
+"""A question about a database, as used by all parts of this package.
 
-It holds the gold SQL and where the database lies, and nothing that has been worked out from them:
-what the gold SQL returns is told by `sqlgym.tasks.gold`. A question that the database cannot answer
-is a task too: `answerable` is False, and it needs no SQL.
+A task contains the gold SQL and the path of the database, but no results; `sqlgym.tasks.gold` runs
+the gold SQL. A question that the database cannot answer is also a task. It has `answerable=False`
+and needs no SQL.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from toolgym.tasks import Task
 
 @dataclass(frozen=True)
 class SqlTask(Task):
-    """A question about a database; `item` is the database's id.
+    """A question about a database. `item` is the id of the database.
 
     Attributes:
         gold_sql: The SQL whose result is the answer.
-        hardness: Spider's level, where the data set tells it.
-        evidence: What BIRD calls external knowledge; shown with the question.
-        foreign_keys: References that `tables.json` tells and the file does not declare.
-        answerable: Whether the database has an answer. If not, `cannot_answer` is the right call.
-        problem: Of an entry that cannot be used: code and reason.
+        hardness: Spider's level, if the data set states it.
+        evidence: BIRD's external knowledge, shown with the question.
+        foreign_keys: Foreign keys from `tables.json` that the file does not declare.
+        answerable: Whether the database has an answer. If not, `cannot_answer` is the correct call.
+        problem: Code and reason why the entry cannot be used, if so.
     """
 
     gold_sql: str = ""

@@ -50,7 +50,7 @@ def test_tasks_are_several_or_a_data_set():
     ("given", "said"),
     [
         ({"workflow": "Custom -> ScEnsemble"}, "E-NEEDS-LIST"),
-        ({"workflow": "CustomCodeGenerate -> Test"}, "no workflow for math tasks"),
+        ({"workflow": "CustomCodeGenerate -> Test"}, "not a workflow for math tasks"),
         ({"workflow": "Custom", "n": 2}, "n must be 3 or more, got 2"),
         ({"workflow": "Custom", "tasks": []}, "has no usable task"),
         ({"workflow": "Custom", "kind": "prose"}, "kind must be one of"),

@@ -49,7 +49,7 @@ def test_a_recording_nested_too_deeply_is_no_recording(tmp_path):
     ids=["unhashable", "long number", "signs", "a long sum", "a long name", "brackets"],
 )
 def test_a_test_that_cannot_be_read_is_not_supported(test):
-    with pytest.raises(UnsupportedTest, match=r"over literals|no Python"):
+    with pytest.raises(UnsupportedTest, match=r"over literals|not Python"):
         read_tests(test, "f")
 
 

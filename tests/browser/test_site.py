@@ -1,7 +1,7 @@
-"""The documentation site in a browser: it reads, searches, copies and darkens, all by itself.
+"""The documentation site in a browser: pages, search, copying and the dark scheme.
 
-The site is built once and served under the path that it has in public. What every test here holds,
-whatever else: no error in the console, and no request to any other host (the fixture `open_page`).
+The site is built once and served under its public path. In every test the fixture `open_page` also
+checks that the console has no error and that no other host is requested.
 """
 
 import re
@@ -69,9 +69,9 @@ def test_the_home_page_shows_what_it_is_and_where_to_go(
     assert picture.evaluate("e => e.complete && e.naturalWidth > 0")
     assert (lightness(page, "body", "backgroundColor") < 60) == dark
     screenshot(page, f"site-home-{'dark' if dark else 'light'}", full=False)
-    page.locator("article").get_by_role("link", name="your first episode").first.click()
-    page.wait_for_url("**/first-episode/")
-    page.locator("h1", has_text="Your first episode").wait_for()
+    page.locator("article").get_by_role("link", name="Quickstart").first.click()
+    page.wait_for_url("**/quickstart/")
+    page.locator("h1", has_text="Quickstart").wait_for()
 
 
 def test_a_search_finds_the_repair_and_leads_to_it(
@@ -124,7 +124,7 @@ def test_the_reference_shows_signatures_and_what_an_argument_means(
     signature = page.locator("[id='toolgym.ToolEnv'] ~ .doc-signature").first.inner_text()
     assert "step_limit: int" in signature
     body = page.locator("[id='toolgym.ToolEnv'] ~ .doc-contents").first.inner_text()
-    assert "Calls that an episode allows" in body
+    assert "Maximum number of calls in an episode" in body
     page.locator("[id='toolgym.ToolEnv']").evaluate("e => e.scrollIntoView()")
     screenshot(page, "site-api", full=False)
 
@@ -147,9 +147,10 @@ def test_a_diagram_is_drawn_in_the_colours_of_the_page(
 
 
 def test_what_is_copied_of_a_session_is_what_was_typed(site: str, open_page: Open) -> None:
-    page = open_page(f"{site}first-episode/")
+    page = open_page(f"{site}quickstart/")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.locator("article [data-md-type='copy']").first.click()
+    session = page.locator("article .highlight", has_text="import sqlgym").first
+    session.locator("[data-md-type='copy']").click()
 
     copied = page.evaluate("navigator.clipboard.readText()").splitlines()
     assert copied[:2] == ["import gymnasium as gym", "import sqlgym"]
@@ -160,7 +161,7 @@ def test_what_is_copied_of_a_session_is_what_was_typed(site: str, open_page: Ope
 @pytest.mark.parametrize(
     "place",
     [
-        "installation/",
+        "integrations/",
         "trl/",
         "architecture/",
         "lab/",

@@ -129,7 +129,7 @@ def test_the_notebook_can_be_converted(tmp_path):
 def test_the_tiny_model_is_trained_and_its_report_is_written(run, tmp_path):
     pytest.importorskip("trl", reason="needs the extra train")
     text = (FOLDER / "train_and_report.py").read_text("utf-8")
-    [quick] = re.findall(r"^# (OPTIONS = .*)$", text, re.M)
+    quick = "\n".join(re.findall(r"^# (OPTIONS.*)$", text, re.M))
 
     notebook, found = run(
         "train_and_report",

@@ -216,7 +216,7 @@ def test_another_version_is_refused(module: str, package: str, tmp_path: Any) ->
     done = imported_beside(FOLDER, module, installed_as(tmp_path, package, "0.1.7"))
 
     assert done.returncode == 1
-    assert f"read for {package} 0.4.0, and 0.1.7 is installed" in done.stderr
+    assert f"supports {package} 0.4.0; installed: 0.1.7" in done.stderr
 
 
 @pytest.fixture(scope="module")

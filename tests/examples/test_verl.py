@@ -320,7 +320,7 @@ def test_another_version_is_refused(tmp_path: Any) -> None:
     done = imported_beside(FOLDER, "toolgym_agent", installed_as(tmp_path, "verl", "0.7.1"))
 
     assert done.returncode == 1
-    assert "read for verl 0.9.1, and 0.7.1 is installed" in done.stderr
+    assert "supports verl 0.9.1; installed: 0.7.1" in done.stderr
 
 
 class Server:

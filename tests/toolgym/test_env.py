@@ -199,7 +199,7 @@ def test_reset_takes_a_seed_a_task_or_neither(lock_env):
     assert len(set(drawn)) > 1
     with pytest.raises(ConfigurationError, match="no task 'lock-000' in locks"):
         env.reset(options={"task_id": "lock-000"})
-    with pytest.raises(ConfigurationError, match="task_id only"):
+    with pytest.raises(ConfigurationError, match="the only option of reset is task_id"):
         env.reset(options={"task": "lock-953"})
 
 

@@ -110,7 +110,7 @@ def test_a_function_of_the_observation_is_a_policy(lock_id):
     assert played.episodes == len(seen) == 2
     assert "Open the lock" in seen[0] or seen[0]
     assert policies.as_policy(opens).name == "opens"
-    with pytest.raises(ConfigurationError, match="is not a policy: give a function"):
+    with pytest.raises(ConfigurationError, match="is not a policy: pass a function"):
         evaluate(lock_id, HalfRight)
 
 
@@ -118,7 +118,7 @@ def test_a_policy_may_be_named_and_an_environment_be_made_already(lock_id):
     env = gym.make(lock_id)
     made, named = evaluate(env, "expert", k=2), evaluate(lock_id, policies.ExpertPolicy(), k=2)
     assert [record.to_json() for record in made] == [record.to_json() for record in named]
-    with pytest.raises(ConfigurationError, match="'step_limit' is an argument for making"):
+    with pytest.raises(ConfigurationError, match="'step_limit' is an argument for creating"):
         evaluate(env, "expert", step_limit=5)
     with pytest.raises(ConfigurationError, match="has no tools"):
         evaluate(gym.make("CartPole-v1"), "expert")
@@ -142,9 +142,9 @@ def test_a_class_or_a_function_makes_the_environments_of_a_batch(lock_env):
     played = evaluate(OpenLock, "expert", k=2)
     assert (played.records[0].env_id, played.episodes) == ("OpenLock", 8)
     assert rollout.play(OpenLock, "expert").correct
-    with pytest.raises(ConfigurationError, match=r"can be made from .*LockEnv.*: .* 'tasks'"):
+    with pytest.raises(ConfigurationError, match=r"can be created from .*LockEnv.*: .* 'tasks'"):
         evaluate(type(lock_env()), "expert")
-    with pytest.raises(ConfigurationError, match=r"can be made from 3: .* Give an"):
+    with pytest.raises(ConfigurationError, match=r"can be created from 3: .* Pass an"):
         evaluate(3, "expert")
 
 
@@ -223,7 +223,7 @@ def test_episodes_are_read_back_as_they_were(lock_id, tmp_path):
     with pytest.raises(ConfigurationError, match="There is no"):
         read_episodes(tmp_path / "nowhere")
     file.write_text(file.read_text()[:-20])
-    with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is left out"):
+    with pytest.warns(UserWarning, match=r"played\.jsonl was cut off and is omitted"):
         assert read_episodes(file) == list(played)[:-1]
 
 

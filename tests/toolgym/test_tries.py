@@ -95,8 +95,8 @@ def test_what_is_not_one_whole_measurement_is_not_merged(lock_id):
     other = tuple(replace(record, env_id="toy/Other-v0") for record in second.records)
     for parts, told in (
         ([first, second, first], "2 tasks are in more than one evaluation"),
-        ([Evaluation(first.records * 2, 2)], r"the tries \[0, 1, 0, 1\]"),
-        ([Evaluation(unnamed, 2)], r"the tries \[None, None\].*no numbers"),
+        ([Evaluation(first.records * 2, 2)], r"the attempts \[0, 1, 0, 1\]"),
+        ([Evaluation(unnamed, 2)], r"the attempts \[None, None\].*no numbers"),
         ([first, Evaluation(other, 2)], "these are of toy/Lock-v0, toy/Other-v0"),
     ):
         with pytest.raises(ConfigurationError, match=told):

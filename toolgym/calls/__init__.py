@@ -1,9 +1,8 @@
 """Parsing of tool calls in the text of a model.
 
-`parsing` has the public functions. `find` finds raw calls in a text by the table in `formats`,
-which describes how each model family writes them. `mend` reads JSON and mends it, and `bind`
-matches calls to their tools. `repairs` is the table of mistakes that are repaired, and `errors` the
-table of mistakes that are not.
+`parsing` contains the public functions. `find` finds raw calls in a text, using the table of call
+formats in `formats`. `mend` reads JSON and repairs it, and `bind` matches calls to tools. `repairs`
+lists the mistakes that are repaired, and `errors` those that are not.
 """
 
 from toolgym.calls.bind import Parsing, ToolCall

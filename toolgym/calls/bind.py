@@ -1,12 +1,13 @@
 """Binds raw calls to tools: the result is a `ToolCall` with valid arguments, or with an error.
 
 The schema in the prompt is strict, but binding is lenient and records every difference as a repair.
-`bind` takes these steps: the tool's name; the shape of the arguments (an object, not nested in
-another object or in a text); their keys; their values. Two possible readings are an error.
+`bind` resolves the tool's name, the shape of the arguments (an object that is not nested in another
+object or in a text), their keys, and their values, in this order. Two possible readings are an
+error.
 
-Strict parsing repairs nothing. Calls that strict parsing accepts have the same result in lenient
-parsing, with one exception: lenient parsing strips a code fence around code, which strict parsing
-passes to the tool.
+Strict parsing repairs nothing. A call that strict parsing accepts has the same result in lenient
+parsing, with one exception. Lenient parsing removes a code fence around code, and strict parsing
+passes it to the tool.
 """
 
 from __future__ import annotations
@@ -53,20 +54,21 @@ MAX_OPENED = 3  # as in a list with one entry, which is JSON text, which is a nu
 MAX_ENCODED = 4  # JSON text in JSON text in JSON text ...
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
-MAX_INTEGER_BITS = 1024  # what a float can hold; Python refuses to print integers of 4,300 digits
+MAX_INTEGER_BITS = 1024  # the range of a float; Python refuses to print integers of 4,300 digits
 
 
-@dataclass(slots=True)  # not frozen: frozen instances cost more, and every call makes one
+@dataclass(slots=True)  # not frozen, because frozen instances are slower and every call creates one
 class RawCall:
     """A call found in a text, with the name and the arguments that the model wrote.
 
     Attributes:
         name: The tool's name, or None if there is none.
-        arguments: Usually a dict; a list is bound by position.
+        arguments: Usually a dict. A list is bound by position.
         format: The name of the format in `toolgym.calls.formats`, or `parsed` for calls given as
-            data. If several formats share a mark, the first that reads the call.
+            data. If several formats share a mark, it is the first one that reads the call.
         repairs: The repairs that were needed to read the call.
-        error: The error if the call cannot be read; name and arguments may be incomplete then.
+        error: The error if the call cannot be read. In this case, name and arguments may be
+            incomplete.
         textual: Whether the format writes values as bare text, without their types.
         positional: Values without names, before the named ones (Python calls).
         whole: Whether the end of the call is certain, with no bracket missing or added.
@@ -94,10 +96,11 @@ class ToolCall:
     """A call of a tool, ready to be executed unless it has an error.
 
     Attributes:
-        name: The tool's name; with an error, the name that the model wrote.
-        arguments: Values by argument name, of the types that the tool declares, without arguments
-            left to their defaults. With an error, the part of the arguments that could be read.
-        repairs: Codes of the repairs that were needed, in the order of `REPAIRS`, each once.
+        name: The tool's name, or the name that the model wrote if there is an error.
+        arguments: Values by argument name, in the types that the tool declares, without omitted
+            arguments. If there is an error, the part of the arguments that could be read.
+        repairs: Codes of the repairs that were needed, in the order of `REPAIRS`, without
+            repetition.
         error: The reason why the call must not be executed, or None.
 
     >>> ToolCall("look", {"at": "sky"}) == ToolCall("look", {"at": "sky"})
@@ -113,7 +116,9 @@ class ToolCall:
         return hash((self.name, tuple(self.arguments), self.repairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Name and arguments as plain data, a copy; a date is a text, an enum its value."""
+        """Return the name and arguments as plain data. Dates become texts, and enums become their
+        values.
+        """
         plain = {"name": self.name, "arguments": self.arguments}
         # `to_jsonable_python` alone refuses lone surrogates.
         copied: dict[str, Any] = json.loads(json.dumps(plain, default=to_jsonable_python))
@@ -123,13 +128,13 @@ class ToolCall:
 def bind(
     raw: RawCall, specs: Specs, parsing: Parsing = "lenient", first: Sequence[Any] = ()
 ) -> ToolCall:
-    """Bind a raw call to its tool; it never raises.
+    """Bind a raw call to its tool. It never raises an exception.
 
     Args:
         raw: The raw call.
         specs: The tools by name.
         parsing: `lenient` or `strict`.
-        first: Values of the first arguments, given by position in Python, which is not a repair.
+        first: Values of the first arguments, given by position in Python. This is not a repair.
     """
     strict = parsing == "strict"
     repairs = list(raw.repairs)
@@ -167,21 +172,22 @@ def bind(
             fitting = _fit(plan, raw, written, values, specs, repairs)
     except ToolError as error:
         arguments = written if isinstance(written, dict) else {}
-        arguments = from_json(to_json(arguments, inf_nan_mode="strings"))  # NaN equals nothing
+        # NaN is not equal to itself
+        arguments = from_json(to_json(arguments, inf_nan_mode="strings"))
         shown = name[:MAX_NAME] if isinstance(name, str) else ""
         return ToolCall(shown, arguments, () if strict else in_order(repairs), error)
     return ToolCall(name, fitting, in_order(repairs))
 
 
 def plain(value: Any) -> tuple[Any, bool]:
-    """Copy a value to plain JSON types; returns the copy and whether a surrogate was replaced.
+    """Copy a value to plain JSON types. Return the copy and whether a surrogate was replaced.
 
     An action can be any object: cyclic, infinitely deep, or with methods that raise. Lone
     surrogates are replaced because neither UTF-8 nor SQLite can store them.
 
     Raises:
-        ValueError: The value cannot be copied; the message is a clause for `malformed_call`. A
-            method of an object in it may raise any other exception.
+        ValueError: The value cannot be copied. The message is a clause for `malformed_call`.
+            Methods of objects in the value may raise other exceptions.
     """
     left, replaced = MAX_VALUES, False
 
@@ -230,9 +236,9 @@ def decoded(text: str) -> Any:
 
 
 def unquoted(text: str) -> str:
-    r"""Decode a text that is a JSON string, again and again, as long as the result is one.
+    r"""Decode a text that is a JSON string, repeatedly while the result is a JSON string.
 
-    Clients and servers that encode arguments more than once produce such texts. At most
+    Such texts come from clients and servers that encode arguments more than once. At most
     `MAX_ENCODED` layers are decoded, each in linear time.
 
     >>> unquoted(r'"\"{}\""'), unquoted("{}"), unquoted('"a" || "b"')
@@ -286,7 +292,7 @@ def _fit(
     """Return the arguments after repairs, which are appended to `repairs`.
 
     Raises:
-        ToolError: The arguments have no possible reading, or several.
+        ToolError: The arguments have no possible reading, or more than one.
     """
     if values or raw.textual or not (isinstance(written, dict) and plan.has_exactly(written)):
         # Shape: make a mapping from JSON text, a nested object, or a list of values.
@@ -340,7 +346,7 @@ def _fit(
         missing = [name for name in plan.required if name not in matched]
         if missing:
             terminal = plan.spec.terminal
-            # A key of another tool was meant for that tool and must not end the episode.
+            # A key of another tool was intended for that tool and must not end the episode.
             foreign = {key for spec in specs.values() for key in spec.fields} if terminal else set()
             no_value = terminal and not nulls.isdisjoint(missing)
             if len(missing) > 1 or no_value or foreign.issuperset(spare):
@@ -361,9 +367,9 @@ def _fit(
             repairs.append(STRIPPED_FENCE)
             written = {**written, name: bare}
     if raw.unfinished and any(name not in written for name in plan.names):
-        raise call_errors.truncated_call(specs)  # the arguments that are absent may be cut off
+        raise call_errors.truncated_call(specs)  # the missing arguments may be cut off
 
-    # Values: strict, then by pydantic's lax rules, then opened or converted once more.
+    # Values: strict, then by pydantic's lax rules, then unwrapped or converted.
     try:
         return _validated(plan, written, strict=True)
     except ValidationError:
@@ -418,7 +424,7 @@ def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) ->
 
 
 def without_fence(text: str, language: str) -> str:
-    """Strip a code fence or a pair of quotes around the whole code.
+    """Remove a code fence or a pair of quotes around the whole code.
 
     >>> without_fence("```sql\\nSELECT 1\\n```", "sql")
     'SELECT 1'
@@ -457,7 +463,9 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _opened(plan: Plan, name: str, value: Any) -> Any:
-    """Open or convert a value that does not fit, once: `["x"]` and `{"name": "x"}` become `"x"`."""
+    """Unwrap or convert a value of the wrong type once: `["x"]` and `{"name": "x"}` become
+    `"x"`.
+    """
     if isinstance(value, list) and len(value) == 1:
         return value[0]
     if isinstance(value, dict) and len(value) == 1:
@@ -473,7 +481,7 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
-    """Return the values in the types of the arguments.
+    """Return the values, converted to the types of the arguments.
 
     They are validated as JSON, in which dates are texts and tuples are lists.
 

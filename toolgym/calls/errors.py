@@ -1,9 +1,9 @@
-"""The errors of a call that occur before its tool runs.
+"""Errors of a call that occur before its tool runs.
 
-`CALL_ERRORS` is the table of their codes, which the documentation prints; the functions make the
-errors. The example of an error is a complete call made from the tool's schema; the environment
-replaces it by one that works in the episode. Errors during the work of a tool, such as an unknown
-table or invalid SQL, are raised by the tool.
+`CALL_ERRORS` lists their codes for the documentation, and the functions create the errors. The
+example in an error is a complete call, created from the schema of the tool. The environment
+replaces it with one that works in the episode. Tools raise the errors that occur while they run,
+such as an unknown table or invalid SQL.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CALL_ERRORS: dict[str, str] = {
 
 Specs = Mapping[str, ToolSpec]
 
-# Limits of quoted text: the agent's text may be a megabyte long.
+# Limits of quoted text, since the agent's text may be a megabyte long.
 MAX_QUOTED = 100
 MAX_KEYS = 8
 MAX_REASON = 300
@@ -53,7 +53,7 @@ def bad_action(kind: str, specs: Specs) -> ToolError:
 
 
 def truncated_call(specs: Specs) -> ToolError:
-    """Return the error for a text that ends inside a call, which must not be executed."""
+    """Return the error for a text that ends inside a call. The call must not be executed."""
     message = "The call was cut off before its end and was not executed."
     hint = "Write it again, shorter: less thinking and only the arguments that are needed."
     return ToolError("truncated_call", message, hint, example_of(specs))
@@ -76,7 +76,7 @@ def unreadable(cut: bool, reason: str, specs: Specs) -> ToolError:
 
 
 def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
-    """Return the error for a name that matches no tool, or several, which are in `near`."""
+    """Return the error for a name that matches no tool, or several tools, which are in `near`."""
     hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     hint = f"{hint} The tools are {', '.join(specs)}.".strip()
     message = f"There is no tool {_quoted(name)}."
@@ -130,18 +130,20 @@ def _wrong_argument(code: str, spec: ToolSpec, wrong: str) -> ToolError:
 
 
 def _quoted(written: str) -> str:
-    """Return text of the agent in quotes, cut to the length of a name."""
+    """Return text of the agent in quotes, shortened to the length of a name."""
     return repr(written[:MAX_QUOTED])
 
 
 def _how_to_call(specs: Specs) -> str:
     tools = f" The tools are {', '.join(specs)}." if specs else ""
-    # Without tags, because observations show them escaped and a model would copy that.
+    # Without tags, because observations show them escaped and a model would copy the escapes.
     return f'Write one as JSON: {{"name": ..., "arguments": {{...}}}}.{tools}'
 
 
 def example_of(specs: Specs, near: Sequence[str] = ()) -> dict[str, Any]:
-    """Return an example call of the first tool in `near`, else of the first non-terminal tool."""
+    """Return an example call of the first tool in `near`, or else of the first non-terminal
+    tool.
+    """
     names = [*near, *sorted(specs, key=lambda name: specs[name].terminal)]
     return example_call(specs[names[0]]) if names else {}
 

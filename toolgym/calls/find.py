@@ -1,22 +1,23 @@
 """Finds raw calls in the text of a model.
 
-One pass goes through the text from left to right. It stops at marks of the formats in
-`toolgym.calls.formats`, which open calls; at texts that hide the text after them (thinking, results
-of tools, turns of other roles); and, until a mark opens a call, at lines that begin like a call.
-The calls are read by the notation of the format: JSON objects, a name with a JSON object, Python
-calls, bare text in tags, or Gemma's braces.
+One pass reads the text from left to right. It stops at marks of the formats in
+`toolgym.calls.formats`, which open calls. It also stops at texts that hide the text after them
+(thinking, results of tools, turns of other roles). Until a mark opens a call, it stops at lines
+that begin like a call. Calls are read by the notation of their format: JSON objects, a name with a
+JSON object, Python calls, bare text in tags, or Gemma's braces.
 
 Three rules prevent other text from being read as a call:
 
 * In a complete call, marks and tags inside its values belong to the values. In an incomplete call,
   tags of thinking count as thinking, and the call is an error.
 * A call with two possible readings, or one that was cut off, is an error. It is never executed.
-* Text about calls is not a call: marks that a sentence quotes or mentions, placeholders such as
-  `<function-name>` in place of a name, and Python calls among the statements of a program.
+* Text about calls is not a call. This includes marks that a sentence quotes or mentions,
+  placeholders such as `<function-name>` in place of a name, and Python calls among the statements
+  of a program.
 
-The time grows linearly with the length of the text: patterns are possessive (`*+`), so none of them
-tries a run of characters in two ways; text that was read is not read again; and the number of
-characters that are read for calls without an end is limited.
+The time grows linearly with the length of the text. Patterns are possessive (`*+`), so they do not
+backtrack. No text is read twice. The number of characters that are read for calls without an end is
+limited.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ _LEFT_OVER = " \t\n{}[]()\"'`,;."
 
 
 def _closer(text: str) -> str:
-    """Return the pattern of a closing text; one that ends in `/` is followed by a name."""
+    """Return the pattern of a closing text. A text that ends in `/` is followed by a name."""
     if text.endswith("/"):
         return re.escape(text) + r"[\w.\-]++>"
     return re.escape(text[:-1]) + f"{SUFFIX}>" if text.endswith(">") else re.escape(text)
@@ -106,8 +107,9 @@ _BY_MARK: Final = {
 }
 _CLOSES_VALUE: Final = [each.close for each in FORMATS if each.close and each.close[-1] != "/"]
 _HIDING: Final = {*HIDES, *(text for text, kind in SHOWS.items() if kind == THOUGHT)}
-"""Texts that hide the text after them, or before them (the end of a thought that the prompt
-opened)."""
+"""Texts that hide the text after them, or before them (the end of a thought opened in the
+prompt).
+"""
 _VALUE_END = re.compile("|".join(map(_closer, _CLOSES_VALUE)))
 _SIGN = re.compile(
     "|".join(
@@ -118,7 +120,7 @@ _SIGN = re.compile(
         ]
     )
 )
-"""Every text at which the pass through a message stops."""
+"""All texts at which the pass through a message stops."""
 _SUFFIXED = re.compile(r"^(</?(?:tool_calls?|tool_responses?|think|arg_value)):\w{1,16}>")
 _STOPS = "|".join(alternatives(dict.fromkeys(stop for each in FORMATS for stop in each.stop)))
 _LAST_TOKENS = re.compile(rf"(?:{_STOPS})(?:\s*+(?:{_STOPS}))*+\s*+\Z")
@@ -129,7 +131,9 @@ _compiled = functools.cache(re.compile)
 
 @functools.cache
 def _ends(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the pattern of texts that close calls after a mark, and of these or the same mark."""
+    """Return two patterns: texts that close calls after a mark, and these texts or the same
+    mark.
+    """
     closes = "|".join(
         [_closer(close) for each in _BY_MARK[mark] for close in each.closes] or ["(?!)"]
     )
@@ -137,12 +141,12 @@ def _ends(mark: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def find_calls(text: str, specs: Mapping[str, ToolSpec]) -> list[RawCall]:
-    """Return all calls in a text, in order; an empty list if there are none."""
+    """Return all calls in a text, in order. The list is empty if there are none."""
     return _Finder(without_last_tokens(text), specs).find()
 
 
 def without_last_tokens(text: str) -> str:
-    """Remove the tokens that end a turn, which some decoders leave in the text."""
+    """Remove the tokens at the end of a turn that some decoders leave in the text."""
     stops = _LAST_TOKENS.search(text, max(0, len(text) - _TAIL))
     return text[: stops.start()].rstrip() if stops else text
 
@@ -154,7 +158,7 @@ def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 def _plain(sign: re.Match[str]) -> str:
-    """Return the text of a sign without the suffix of Hunyuan 3."""
+    """Return a sign without the suffix of Hunyuan 3."""
     text = sign.group()
     return _SUFFIXED.sub(r"\1>", text) if ":" in text else text
 
@@ -194,16 +198,17 @@ _RECIPIENT = re.compile(r"to=(?:functions\.)?([\w.\-/]{1,100})\s*\Z")
 
 # Python calls.
 _CALLED = re.compile(r"[A-Za-z_][\w.\-/:]*+(?=\()")
-_ARGUMENT = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # how one begins
+_ARGUMENT = re.compile(r"\s*+(?:\w++\s*+=|[\"'\[{]|-?[\d.]++\s*+$)")  # the start of a call
 _LINE_END = re.compile(r"[ \t]*+[;`]*+[ \t]*+(?:#[^\n]*+)?+(?=\n|$|</tool_call>|</code>|<\|)")
-_NEXT = re.compile(r"[\s;,]*+(?:\Z|`|<(?![\s\d=])|[A-Za-z_][\w.\-/:]*+\()")  # what may follow one
+# text that may follow a call
+_NEXT = re.compile(r"[\s;,]*+(?:\Z|`|<(?![\s\d=])|[A-Za-z_][\w.\-/:]*+\()")
 
 
 class _Finder:
     """One pass through a text.
 
     Attributes:
-        visible: The position before which there are only blanks and hidden text.
+        visible: The position before which there are only spaces and hidden text.
         budget: The number of characters after brackets of Python that may still be read without a
             resulting call.
         stray: Whether the last call could not be read and contains a tag that closes a value, so
@@ -274,7 +279,7 @@ class _Finder:
                 calls, end = self._mark(sign, position)
                 opened |= bool(calls)
             if not _is_whole(calls):
-                if line and stop < end:  # what its marks open may be a value of it
+                if line and stop < end:  # calls after its marks may be part of a value
                     spans = marked
                 hidden = self._search(start + 1, end, _HIDING)
                 if hidden:
@@ -297,7 +302,7 @@ class _Finder:
         broken = False
         for place, call in enumerate(found):
             meant = match_name(str(call.name), self.specs).name if broken else None
-            if meant and self.specs[meant].terminal:  # perhaps a value of that
+            if meant and self.specs[meant].terminal:  # it may be a value of that call
                 [found[place]] = self._as_errors([call], UNCLEAR)
             broken = broken or call.error is not None
         return [call for call in found if not _is_placeholder(call, self.specs)][:MAX_CALLS]
@@ -324,8 +329,8 @@ class _Finder:
         """Turn calls into errors after a stray tag, which closes a value but belongs to no call.
 
         Formats with bare text do not escape values, so a value may contain the tags that end its
-        call, and even another call after them. So the text from the first call in tags to the
-        stray tag may be a single value. That value may also begin in a thought.
+        call, and even another call after them. So the text from the first call in tags to the stray
+        tag may be a single value. That value may also begin in a thought.
         """
         first = 0
         while not begun and first < len(spans):
@@ -340,7 +345,7 @@ class _Finder:
     # Calls after a mark.
 
     def _mark(self, sign: re.Match[str], floor: int) -> Found:
-        """Return the calls after a mark; none if the text only mentions the format.
+        """Return the calls after a mark, or none if the text only mentions the format.
 
         Args:
             sign: The mark.
@@ -450,7 +455,7 @@ class _Finder:
         return calls, start
 
     def _described(self, read: JsonRead, kind: str, keyed: bool) -> list[RawCall]:
-        """Return the calls that a JSON object describes; none if it is data without a mark."""
+        """Return the calls that a JSON object describes, or none if it is data without a mark."""
         data = read.value
         if keyed and len(data) == 1 and all(isinstance(each, dict) for each in data.values()):
             [(name, arguments)] = data.items()
@@ -568,7 +573,7 @@ class _Finder:
     def _value_end(
         self, begin: int, tags: re.Pattern[str], follow: re.Pattern[str]
     ) -> re.Match[str] | None:
-        """Return the tag that closes the value at a position; None if that is ambiguous.
+        """Return the tag that closes the value at a position, or None if it is ambiguous.
 
         Values are not escaped, so a value can contain the tag that closes it. A value ends at the
         first closing tag that is followed by the next parameter, the end of the call, or the end of
@@ -592,14 +597,14 @@ class _Finder:
         Args:
             start: The position of the first call or of the list.
             kind: The name of the format.
-            sure: Whether a mark precedes, so that text that cannot be read is an error. Otherwise
-                each call, or the list, must end its line, and text that cannot be read is prose.
+            sure: Whether a mark precedes, so that unreadable text is an error. Otherwise each call,
+                or the list, must end its line, and unreadable text is prose.
         """
         text, specs = self.text, self.specs
         listed = text.startswith("[", start)
         position = end = start + listed
         calls: list[RawCall] = []
-        kept: list[RawCall] = [] if listed else calls  # a list is read as a whole
+        kept: list[RawCall] = [] if listed else calls  # a list is read completely or not at all
         while len(calls) < MAX_CALLS and (called := _CALLED.match(text, position)):
             name, opened = called.group(), called.end()
             if sure and not calls and not is_near(name, specs):
@@ -693,7 +698,7 @@ class _Finder:
         return calls, end
 
     def _line(self, begin: int) -> Found:
-        """Return the calls that begin at the start of a line; none if the line is prose."""
+        """Return the calls that begin at the start of a line, or none if the line is prose."""
         text = self.text
         if _TEMPLATE.match(text, begin):
             return [], begin
@@ -746,8 +751,8 @@ _STATEMENT = re.compile(
 def _is_in_program(text: str, start: int, end: int, calls: list[RawCall]) -> bool:
     """Return whether calls are lines of a program, so that they are not meant as tool calls.
 
-    This is so for Python calls in a fence with other lines than calls and comments, and for calls
-    without a fence if the line before or after them is a statement.
+    This applies to Python calls in a fence that contains lines other than calls and comments. It
+    also applies to calls without a fence if the line before or after them is a statement.
     """
     if calls[0].format != "python":
         return False
@@ -773,8 +778,9 @@ def _brace_tokens(quote: str) -> re.Pattern[str]:
 def _tag_patterns(entry: Format) -> tuple[re.Pattern[str], ...]:
     """Return the patterns of a format with tags.
 
-    In order: the opening of a parameter, up to its value; the tags that a value may contain by
-    mistake; the texts that may follow a value; the texts that may follow the last value of a text.
+    They match the opening of a parameter up to its value, the tags that a value may contain by
+    mistake, the texts that may follow a value, and the texts that may follow the last value of a
+    text.
     """
     parameter, closes = re.escape(entry.parameter), "|".join(map(_closer, entry.closes))
     frame = (text for text in entry.frame if not text.startswith("</"))
@@ -806,7 +812,7 @@ _NATIVE = {each.name: {"name", "arguments", *each.keys} for each in FORMATS}
 def from_mapping(
     data: dict[Any, Any], kind: str, specs: Mapping[str, ToolSpec], repairs: tuple[Repair, ...] = ()
 ) -> RawCall:
-    """Return the call that a mapping describes; its name is None if the mapping has no name."""
+    """Return the call that a mapping describes. Its name is None if the mapping has no name."""
     names: list[str] = []
     for depth in range(_MAX_INNER):  # OpenAI: {"id", "type": "function", "function": {...}}
         repairs = (*repairs, RENAMED_FIELD) if depth and kind == HERMES else repairs
@@ -837,7 +843,7 @@ def from_mapping(
 
 
 def _as_read(call: RawCall, read: JsonRead) -> RawCall:
-    """Return the call, marked as not whole if brackets of its JSON are missing."""
+    """Return the call, marked as incomplete if brackets of its JSON are missing."""
     whole = not (read.cut or read.missing)
     return replace(call, whole=whole, unfinished=read.missing > 0)
 
@@ -888,7 +894,7 @@ def _is_sentence(text: str, place: int, floor: int) -> bool:
 
 
 def _quotation_end(text: str, place: int, floor: int) -> int:
-    """Return the end of the quotation in a sentence that contains a mark; -1 if there is none.
+    """Return the end of the quotation in a sentence that contains a mark, or -1 if there is none.
 
     Args:
         text: The text.

@@ -1,10 +1,10 @@
-"""The table of call formats: how each model family writes calls and thinking, and ends a turn.
+"""The table of call formats: the syntax of calls, thinking and ends of turns of each model family.
 
-`toolgym.calls.find` reads calls by this table; the documentation, the tests and `toolgym.sanitize`
-take their lists from it. To support a new family, add an entry and a fixture. Entries name their
-sources: the chat template of the family, or the parser of a serving engine.
+`toolgym.calls.find` reads calls by this table. The documentation, the tests and `toolgym.sanitize`
+use it too. To support a new family, add an entry and a fixture. Each entry names its sources, which
+are chat templates of the family or parsers of inference engines.
 
-This module imports the standard library only, because `toolgym.sanitize` imports it.
+This module imports only the standard library, because `toolgym.sanitize` imports it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Format:
         marks: Texts that open a call or a list of calls.
         closes: Texts that close a call (the first one) or a list of calls.
         frame: Other control texts around calls or inside them.
-        certain: Whether a mark without a call after it is an error. False for marks that have
-            other uses too.
+        certain: Whether a mark without a call after it is an error. False for marks that also have
+            other uses.
         head: Pattern of the text between a mark and the arguments; group 1 is the tool's name.
         lead: Pattern that begins a line with a call, in formats without marks.
         keys: Keys of the name and the arguments in a JSON object.
@@ -74,7 +74,7 @@ class Format:
         return self.models.split(", ")
 
 
-# Patterns are possessive (`*+`): a match never gives characters back, so the time to match grows
+# Patterns are possessive (`*+`), so they never backtrack, and the time to match grows
 # linearly with the length of the text.
 NAME: Final = r"([\w.\-/]++)"
 NAME_LINE: Final = rf"\s*+{NAME}[ \t]*+\n\s*+(?=\{{)"
@@ -136,7 +136,7 @@ def _invoke(
         models: As in `Format`.
         source: As in `Format`.
         space: Prefix of the names of the tags.
-        closes: Texts that close a section of calls; `<x>` opens the section that `</x>` closes.
+        closes: Texts that close a section of calls. `<x>` opens the section that `</x>` closes.
         thinking: As in `Format`.
         result: As in `Format`.
         stop: As in `Format`.
@@ -159,7 +159,7 @@ def _invoke(
 
 
 FORMATS: Final = (
-    # JSON objects that hold a name and arguments, alone or in a list.
+    # JSON objects with a name and arguments, alone or in a list.
     Format(
         "hermes",
         "Qwen 2.5, Qwen 3, QwQ, Hermes 2 Pro, Hermes 3, Hermes 4, Granite 4, SmolLM3, Falcon H1, "
@@ -831,7 +831,7 @@ FORMATS: Final = (
         stop=("<start_function_response>", "<end_of_turn>"),
     ),
 )
-"""All call formats. If formats share a mark, a call has the name of the first one that reads it."""
+"""All call formats. If formats share a mark, the first one that reads a call gives it its name."""
 
 _THOUGHTS: Final = (
     ("<thinking>", "</thinking>"),
@@ -844,7 +844,7 @@ _THOUGHTS: Final = (
 )
 """Tags of thinking in addition to those of `FORMATS`."""
 _ENDS_MESSAGE: Final = {"<|end|>", "<|end_message|>"}
-"""Tokens that end every message; they close a thought only if the text opened it."""
+"""Tokens that end every message. They close a thought only if the text opened it."""
 _BEFORE_ROLE: Final = (
     *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<|start_of_role|>", "<|start|>"),
     *("<start_of_turn>", "<|turn>", "<seed:bos>", "]~b]"),
@@ -855,7 +855,7 @@ _TURNS: Final = (
     *("<|user|>", "<|system|>", "<|observation|>", "<|im_user|>", "<|im_system|>", "[INST]"),
     *("<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<\uff5cUser\uff5c>", "[SYSTEM_PROMPT]"),
 )
-"""Texts that open a turn of another role; the text after them is not the model's."""
+"""Texts that open a turn of another role. The text after them was not written by the model."""
 
 THOUGHT: Final = "thought"
 _KINDS: Final = [
@@ -868,7 +868,7 @@ HIDES: Final = {
     **_RESULTS,
     **{opens: kind for opens, _, kind in _KINDS},
 }
-"""Texts that hide the text after them, each with the kind of text that ends it; "" for none."""
+"""Texts that hide the text after them, each with the kind of text that ends it, or ""."""
 SHOWS: Final = {
     **{closes: closes for closes in _RESULTS.values() if closes},
     **{closes: kind for _, closes, kind in _KINDS},
@@ -886,7 +886,7 @@ CONTROL_TEXTS: Final = [
 
 
 def opened_thought(prompt: str) -> str:
-    """Return the opening tag of thinking at the end of a prompt; "" if there is none."""
+    """Return the opening tag of thinking at the end of a prompt, or "" if there is none."""
     end = prompt.rstrip()[-64:]
     return next((opens for opens, _, _ in _KINDS if end.endswith(opens)), "")
 

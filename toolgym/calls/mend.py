@@ -1,18 +1,19 @@
-"""Reads a JSON object in the text of a model, and mends invalid JSON that has one possible reading.
+"""Reads a JSON object in the text of a model, and repairs invalid JSON with one possible reading.
 
-Valid JSON is decoded unchanged, regardless of tags in its strings. Invalid JSON is mended if it has
-only one possible reading: raw control characters in strings, missing brackets at the end, Python
-notation (single quotes, True, a comma after the last value), and keys without quotes. Anything else
-is an error that quotes the place; no value is guessed.
+Valid JSON is decoded unchanged, regardless of tags in its strings. Invalid JSON is repaired if it
+has only one possible reading. Repairs concern raw control characters in strings, missing brackets
+at the end, Python notation (single quotes, True, a comma after the last value), and keys without
+quotes. Any other invalid JSON is an error that quotes the position. No value is guessed.
 
-A text that was cut off is not mended: if it ends inside a string, a number or a list, or before a
+A text that was cut off is not repaired. If it ends inside a string, a number or a list, or before a
 value, the object is `truncated`, because a part of an answer must not be executed. Brackets are
 added only after a complete value.
 
-A tag that closes a call may also be a part of a string in invalid JSON. In this case the object is
-read beyond the tag if it can be mended there; otherwise it is an error. It is never cut at the tag.
+In invalid JSON, a tag that closes a call may also be part of a string. In this case, the object is
+read beyond the tag if it can be repaired there. Otherwise it is an error. It is never cut at the
+tag.
 
-Mending is slow, so at most `MAX_MENDED` characters of one message are mended.
+Repair is slow, so at most `MAX_MENDED` characters of one message are repaired.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Outline:
     open_at: int = -1
 
 
-# The repetitions are possessive (`*+`): they never give characters back, so an unclosed string
+# The repetitions are possessive (`*+`), so they never backtrack, and an unclosed string
 # costs one pass over the rest of the text.
 THREE_DOUBLE = r'"""(?:[^"\\]++|\\.|"(?!""))*+"""'
 THREE_SINGLE = r"'''(?:[^'\\]++|\\.|'(?!''))*+'''"
@@ -77,7 +78,7 @@ def outline(text: str) -> Outline:
     stack: list[str] = []
     unclosed: set[str] = set()
     depth = position = 0
-    before, last, is_blank = "", "{", False  # the last two tokens, blanks left out
+    before, last, is_blank = "", "{", False  # the last two tokens, without spaces
     while position < len(text):
         token = _TOKEN.match(text, position).group()  # type: ignore[union-attr]
         begins = last in _BEFORE_VALUE
@@ -107,7 +108,7 @@ def outline(text: str) -> Outline:
         before, last = last, "=" if token.endswith("=") else token
     if last[0] in "\"'":
         complete = before in ":=" or (stack == [")"] and before in "(,")
-    else:  # a number or a word may continue unless a blank follows it
+    else:  # a number or a word may continue unless a space follows it
         ends = is_blank and before in ":=(" and last not in _BEFORE_VALUE
         complete = last in "}])" or ends
     complete = complete and bool(stack) and "]" not in stack
@@ -145,15 +146,16 @@ class JsonRead:
 
 
 class ConflictingKeys(ValueError):
-    """An object has a key with two different values."""
+    """Raised if an object has a key with two different values."""
 
 
 class NotALiteral(ValueError):
-    """A Python expression is not a literal."""
+    """Raised if a Python expression is not a literal."""
 
 
 def members_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object with these pairs; repeated keys must have equal values, or one be None.
+    """Return the object with these pairs. Values of a repeated key must be equal, or one must be
+    None.
 
     Raises:
         ConflictingKeys: A key has two different values.
@@ -176,10 +178,10 @@ _LOOSE = json.JSONDecoder(object_pairs_hook=members_of, strict=False)
 
 
 def decode_json(text: str) -> Any:
-    """Decode JSON text in which strings may hold raw line breaks.
+    """Decode JSON text in which strings may contain raw line breaks.
 
     Raises:
-        json.JSONDecodeError: The text is not JSON, or too large.
+        json.JSONDecodeError: The text is not JSON, or is too large.
         ConflictingKeys: A key has two different values.
     """
     try:
@@ -191,14 +193,16 @@ def decode_json(text: str) -> Any:
 
 
 class JsonReader:
-    """Reads the JSON objects of one message, which share a budget of characters to mend."""
+    """Reads the JSON objects of one message, which share a budget of characters to repair."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._left = MAX_MENDED
 
     def read(self, start: int, limit: int) -> JsonRead:
-        """Read the object at `start`; `limit` is the position of its closing tag, or of the end."""
+        """Read the object at `start`. `limit` is the position of its closing tag, or of the end of
+        the text.
+        """
         try:
             value, end = _STRICT.raw_decode(self.text, start)
         except ConflictingKeys:
@@ -214,7 +218,7 @@ class JsonReader:
         shape = outline(window)
         opened = shape.open_at
         crossing = opened >= 0 and not over and limit < len(text)
-        if crossing:  # the tag at `limit` may be a part of the string that is open
+        if crossing:  # the tag at `limit` may be part of the open string
             window = text[start : start + self._left]
             shape = outline(window)
             over = start + len(window) < len(text)
@@ -300,7 +304,7 @@ def parse_expression(source: str) -> ast.expr:
     """Parse a Python expression without showing warnings.
 
     Raises:
-        NotALiteral: The source is not an expression, or too large.
+        NotALiteral: The source is not an expression, or is too large.
     """
     if len(source) > MAX_MENDED or not _WITHOUT_WARNING.fullmatch(source):
         raise NotALiteral("too long, or no literal")
@@ -311,7 +315,8 @@ def parse_expression(source: str) -> ast.expr:
 
 
 def python_literal(source: str) -> Any:
-    """Return the value of a Python literal; `true`, `false` and `null` have their JSON meaning.
+    """Return the value of a Python literal, in which `true`, `false` and `null` have their JSON
+    meaning.
 
     Keys may be written without quotes, because they cannot be variables.
 

@@ -1,10 +1,10 @@
 """The parser of actions: `parse_calls` returns the tool calls in a text or an object.
 
 `parse_calls` finds raw calls in a text (`toolgym.calls.find`) or in an object that a library
-parsed, and binds each to its tool (`toolgym.calls.bind`). A text that is one clean call takes a
-faster path to the same result. Repairs are recorded by their codes in the table `REPAIRS`. A call
-that cannot be repaired is a `ToolCall` with a `ToolError` of the table `CALL_ERRORS`. No action, of
-whatever type, raises an exception.
+parsed, and binds each to its tool (`toolgym.calls.bind`). A text that is one valid call takes a
+faster path with the same result. Repairs are recorded by their codes in the table `REPAIRS`. A call
+that cannot be repaired is a `ToolCall` with a `ToolError` of the table `CALL_ERRORS`. No action of
+any type raises an exception.
 
     >>> from toolgym.tools import specs_from
     >>> tools = [{"name": "look", "parameters": {"properties": {"at": {"type": "string"}},
@@ -36,19 +36,19 @@ from toolgym.tools import ToolSpec, specs_from
 
 
 def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> list[ToolCall]:
-    """Return the calls in an action, in order; no action raises an exception.
+    """Return the calls in an action, in order. No action raises an exception.
 
     Args:
-        action: Text; a call or an assistant message as a dict or as an object of the openai
-            package; a list of those; or a `ToolCall`, which is bound again.
+        action: A text, a call or an assistant message as a dict or as an object of the openai
+            package, a list of these, or a `ToolCall`, which is bound again.
         tools: `ToolSpec`s, a mapping of them by name, or OpenAI function schemas.
-        parsing: `lenient` repairs mistakes; `strict` accepts only valid Hermes text, or parsed
+        parsing: `lenient` repairs mistakes. `strict` accepts only valid Hermes text, or parsed
             calls, with exact names, keys and types.
 
     Returns:
-        At most 32 calls; none for a text without calls. A call that must not be executed has an
-        `error`. If there are different calls of terminal tools, only the first is returned, with
-        an error, and no call after it.
+        At most 32 calls, or none for a text without calls. A call that must not be executed has an
+        `error`. If there are different calls of terminal tools, the first one gets an error, and
+        the calls after it are omitted.
 
     Raises:
         TypeError: `tools` contains an object that is not a tool.
@@ -70,11 +70,10 @@ _LONGEST_REMEMBERED = 2_000  # characters
 
 
 def _clean_call(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> ToolCall | None:
-    """Return the call of a text that is one JSON object and fits its tool as it is; None for other
-    texts.
+    """Return the call of a text that is one valid JSON object for a tool, or None for other texts.
 
-    Trained models write little else, and the rollouts of a group write the same texts, which are
-    read once. The result is that of finding and binding.
+    Most texts of trained models are such calls, and the rollouts of a group repeat them, so results
+    are cached. The result is the same as that of finding and binding.
     """
     clean = _read_before.get(text)
     if clean is None or specs.get(clean[0].name) is not clean[0]:
@@ -118,7 +117,9 @@ def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
 
 
 def _with_one_answer(calls: list[ToolCall], specs: Mapping[str, ToolSpec]) -> list[ToolCall]:
-    """Return the calls; with different answers, only those up to the first, which gets an error."""
+    """Return the calls. If their answers differ, return only those up to the first answer, with an
+    error.
+    """
     terminal = {name for name, spec in specs.items() if spec.terminal}
     ends = [k for k, call in enumerate(calls) if type(call.name) is str and call.name in terminal]
     answers = [calls[k] for k in ends]
@@ -190,7 +191,9 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
 
 
 def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Return the raw calls in a text; without any, the call of which it is the bare argument."""
+    """Return the raw calls in a text. If there are none, return the call whose bare argument the
+    text is.
+    """
     found = find_calls(text, specs)
     calls: list[Any] = [raw for raw in found if parsing == "lenient" or raw.format == HERMES]
     for spec in () if calls else specs.values():

@@ -1,11 +1,11 @@
 """The table of repairs: mistakes in a call that are corrected.
 
-Each repair has an example: `before` is the text of a model, `after` the repaired call, for an
+Each repair has an example. `before` is the text of a model, and `after` is the repaired call for an
 environment with the tools `describe(table_name)`, `sample(table_name)`, `query(sql)` and the
-terminal `answer(value)`. The tests run every example. `find` and `bind` record repairs of this
-table only.
+terminal `answer(value)`. The tests run every example. `find` and `bind` record only repairs of this
+table.
 
-The codes of a call are reported in the order of the table, each at most once. Native formats of
+The codes of a call are reported in the order of the table, without repetition. Native formats of
 other model families (XML functions, `[TOOL_CALLS]`, bare JSON, Python calls) are not mistakes, so
 they have no code here.
 """
@@ -44,7 +44,7 @@ def _repair(code: str, does: str, before: str, after: tuple[str, dict[str, Any]]
 
 
 def in_order(repairs: Iterable[Repair]) -> tuple[str, ...]:
-    """Return the codes of the repairs in the order of the table, each once."""
+    """Return the codes of the repairs in the order of the table, without repetition."""
     codes = {repair.code for repair in repairs}
     return tuple(code for code in REPAIRS if code in codes) if codes else ()
 
@@ -64,13 +64,13 @@ MISSING_CLOSE_TAG = _repair(
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-    "Reads a message that is nothing but the argument of a tool, such as a workflow, as its call.",
+    "Reads a message that consists of a tool's argument, such as a workflow, as its call.",
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )
 REPAIRED_JSON = _repair(
     "repaired_json",
-    "Mends invalid JSON: missing brackets, single or missing quotes, raw line breaks, a fence, or a"
+    "Repairs JSON: missing brackets, single or missing quotes, raw line breaks, a fence, or a"
     " list in a tag.",
     "<tool_call>\n{'name': 'describe', 'arguments': {'table_name': 'singer'}\n</tool_call>",
     _SINGER,
@@ -148,7 +148,7 @@ COERCED_VALUE = _repair(
 )
 STRIPPED_FENCE = _repair(
     "stripped_fence",
-    "Strips a code fence, or quotes, around the whole text of a code argument.",
+    "Removes a code fence or quotes around the whole text of a code argument.",
     '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )

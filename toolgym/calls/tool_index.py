@@ -13,14 +13,14 @@ from rapidfuzz import fuzz
 
 from toolgym.tools import ToolSpec
 
-NEAR = 75.0  # of 100: "qurey" is 80 from "query", "sample" is 50 from "select"
+NEAR = 75.0  # similarity of 100: "qurey" and "query" have 80, "sample" and "select" have 50
 CLEARER_BY = 10.0
 MAX_NAME = 100
 
 
 @dataclass(frozen=True)
 class Match:
-    """The tool that a name means; None, with the candidates, if none or several match."""
+    """The tool that a name means. It is None, with the candidates, if none or several match."""
 
     name: str | None
     near: tuple[str, ...] = ()
@@ -29,11 +29,16 @@ class Match:
 def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
     """Find the tool that a name written by a model means.
 
-    These rules are tried in order: the exact name; the name or an alias regardless of case and
-    separators; the name with a namespace, prefix or suffix of whole words (`functions.describe`,
-    `sql_describe`, `describe_table`); the nearest name by edit distance, if it is near and clearly
-    nearer than the next. With two candidates there is no match. Only the first two rules find a
-    terminal tool, because its call ends the episode and must not be guessed.
+    These rules apply in order, and two candidates are not a match:
+
+    1. The exact name.
+    2. The name or an alias, regardless of case and separators.
+    3. The name with a namespace, prefix or suffix of whole words (`functions.describe`,
+       `sql_describe`, `describe_table`).
+    4. The nearest name by edit distance, if it is near and clearly nearer than the next one.
+
+    Only the first two rules find a terminal tool, because its call ends the episode and must not be
+    guessed.
     """
     if written in specs:
         return Match(written, (written,))
@@ -82,8 +87,7 @@ class Plan:
         nullable: The names of those whose type accepts null.
         texts: The names of those whose type is text only, or text and null.
         code: The language of each argument that holds code, by name.
-        folded: Argument names by their spelling without case and separators, without ambiguous
-            ones.
+        folded: Argument names by their spelling without case and separators, except ambiguous ones.
         validator: The pydantic validator of all arguments.
     """
 

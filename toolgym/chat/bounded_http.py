@@ -1,10 +1,10 @@
 """HTTP client for the library `openai` that limits the length and the time of responses.
 
-The library limits neither the length of a body nor the total time of a request: a server may send
-one byte per second, or a small compressed body that unpacks to gigabytes. This client reads a body
-up to a limit and refuses compressed ones; a try has a time limit from the connection to the last
-byte. Redirects are not followed, so that prompt and key reach no other server, and cookies are
-dropped, so that no reply depends on an earlier one.
+The library limits neither the length of a body nor the total time of a request. A server may send
+one byte per second, or a small compressed body that expands to gigabytes. This client reads a body
+up to a limit and refuses compressed ones. Each attempt has a time limit from the connection to the
+last byte. Redirects are not followed, so prompt and key reach no other server. Cookies are dropped,
+so no reply depends on an earlier one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TOO_LONG: Final = f"the reply is longer than {LONGEST_BODY // 1_000_000} MB"
 
 
 class Unreadable(openai.OpenAIError):
-    """A body that cannot be read; the message states the reason."""
+    """Raised for a body that cannot be read. The message states the reason."""
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
@@ -36,9 +36,9 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
 
     Args:
         connections: Maximum number of connections, all of which are kept open.
-        seconds: Time limit of one try in seconds.
-        tls: Whether connections are encrypted. Without it no certificates are loaded, which takes
-            longer than most requests to a local server.
+        seconds: Time limit of one attempt, in seconds.
+        tls: Whether connections are encrypted. If not, no certificates are loaded, since loading
+            takes longer than most requests to a local server.
     """
 
     def __init__(self, connections: int, seconds: float, tls: bool) -> None:
@@ -56,12 +56,12 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         """Send a request and return the response with its body.
 
         Raises:
-            TimeoutException: It took too long; the library tries again.
-            Unreadable: Its body is longer than a reply can be, or packed.
+            TimeoutException: The request took too long; the library retries it.
+            Unreadable: The body is too long or compressed.
             OpenAIError: The client was closed.
         """
         if self.is_closed:
-            raise openai.OpenAIError  # the library of HTTP has a RuntimeError for it
+            raise openai.OpenAIError  # httpx raises RuntimeError for it
         options |= {"stream": True, "follow_redirects": False}
         try:
             async with asyncio.timeout(self._seconds):

@@ -1,8 +1,8 @@
 """Cache of replies on disk, in one SQLite file that several processes may share.
 
-The key of a reply is the server and the whole request with its seed, so a repeated run costs
-nothing and another seed sends new requests. Prompts are stored as hashes only; faults are not
-stored. If the cache fails, there is a warning, and the request goes to the server.
+The key of a reply is the server and the whole request with its seed. So a repeated run costs
+nothing, and another seed sends new requests. Prompts are stored only as hashes, and faults are not
+stored. If the cache fails, it issues a warning and the request is sent to the server.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply
 
 
 class ReplyCache:
-    """Replies by key. Each access opens the file, so threads and forks share no connection.
+    """Cache of replies by key. Each access opens the file, so threads and forks share no
+    connection.
 
     Args:
         file: The SQLite file. It and its folder are created if they do not exist.
@@ -45,7 +46,7 @@ class ReplyCache:
             ) from problem
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply with this key; None if there is none or it cannot be read."""
+        """Return the reply with this key, or None if there is none or it cannot be read."""
         try:
             rows = self._execute("SELECT reply FROM replies WHERE key = ?", key)
             if rows:
@@ -53,12 +54,12 @@ class ReplyCache:
                 return Reply(encodable(text), tuple(calls), finish, read, written, estimated, True)
         except sqlite3.Error as problem:
             self._warn(problem)
-        except (ValueError, TypeError, AttributeError):  # the row is from another program
+        except (ValueError, TypeError, AttributeError):  # another program has written the row
             pass
         return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; if the key exists, its first reply is kept."""
+        """Store a reply. If the key exists, its first reply remains."""
         *row, _ = astuple(reply)
         try:
             self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, json.dumps(row))

@@ -1,13 +1,13 @@
 """`ChatClient`: sends requests to a chat model with the library `openai`.
 
-The library provides connections, retries with growing pauses, and support for `Retry-After`. The
-client adds limits on the number of requests in flight and on the time and length of a reply
-(`bounded_http`), a deadline, a cache, and the totals of tokens and dollars.
+The library provides connections, retries with exponential backoff, and support for `Retry-After`.
+The client adds limits on the number of requests in flight and on the time and length of a reply
+(`bounded_http`). It also adds a deadline, a cache, and the totals of tokens and dollars.
 
-Requests run on the client's own event loop, in a thread that ends with the process, so any number
-of threads may wait for replies at the same time. The library's exceptions contain the request with
-its headers, so they are never the cause or context of a fault, and the key is removed from every
-text that the server returns.
+Requests run on the client's own event loop, in a daemon thread, so any number of threads can wait
+for replies at the same time. The exceptions of the library contain the request with its headers.
+Therefore they are never the cause or context of a fault, and the key is removed from every text
+that the server returns.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class ChatClient:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Reset the client in a forked child, as loop, thread and connections are the parent's."""
+        """Reset the client in a forked child, since loop, thread and connections belong to the
+        parent.
+        """
         if self._close is not None:
             self._close.detach()
         leave_to_parent(self._server)
@@ -99,7 +101,7 @@ class ChatClient:
         """Send a request and wait for its reply.
 
         Raises:
-            ChatFault: There is no reply.
+            ChatFault: The request has no reply.
             ConfigurationError: The key cannot be sent.
         """
         (reply,) = self.complete_all([chat])
@@ -127,7 +129,7 @@ class ChatClient:
             raise
 
     def close(self) -> None:
-        """Close the connections, also those of other threads, whose requests end in a fault.
+        """Close the connections. Pending requests of other threads end in a fault.
 
         The next request opens new ones.
         """
@@ -208,7 +210,7 @@ class _Server:
         self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
-        """Return the reply of the server, or the fault of the last try."""
+        """Return the reply of the server, or the fault of the last attempt."""
         request = asyncio.ensure_future(self._ask(body))
         self._requests.add(request)
         try:
@@ -226,7 +228,8 @@ class _Server:
         async with self._slots:
             try:
                 async with asyncio.timeout(self._settings.deadline):
-                    # `post` takes plain bytes; the typed method checks and copies every field.
+                    # `post` takes plain bytes, while the typed method checks and copies every
+                    # field.
                     answer = await self._library.post(
                         "/chat/completions", content=encoded(body), cast_to=bytes
                     )
@@ -254,9 +257,9 @@ class _Server:
         """Return the result for a status other than 2xx."""
         error = read_error(self._without_key(body))
         if error.code == "context_length_exceeded":
-            return Reply("", finish="length")  # the context has no room for a reply
+            return Reply("", finish="length")  # the context is too short for a reply
         code = code_of_status(status, error.code)
-        # Servers that refuse a key may quote it, or a part of it.
+        # A server that refuses a key may quote it or a part of it.
         quoted = f": {error.message}" if error.message and code != "refused_key" else ""
         return self._fault(code, f"status {status}{quoted}")
 

@@ -1,7 +1,7 @@
-"""`ChatFault`, a request to a chat model without a reply, and the table of its codes.
+"""`ChatFault`: a request to a chat model without a reply, and the table of its codes.
 
-A fault is an `EnvironmentFault`, since the agent made no mistake. It names the server and the next
-step, and contains no request, headers or key.
+It is an `EnvironmentFault`, since the agent made no mistake. It names the server and the next step,
+and contains no request, headers or key.
 """
 
 from __future__ import annotations

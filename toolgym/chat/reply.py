@@ -28,8 +28,8 @@ class Chat:
     Attributes:
         messages: The messages in the form of the API.
         tools: The tools in the OpenAI function format.
-        seed: Seed for the server, which is also a part of the key in the cache.
-        max_tokens: Maximum number of tokens of the reply. Default: that of the settings.
+        seed: Seed for the server, which is also part of the cache key.
+        max_tokens: Maximum number of tokens of the reply; None means that of the settings.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -52,7 +52,7 @@ class Chat:
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """Encode the body of a request as JSON; lone surrogates are replaced."""
+    """Encode the body of a request as JSON. Lone surrogates are replaced."""
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
     return encodable(text).encode("utf-8")
 
@@ -92,7 +92,7 @@ class Reply:
 
 
 class NotAReply(ValueError):
-    """A text that is not a reply of the protocol; the message states the reason."""
+    """Raised for a text that is not a reply of the protocol. The message states the reason."""
 
 
 def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
@@ -100,7 +100,7 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
 
     Args:
         text: The body of the response.
-        body: The request, from which missing token counts are estimated.
+        body: The request, used to estimate missing token counts.
 
     Raises:
         NotAReply: The text is not JSON, or has no choice with a message.
@@ -131,7 +131,7 @@ def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
 
 
 class ServerError(NamedTuple):
-    """A server's code and message of an error; "" if missing."""
+    """The code and message of an error from a server; "" if missing."""
 
     code: str
     message: str
@@ -161,7 +161,7 @@ def _loaded(text: str) -> Any:
         raise NotAReply("the reply has too many values")
     try:
         answer = json.loads(text)
-        json.dumps(answer)  # fails now, not later, if the nesting is too deep
+        json.dumps(answer)  # fails early if the nesting is too deep
         return answer
     except (ValueError, RecursionError):
         raise NotAReply("the reply is not JSON, or is nested too deeply") from None
@@ -176,7 +176,7 @@ def _text(value: Any) -> str:
 
 
 def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
-    """Return the calls with ids and with arguments as text, as the API requires them back."""
+    """Return the calls with ids and with arguments as text, as the API requires."""
     calls = []
     for place, call in enumerate(entries if isinstance(entries, list) else ()):
         if not (inner := _dict(_dict(call).get("function"))):

@@ -1,9 +1,9 @@
 """Text generation with a causal language model in this process.
 
-`Engine.generate` continues token sequences turn by turn: it samples a turn, and appends the tokens
+`Engine.generate` extends token sequences turn by turn. It samples a turn, then appends the tokens
 that the caller returns as an answer. Trainers, evaluations, policies and operators use it.
 
-This package imports torch and transformers (the extra `train`); `import toolgym` does not import
+This package requires torch and transformers (the extra `train`). `import toolgym` does not import
 it.
 """
 

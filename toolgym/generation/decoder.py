@@ -1,13 +1,13 @@
-"""A causal language model over a KV cache with one slot for each sequence.
+"""A causal language model with a KV cache that has one slot for each sequence.
 
 The code is independent of the architecture. It calls `model(input_ids, attention_mask,
-position_ids, past_key_values)` with a full mask, (rows, 1, queries, columns). A token at position
-p has its keys and values in column p of its slot, so sequences of different lengths need no
-padding, and a step writes in place. A query attends to the columns up to its own position; later
-columns hold values of earlier passes, and are overwritten before they are read.
+position_ids, past_key_values)` with a full mask of shape (rows, 1, queries, columns). The keys and
+values of a token at position p are in column p of its slot. So sequences of different lengths need
+no padding, and a step writes in place. A query attends to the columns up to its own position. Later
+columns contain values of earlier passes, and are overwritten before they are read.
 
-`check_model` compares a model with plain forward passes, and refuses models with recurrent layers
-or with an attention mask of their own.
+`check_model` compares a model with plain forward passes. It refuses models with recurrent layers or
+with their own attention mask.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Window:
 
 
 class _SlotLayer(CacheLayerMixin):
-    """Keys and values of one layer, each (slots, heads, columns, head size)."""
+    """Keys and values of one layer, each of shape (slots, heads, columns, head size)."""
 
     is_sliding = False
     keys: Tensor
@@ -61,7 +61,7 @@ class _SlotLayer(CacheLayerMixin):
         self._window = window
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Set shape and dtype, without columns; `update` allocates them."""
+        """Set shape and dtype without allocating columns, which `update` does."""
         self.keys, self.values = (
             new.new_zeros(self._window.slots, new.shape[1], 0, new.shape[3])
             for new in (key_states, value_states)
@@ -71,7 +71,9 @@ class _SlotLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write new tokens, (rows, heads, tokens, size), and return all columns of their rows."""
+        """Write new tokens of shape (rows, heads, tokens, size), and return all columns of their
+        rows.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         window = self._window
@@ -83,24 +85,24 @@ class _SlotLayer(CacheLayerMixin):
         return self.keys[read, :, : window.width], self.values[read, :, : window.width]
 
     def get_seq_length(self) -> int:
-        """Columns before the new tokens, of the longest row."""
+        """Return the number of columns before the new tokens, in the longest row."""
         return self._window.width - self._window.columns.shape[1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Width and offset of the mask."""
+        """Return the width and the offset of the mask."""
         return self._window.width, 0
 
     def get_max_length(self) -> int:
-        """-1: there is no limit."""
+        """Return -1, which means that there is no limit."""
         return -1
 
     def _widened(self, cached: Tensor) -> Tensor:
-        """Return a copy with more columns; at least one is not read, for padding tokens of a
+        """Return a copy with more columns. At least one is never read, for the padding tokens of a
         pass.
         """
         columns = max(self._window.width + 1, cached.shape[2] * 5 // 4, self._window.min_columns)
         columns = -(-columns // _GROWTH) * _GROWTH
-        # Zeros, since masked columns still take part in a sum, and nan times 0 is nan.
+        # Zeros, since masked columns are part of sums, and nan times 0 is nan.
         wider = cached.new_zeros(*cached.shape[:2], columns, cached.shape[3])
         wider[:, :, : cached.shape[2]] = cached
         return wider
@@ -118,7 +120,8 @@ class SlotCache(Cache):
     def __init__(self, slots: int, columns: int, device: torch.device) -> None:
         none = torch.zeros(0, 0, dtype=torch.long, device=device)
         window = _Window(slots, columns, 0, none, none, 0)
-        # The layers refer to the window and not to `self`: a cycle would delay freeing the memory.
+        # The layers refer to the window, not to `self`, because a cycle would delay freeing the
+        # memory.
         self.window = window
         super().__init__(layer_class_to_replicate=lambda: _SlotLayer(window))
 
@@ -134,7 +137,7 @@ class SlotCache(Cache):
             cached[to, :, :columns] = cached[chosen, :, :columns]
 
     def tensors(self) -> Iterator[Tensor]:
-        """Keys and values of every layer."""
+        """Return the keys and values of every layer."""
         for layer in self.layers:
             if isinstance(layer, _SlotLayer):
                 yield from (layer.keys, layer.values)
@@ -159,15 +162,15 @@ class Decoder:
         self._has_additive_mask = model.config._attn_implementation != "sdpa"
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
-        # CUDA kernels copy a mask whose rows are not aligned.
+        # CUDA kernels copy a mask with unaligned rows.
         self._multiple = 64 if model.device.type == "cuda" else 1
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """Append tokens to the slots from `first` on, in one forward pass.
+        """Append tokens to the slots, starting at slot `first`, in one forward pass.
 
         Args:
-            texts: The new tokens of each slot, at least one each.
-            starts: The number of tokens that each slot holds already.
+            texts: The new tokens of each slot, at least one per slot.
+            starts: The number of tokens already in each slot.
 
         Returns:
             Logits after the last column of the pass, (rows, vocabulary). They are valid for the
@@ -191,7 +194,8 @@ class Decoder:
     def logits(
         self, first: int, tokens: Tensor, columns: Tensor, positions: Tensor, width: int
     ) -> Tensor:
-        """One forward pass over the slots from `first` on, without waiting for the device.
+        """Run one forward pass over the slots, starting at slot `first`, without waiting for the
+        device.
 
         Args:
             tokens: New tokens of each row, (rows, tokens).
@@ -216,7 +220,7 @@ class Decoder:
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
-        """Return the attention mask, (rows, 1, queries, width); a dict by type of layer if
+        """Return the attention mask of shape (rows, 1, queries, width); a dict by type of layer if
         needed.
         """
         queries = columns[:, None, :, None]
@@ -233,7 +237,7 @@ class Decoder:
         }
 
     def _mask_for_model(self, visible: Tensor) -> Tensor:
-        """Return the mask in the form of this model's attention: boolean, or additive."""
+        """Return the mask in the form that the model's attention needs, boolean or additive."""
         if not self._has_additive_mask:
             return visible
         dtype = self.model.dtype
@@ -241,7 +245,8 @@ class Decoder:
         return hidden.masked_fill(visible, 0.0)
 
 
-_TOLERANCE: Final = 1e-2  # rounding causes 1e-5; positions off by one, the smallest mistake, 2e-2
+# rounding causes 1e-5; positions off by one, the smallest error, cause 2e-2
+_TOLERANCE: Final = 1e-2
 _KINDS: Final = {"full_attention", "sliding_attention"}
 
 

@@ -1,4 +1,4 @@
-"""The generation engine: continues token sequences with sampled turns and appended answers.
+"""The generation engine: extends token sequences with sampled turns and appended answers.
 
 All sequences of a call advance together, each in a slot of one KV cache.
 
@@ -7,11 +7,11 @@ All sequences of a call advance together, each in a slot of one KV cache.
     answer     calls `reply` for finished turns, reads the answers, and frees slots
 
 A sequence whose turn is over waits for its reply. `reply` is called when no sequence is active or
-at least half of them wait, so that answers, which take a pass of their own, are read together.
+at least half of them wait. Answers need a forward pass of their own, so they are read together.
 
-On CUDA shapes are rounded up: rows to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on, columns to
-three significant bits, in a cache of fixed size, so that a step of each shape can be recorded
-(`toolgym.generation.steps`). On a CPU shapes are exact.
+On CUDA, shapes are rounded up so that a step of each shape can be recorded
+(`toolgym.generation.steps`). Rows are rounded to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on,
+and columns to three significant bits, in a cache of fixed size. On a CPU, shapes are exact.
 """
 
 from __future__ import annotations
@@ -36,12 +36,15 @@ from toolgym.generation.shared_prompts import can_share, sharing
 from toolgym.generation.steps import Row, Steps
 
 TOKENS_READ: Final = 16_384
-"""Maximum tokens of prompts or answers per pass; each takes about 20 bytes per hidden unit."""
-_COMMON: Final = 128  # minimum length of a common prefix of different prompts that is read once
+"""Maximum number of tokens of prompts or answers per pass. Each takes about 20 bytes per hidden
+unit.
+"""
+_COMMON: Final = 128  # minimum length of a common prefix that is read once for different prompts
 _STEPS: Final = 8  # decoding steps per synchronization, on CUDA
 _NARROWEST: Final = 128  # minimum number of columns, on CUDA
-_SHARE: Final = 0.4  # maximum share of the free GPU memory that a cache takes
-_LEAST_SHARE: Final = 0.1  # share that it takes even if less is left besides what is reserved
+_SHARE: Final = 0.4  # maximum share of the free GPU memory for a cache
+# minimum share of the free GPU memory, even if reserved memory is needed for it
+_LEAST_SHARE: Final = 0.1
 _log: Final = logging.getLogger(__name__)
 
 
@@ -51,9 +54,9 @@ class Generation:
 
     Attributes:
         prompt: Prompt tokens.
-        stream: Name that seeds the random numbers: the n-th of `tokens` is sampled with the n-th
-            uniform number of the stream, whatever the batch.
-        max_tokens: Maximum length of `tokens`, appended answers included.
+        stream: Name that seeds the random numbers. The n-th token is sampled with the n-th uniform
+            number of the stream, independent of the batch.
+        max_tokens: Maximum length of `tokens`, including appended answers.
         tokens: The tokens after the prompt: sampled turns and appended answers.
         mask: 1 where a token was sampled, 0 where it was appended.
         log_probs: Log-probabilities at sampling, under the tempered distribution; 0.0 where a token
@@ -71,8 +74,9 @@ class Generation:
 
 
 Reply = Callable[[list[Generation]], list[list[int] | None]]
-"""Function from generations whose turn is over to their answers: tokens to append, or None to end
-the generation."""
+"""Function from generations whose turn is over to their answers. An answer is a list of tokens to
+append, or None to end the generation.
+"""
 
 
 class _Sequence:
@@ -81,8 +85,8 @@ class _Sequence:
     Attributes:
         limit: Maximum number of tokens after the prompt.
         begin: Start of the current turn in `tokens`.
-        unread: Tokens that are not in the cache yet; the next step reads the last one.
-        active: Whether the current turn goes on.
+        unread: Tokens that are not in the cache yet. The next step reads the last one.
+        active: Whether the current turn is unfinished.
     """
 
     def __init__(self, generation: Generation, limit: int) -> None:
@@ -92,7 +96,7 @@ class _Sequence:
         self._uniforms = torch.zeros(0)
 
     def draw(self, temperature: float) -> None:
-        """Draw the uniform numbers of all its tokens, with zeros for steps after the last token."""
+        """Draw the uniform numbers of all tokens, with zeros for steps after the last token."""
         self._uniforms = torch.zeros(self.limit + _STEPS + 1, dtype=torch.float64)
         if temperature:
             self._uniforms[: self.limit] = uniform_numbers(self.generation.stream, self.limit)
@@ -104,7 +108,7 @@ class _Sequence:
         return length - len(self.unread)
 
     def room(self, turn_tokens: int | None) -> int:
-        """Maximum number of further tokens of the current turn."""
+        """Return the maximum number of further tokens of the current turn."""
         length = len(self.generation.tokens)
         left = self.limit - length
         return left if turn_tokens is None else min(left, self.begin + turn_tokens - length)
@@ -128,21 +132,21 @@ class Engine:
     """Generates with one model.
 
     Args:
-        model: A causal language model. A model that `check_model` refuses generates one sequence
-            after another, with a cache of its own type.
+        model: A causal language model. If `check_model` refuses the model, sequences are generated
+            one after another with a cache of the model's own type.
         stop: Tokens that end a turn; they are part of it.
-        slots: Maximum number of sequences in the KV cache. On CUDA there are fewer if the cache
-            would take more than two fifths of the free memory, and the cache is kept for the next
-            call (see `release`).
+        slots: Maximum number of sequences in the KV cache. On CUDA, the number is lower if the
+            cache would take more than two fifths of the free memory. The cache is reused by the
+            next call (see `release`).
 
     Attributes:
-        reserved: Bytes of the free GPU memory that the cache leaves to others, such as the updates
+        reserved: Bytes of the free GPU memory that the cache does not use, for example for updates
             between two calls.
     """
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
         self.model, self.stop, self.slots = model, frozenset(stop), slots
-        self._cache: Literal["growing", "static", "own"] | None = None  # chosen by the first call
+        self._cache: Literal["growing", "static", "own"] | None = None  # chosen in the first call
         self._kept: _Batch | None = None
         self._can_record = True
         self.reserved = 0
@@ -155,18 +159,18 @@ class Engine:
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until each generation is ended or full.
+        """Generate until every generation has ended or is full.
 
         A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
-        `max_tokens`, or at the last position of the model. Then `reply` is called with the
-        generations whose turn is over; an answer must leave room for at least one token.
+        `max_tokens` tokens, or at the last position of the model. Then `reply` is called with the
+        generations whose turn is over. An answer must leave room for at least one token.
 
         Args:
             generations: Generations without tokens. If a prompt leaves no room, its generation gets
                 no tokens and no reply.
-            reply: Answers finished turns; None ends each generation after its first turn.
-            temperature: Sampling temperature; 0 takes the likeliest token.
-            turn_tokens: Maximum tokens of one turn; None: no limit.
+            reply: Answers finished turns. None ends each generation after its first turn.
+            temperature: Sampling temperature; 0 selects the most likely token.
+            turn_tokens: Maximum number of tokens of one turn; None means no limit.
 
         Raises:
             ValueError: A prompt is empty, or an answer leaves no room.
@@ -181,7 +185,7 @@ class Engine:
             self._generate(generations, reply, temperature, turn_tokens)
 
     def release(self) -> None:
-        """Free the cache that is kept on CUDA; the next call makes another."""
+        """Free the cache on CUDA. The next call creates another one."""
         self._kept = None
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -212,8 +216,8 @@ class Engine:
             batch.decode(temperature, turn_tokens)
 
     def _batch(self, waiting: Collection[_Sequence]) -> _Batch:
-        """Return an empty batch for these sequences; a static cache that is large enough is used
-        again.
+        """Return an empty batch for these sequences, and reuse a static cache that is large
+        enough.
         """
         slots = min(self.slots, len(waiting))
         if self._cache == "own":
@@ -226,7 +230,7 @@ class Engine:
                 self._kept.clear()
                 return self._kept
             slots, columns = max(slots, self._kept.slots), max(columns, self._kept.columns)
-            self._kept = None  # frees the memory before the next cache is allocated
+            self._kept = None  # free the memory before the next cache is allocated
         if self.model.device.type == "cuda":
             torch.cuda.empty_cache()
             free, _ = torch.cuda.mem_get_info(self.model.device)
@@ -240,13 +244,13 @@ class Engine:
         return self._kept
 
     def _column_bytes(self) -> int:
-        """Bytes of one token in the cache."""
+        """Return the number of bytes of one token in the cache."""
         decoder = Decoder(self.model, 1)
         decoder.feed(0, [[0]], [0])
         return sum(cached[0, :, 0].nbytes for cached in decoder.cache.tensors())
 
     def _choose_cache(self) -> None:
-        """Choose the fastest cache with the log-probabilities of plain forward passes."""
+        """Choose the fastest cache whose log-probabilities equal those of plain forward passes."""
         try:
             check_model(self.model)
         except ConfigurationError as problem:
@@ -258,10 +262,10 @@ class Engine:
             self._try_static_cache()
 
     def _try_static_cache(self) -> None:
-        """Use the static cache, with CUDA graphs, if a trial has the right log-probabilities.
+        """Use the static cache with CUDA graphs if its log-probabilities are correct in a trial.
 
         The error may be three times that of the growing cache, which differs from plain forward
-        passes by rounding only.
+        passes only by rounding.
         """
         try:
             expected = self._trial_error()
@@ -291,8 +295,8 @@ class Engine:
         return max(map(self._log_prob_error, trials))
 
     def _log_prob_error(self, made: Generation) -> float:
-        """Return the mean difference of recorded log-probabilities from those of a plain forward
-        pass.
+        """Return the mean difference between recorded log-probabilities and those of plain forward
+        passes.
         """
         ids = torch.tensor([made.prompt + made.tokens], device=self.model.device)
         logits = self.model(input_ids=ids).logits[0, len(made.prompt) - 1 : -1]
@@ -308,12 +312,12 @@ class Engine:
 
 
 class _Batch:
-    """The sequences in the slots of a decoder; sequence i has slot i.
+    """The sequences in the slots of a decoder. Sequence i has slot i.
 
     Args:
         slots: Maximum number of sequences.
-        columns: Maximum tokens of a sequence, for a cache of fixed size and steps of rounded
-            shapes. 0: the cache grows, and shapes are exact.
+        columns: Maximum number of tokens of a sequence, for a cache of fixed size and rounded
+            shapes. With 0, the cache grows and shapes are exact.
         records: Whether steps are recorded as CUDA graphs.
     """
 
@@ -334,12 +338,12 @@ class _Batch:
         self.steps = Steps(decoder, slots, max_steps, sorted(stop), records=records)
 
     def clear(self) -> None:
-        """Remove all sequences, and the graphs that no longer fit the model."""
+        """Remove all sequences, and the graphs that are no longer valid for the model."""
         self.sequences.clear()
         self.steps.forget_other_models()
 
     def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
-        """Fill the free slots; new prompts are read once, without their last token, and copied."""
+        """Fill the free slots. New prompts are read once, without their last token, and copied."""
         first = len(self.sequences)
         slot_of = dict[tuple[int, ...], int]()
         if self._decoder.keeps_prefixes:
@@ -375,14 +379,14 @@ class _Batch:
         return common
 
     def _read(self, first: int, texts: Sequence[list[int]], starts: Sequence[int]) -> None:
-        """Read tokens into the slots from `first` on, in passes of bounded memory."""
+        """Read tokens into the slots, starting at slot `first`, in passes of bounded memory."""
         rows = max(1, TOKENS_READ // max(map(len, texts)))
         for start in range(0, len(texts), rows):
             chunk = slice(start, start + rows)
             self._decoder.feed(first + start, texts[chunk], starts[chunk])
 
     def decode(self, temperature: float, turn_tokens: int | None) -> None:
-        """Sample a token for each active sequence; with a static cache, several tokens."""
+        """Sample a token for each active sequence, or several tokens with a static cache."""
         active = [slot for slot, s in enumerate(self.sequences) if s.active]
         rows = self._rows(active[-1] + 1)
         if self._rows(len(active)) < rows:
@@ -414,7 +418,7 @@ class _Batch:
                 generation.turns.append((sequence.begin, len(generation.tokens)))
 
     def _rows(self, count: int) -> int:
-        """Number of rows of a step for `count` sequences."""
+        """Return the number of rows of a step for `count` sequences."""
         return min(_rounded(count), self.slots) if self.columns else count
 
     def answer(self, reply: Reply | None) -> None:
@@ -465,7 +469,7 @@ def _share(free: int, reserved: int) -> int:
 
 
 def _rounded(count: int) -> int:
-    """Return the smallest of 1, 2, 3, 4, 6, 8, 12, 16 and so on that is not below a count.
+    """Round a count up to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
 
     >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
     [1, 2, 3, 6, 8, 12, 128]
@@ -486,9 +490,9 @@ def _rounded_columns(count: int) -> int:
 
 @contextmanager
 def _generating(model: PreTrainedModel) -> Iterator[None]:
-    """A context for generation: evaluation mode, no gradients, no cuDNN attention.
+    """Context manager for generation: evaluation mode, no gradients, no cuDNN attention.
 
-    cuDNN builds a plan for each new shape, in tens to hundreds of milliseconds.
+    cuDNN builds a plan for each new shape, which takes tens to hundreds of milliseconds.
     """
     was_training = model.training
     model.train(False)

@@ -22,8 +22,8 @@ def load(
 
     Args:
         source: A folder, or a name on the Hugging Face hub.
-        dtype: Data type of the weights; `auto` keeps that of the file.
-        device: Device of the model; None: the GPU if there is one, else the CPU.
+        dtype: Data type of the weights; `auto` means that of the file.
+        device: Device of the model. None means the GPU if there is one, or else the CPU.
 
     Raises:
         Exception: A file is missing or damaged; the type depends on its reader.
@@ -45,10 +45,10 @@ def common_length(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """Maximum number of tokens that the model reads with the same position encoding.
+    """Return the maximum number of tokens that the model reads with one position encoding.
 
-    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a text outgrows their
-    original length, and the keys in a cache no longer match.
+    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a text exceeds their
+    original length, and cached keys then become invalid.
     """
     config = model.config.get_text_config()
     longest = int(getattr(config, "max_position_embeddings", None) or 2**31)
@@ -60,7 +60,7 @@ def context_length(model: PreTrainedModel) -> int:
 
 
 def stop_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the tokens that end a turn: the tokenizer's and those of the generation config."""
+    """Return the tokens that end a turn, from the tokenizer and the generation config."""
     declared = getattr(model.generation_config, "eos_token_id", None)
     ids = declared if isinstance(declared, list) else [declared]
     return frozenset(int(i) for i in [*ids, tokenizer.eos_token_id] if i is not None)

@@ -1,7 +1,7 @@
 """A decoder for models that do not work with a `SlotCache`, such as those with recurrent layers.
 
-Each sequence has a cache of the model's own type and is read alone, so a step takes a forward pass
-per sequence.
+Each sequence has a cache of the model's own type and is processed alone, so a step takes one
+forward pass per sequence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from toolgym.generation.decoder import Decoder
 
 
 class _OwnCaches:
-    """For each slot: the model's cache, its number of tokens, and the logits after the last one."""
+    """For each slot, the cache of the model, its number of tokens, and the logits after the last
+    token.
+    """
 
     def __init__(self, slots: int) -> None:
         self.slots: list[Any] = [None] * slots
@@ -31,7 +33,7 @@ class _OwnCaches:
             moved.add(id(source))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Empty: no tensor is laid out in slots and columns."""
+        """Return no tensors, since none is arranged in slots and columns."""
         return iter(())
 
 
@@ -45,14 +47,14 @@ class OwnCacheDecoder(Decoder):
         self.cache: Any = _OwnCaches(slots)
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """As `Decoder.feed`, with logits after the last token of each row."""
+        """Append tokens as `Decoder.feed` does, with logits after the last token of each row."""
         pairs = enumerate(zip(texts, starts, strict=True), first)
         return torch.stack([self._read(slot, text, start) for slot, (text, start) in pairs])
 
     def logits(
         self, first: int, tokens: Tensor, columns: Tensor, positions: Tensor, width: int
     ) -> Tensor:
-        """As `Decoder.logits`."""
+        """Run one forward pass per row, as `Decoder.logits` does."""
         return self.feed(first, tokens.tolist(), columns[:, 0].tolist())
 
     def _read(self, slot: int, text: Sequence[int], start: int) -> Tensor:

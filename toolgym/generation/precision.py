@@ -14,11 +14,11 @@ _HALF = (torch.float16, torch.bfloat16)
 
 @contextmanager
 def in_float32(model: nn.Module) -> Iterator[None]:
-    """A context in which a model computes in float32; afterwards its weights are the same tensors.
+    """Context manager in which a model computes in float32. Its weights are not changed.
 
-    It is used to compare two ways to compute logits: the rounding error of half precision is larger
-    than the effect of a wrong position, and changes the choice of experts. One module is converted
-    at a time, since a float32 copy of a large model may not fit in memory.
+    It serves to compare two computations of logits. The rounding error of half precision exceeds
+    the effect of a wrong position, and changes the selection of experts. One module is converted at
+    a time, since a float32 copy of a large model may not fit in memory.
     """
     handles = [
         handle
@@ -38,7 +38,7 @@ def _own_tensors(module: nn.Module) -> list[Tensor]:
 
 
 def _widening(module: nn.Module, half: Sequence[Tensor]) -> Iterator[Any]:
-    """The hooks that make a module's own tensors float32 while it computes."""
+    """Yield the hooks that convert a module's own tensors to float32 while it computes."""
     originals = [tensor.data for tensor in half]
 
     def widen(*_: Any) -> None:

@@ -1,9 +1,9 @@
-"""Sampling with random numbers that depend only on the name of a stream, whatever the batch.
+"""Sampling with random numbers that depend only on the name of a stream, not on the batch.
 
 Each stream has uniform numbers from a `torch.Generator` that is seeded with its name. The n-th
-token of a sequence is the inverse of the cumulative distribution at the n-th number, so it does not
-depend on the other sequences of a batch or their order, up to rounding: a batch of another width
-sums in another order, which can decide a near tie differently.
+token of a sequence is the inverse of the cumulative distribution at the n-th number. So it does not
+depend on the other sequences of a batch or on their order, except for rounding. A batch of another
+size sums in another order, which may decide between nearly equal tokens differently.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 _LARGE: Final = 4096  # vocabulary size above which the search has two levels
-_BLOCK: Final = 256  # tokens of a block of the first level
+_BLOCK: Final = 256  # tokens per block of the first level
 
 
 def uniform_numbers(stream: str, count: int) -> Tensor:
@@ -31,11 +31,11 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
     Args:
         logits: (rows, vocabulary).
         uniforms: (rows,), a number in [0, 1) for each row.
-        temperature: Sampling temperature; 0 takes the likeliest token.
+        temperature: Sampling temperature; 0 selects the most likely token.
 
     Returns:
-        The tokens, (rows,), and their log-probabilities under the tempered distribution, (rows,)
-        float32; 0.0 at temperature 0.
+        The tokens of shape (rows,), and their float32 log-probabilities under the tempered
+        distribution, also of shape (rows,). The latter are 0.0 at temperature 0.
     """
     if not temperature:
         return logits.argmax(dim=1), logits.new_zeros(len(logits), dtype=torch.float32)
@@ -54,8 +54,8 @@ def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
         sums = probabilities.cumsum(dim=1, dtype=torch.float64)
         # Scaled by the last sum, which differs from 1 by rounding.
         return _index_above(sums, uniforms * sums[:, -1])
-    # Find the block of the vocabulary, then the token in it: a running sum over all of 50,000
-    # tokens takes a twentieth of a step of a small model.
+    # Find the block of the vocabulary, then the token in it. A running sum over all 50,000
+    # tokens would take a twentieth of a step of a small model.
     blocks = nn.functional.pad(probabilities, (0, -vocabulary % _BLOCK)).view(
         len(uniforms), -1, _BLOCK
     )
@@ -69,6 +69,6 @@ def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _index_above(sums: Tensor, points: Tensor) -> Tensor:
-    """Return the first index of each row whose sum is above its point, (rows,)."""
+    """Return the first index of each row whose sum exceeds its point, (rows,)."""
     found = torch.searchsorted(sums, points[:, None], right=True).squeeze(1)
     return found.clamp(max=sums.shape[1] - 1)

@@ -1,9 +1,9 @@
 """Attention of a decoding step on a CPU that reads a prompt shared by several rows once.
 
-A step spends most of its time on reading keys and values, and in a group of rollouts most of them
-belong to the same prompt. The queries of all rows of a group attend to the prompt together, then
-each row to its own columns, and the two results are combined by their log-sum-exps (Juravsky et al.
-2024, arXiv:2402.05099). PyTorch's kernel for CPUs returns these.
+A step spends most of its time on reading keys and values, most of which belong to the common prompt
+of a group of rollouts. The queries of all rows of a group attend to the prompt together, then each
+row attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
+2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import AttentionInterface
 
 _NAME: Final = "toolgym_shared_prompts"
-_LEAST: Final = 128  # minimum tokens of a prompt that is read once
-_SMALL: Final = 10**7  # parameters of a model below which attention takes too little time
+_LEAST: Final = 128  # minimum number of tokens of a prompt that is read once
+_SMALL: Final = 10**7  # number of parameters below which attention takes too little time
 _kernel: Final[Any] = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -36,7 +36,7 @@ _groups: list[_Group] = []  # groups of the current step
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Return whether a model is on a CPU, has full attention (sdpa), and at least ten million
+    """Return whether a model is on a CPU and has full attention (sdpa) and at least ten million
     weights.
     """
     config: Any = model.config.get_text_config()
@@ -54,7 +54,7 @@ def can_share(model: PreTrainedModel) -> bool:
 def sharing(
     model: PreTrainedModel, prompts: Sequence[tuple[int, ...]], columns: Sequence[int]
 ) -> Iterator[None]:
-    """A context in which a step of these rows reads each prompt once.
+    """Context manager in which a step of these rows reads each prompt once.
 
     Args:
         prompts: The prompt of each row.
@@ -95,8 +95,9 @@ def _attend(
     scaling: float | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """Return the attention function for `transformers`: queries (rows, heads, 1, size), all
-    columns.
+    """Compute the attention for `transformers`.
+
+    The queries have the shape (rows, heads, 1, size). The keys and values contain all columns.
     """
     count, heads, _, size = query.shape
     kv_heads = key.shape[1]

@@ -1,10 +1,10 @@
-"""Decoding steps with their state on the device: several steps run without synchronization.
+"""Decoding steps with their state on the device, so that several steps run without synchronization.
 
 A step reads the pending token of each row, and samples and stores the next one. For a row that has
-stopped, it computes the same values again and changes nothing. Shapes are fixed and all state is
-updated in place, so that on CUDA a step is recorded as a graph for each number of rows and width,
-and replayed by one call: launched from Python, the 1,350 kernels of a step of a model with 30
-layers take 25 ms, several times as long as they run.
+stopped, it repeats the same computation and changes nothing. Shapes are fixed and all state is
+updated in place. On CUDA, a step is therefore recorded as a graph for each number of rows and
+width, and replayed by one call. Launching the 1,350 kernels of a step of a model with 30 layers
+from Python takes 25 ms, several times as long as running them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Row(NamedTuple):
     Attributes:
         token: The last token, which is not in the cache yet.
         column: The position of that token.
-        room: Maximum number of further tokens; 0: the row is idle.
+        room: Maximum number of further tokens; 0 means that the row is idle.
         uniforms: A uniform number for each further token.
     """
 
@@ -57,7 +57,7 @@ class Steps:
         device = decoder.model.device
         self._decoder, self.max_steps = decoder, max_steps
         self._stop = torch.tensor(stop, dtype=torch.long, device=device)
-        # For each row: the pending token, its column, the room, the tokens sampled in this run.
+        # For each row: the pending token, its column, the room, and the tokens sampled in this run.
         self._counts = torch.zeros(4, slots, dtype=torch.long, device=device)
         self._alive = torch.zeros(slots, dtype=torch.bool, device=device)
         # Stopped rows read and write an additional last column.
@@ -71,10 +71,10 @@ class Steps:
         self._recorded_of: list[Any] = []
 
     def forget_other_models(self) -> None:
-        """Drop the graphs if a weight has another address than at recording.
+        """Drop the graphs if the address of a weight has changed since recording.
 
-        Also if peft adapters are merged, disabled or selected differently, since a graph has the
-        kernels of one mode.
+        They are also dropped if peft adapters are merged, disabled or selected differently, since a
+        graph contains the kernels of one mode.
         """
         model = self._decoder.model
         found: list[Any] = [t.data_ptr() for t in (*model.parameters(), *model.buffers())]
@@ -113,7 +113,7 @@ class Steps:
         return [(t[:n], p[:n]) for n, t, p in zip(counts, *sampled, strict=True)]
 
     def _step(self, rows: int, width: int, temperature: float) -> None:
-        """One step, in place and without synchronization with the host."""
+        """Run one step, in place and without synchronization with the host."""
         token, column, room, count = self._counts[:, :rows]
         alive = self._alive[:rows]
         columns = column[:, None]
@@ -130,7 +130,7 @@ class Steps:
         alive.logical_and_(~has_stopped & (count < room))
 
     def _step_of(self, rows: int, width: int, temperature: float) -> Callable[[], object]:
-        """Return a step of these shapes: its graph, or the step itself if none is recorded."""
+        """Return the graph of a step of these shapes, or the step itself if none is recorded."""
 
         def step() -> None:
             self._step(rows, width, temperature)
@@ -153,7 +153,7 @@ class Steps:
         return replay
 
     def _recorded(self, step: Callable[[], None]) -> Any:
-        """Record the CUDA graph of a step, after a run that loads and chooses kernels."""
+        """Record the CUDA graph of a step, after a run that loads and selects kernels."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         if self._stream is None:
@@ -164,12 +164,12 @@ class Steps:
                 step()
                 with _refusing_waits():
                     step()
-        finally:  # also where a step fails: what it began still reads the rows' state
+        finally:  # also if a step fails, since its running kernels still read the rows' state
             torch.cuda.current_stream().wait_stream(self._stream)
         random = torch.cuda.default_generators[torch.cuda.current_device()]
         state = random.clone_state()
         graph = torch.cuda.CUDAGraph()
-        # Other threads may use the GPU meanwhile.
+        # Other threads may use the GPU at the same time.
         recording: Any = torch.cuda.graph(
             graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"
         )
@@ -188,7 +188,9 @@ class Steps:
 
 @contextlib.contextmanager
 def _refusing_waits() -> Any:
-    """A context that raises RuntimeError if the host waits for the device: graphs cannot wait."""
+    """Context manager that raises RuntimeError if the host waits for the device, as graphs cannot
+    wait.
+    """
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():  # the mode warns that it is a prototype
         warnings.simplefilter("ignore")

@@ -1,8 +1,8 @@
-"""Policies: objects that choose actions in an environment; `load` makes one from its name.
+"""Policies: objects that choose actions in an environment. `load` creates one from its name.
 
-`builtin` has the protocol of policies and the policies without a model; `chat` has the policy of a
-model on a server. Installed packages register others. Slow modules are imported only for names that
-need them.
+`builtin` contains the protocol of policies and the policies without a model. `chat` contains the
+policy of a model on a server. Installed packages register others. Slow modules are imported only
+for the names that need them.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ BUILT_IN: Final = ("expert", "random")
 
 @dataclass(frozen=True)
 class ByName:
-    """The name and options of a policy; each process that plays loads the policy itself.
+    """The name and options of a policy, which each worker process loads itself.
 
     Attributes:
         name: As for `load`.
         seed: As for `load`.
-        options: As for `load`; plain values.
+        options: As for `load`; only plain values.
     """
 
     name: str
@@ -60,7 +60,7 @@ class ByName:
 
 
 def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
-    """Convert a function, or a name such as `expert`, to a policy; a policy is returned unchanged.
+    """Convert a function, or a name such as `expert`, to a policy. A policy is returned unchanged.
 
     Raises:
         ConfigurationError: The object is not a policy, or no policy has that name.
@@ -74,7 +74,7 @@ def as_policy(policy: Policy | ByName | Callable[[str], Any] | str) -> Policy:
     if not isinstance(policy, type) and callable(policy):
         return FunctionPolicy(policy)
     raise ConfigurationError(
-        f"{policy!r} is not a policy: give a function from an observation to an action, an object"
+        f"{policy!r} is not a policy: pass a function from an observation to an action, an object"
         " with an `act` method, or a name such as 'expert'."
     )
 
@@ -86,18 +86,18 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     name, the seed and the options. The entry point `model` loads all names that are not registered.
 
     Args:
-        name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on
-            a server (`toolgym.chat`).
-        seed: Seed of policies that draw.
+        name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on a
+            server (`toolgym.chat`).
+        seed: Seed of policies with random choices.
         options: Options of the loader, such as `temperature`.
 
     Raises:
-        ConfigurationError: The policy cannot be loaded; the message says what to install.
+        ConfigurationError: The policy cannot be loaded. The message states what to install.
     """
     if name in BUILT_IN:
         if options:
             raise ConfigurationError(
-                f"{name} does not take options of models: leave out {', '.join(options)}."
+                f"{name} does not accept model options: remove {', '.join(options)}."
             )
         return ExpertPolicy() if name == "expert" else RandomPolicy(seed)
     if name.startswith(SERVED):
@@ -123,7 +123,7 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     try:
         policy: Policy = loader(name, seed=seed, **options)
     except TypeError as problem:
-        raise ConfigurationError(f"{name} does not take these options: {problem}.") from problem
+        raise ConfigurationError(f"{name} does not accept these options: {problem}.") from problem
     return policy
 
 
@@ -138,6 +138,6 @@ def _check_name(name: str) -> None:
     published = (plugin.load()() for plugin in find_plugins(MODEL_NAMES).values())
     if "/" not in name and not os.path.exists(name) and name not in chain(*published):
         raise ConfigurationError(
-            f"there is no policy {name!r}. For a model on a server write {SERVED}{name}; a model on"
-            " the hub is OWNER/NAME."
+            f"there is no policy {name!r}. For a model on a server, use {SERVED}{name}; for a"
+            " model on the Hugging Face Hub, use OWNER/NAME."
         )

@@ -1,8 +1,8 @@
 """The protocol of a policy, and the policies without a model: expert, random, scripted.
 
-A policy acts for a batch of episodes at once, because batches are fast for language models. It gets
-a `Situation` for each episode and returns one action for each: text, or a call. State that belongs
-to an episode is kept in `Situation.memory`, which is discarded after the episode.
+A policy acts for a batch of episodes at once, because batches are fast for language models. It
+receives a `Situation` for each episode and returns one action for each, a text or a call. The state
+of an episode is stored in `Situation.memory`, which is discarded after the episode.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SERVED: Final = "openai:"
 """Prefix of the names of policies that are models on an OpenAI-compatible server."""
 
 _HIGHEST: Final = 100
-"""The largest random number if a schema has no maximum."""
+"""The maximum random number if a schema has no maximum."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,11 @@ class Situation:
     """The state of one episode, as a policy sees it before a turn.
 
     Attributes:
-        env: The environment; a fair policy reads its tools and transcript only.
+        env: The environment. A policy without privileged information reads only its tools and
+            transcript.
         observation: The last observation.
         seed: The seed of the episode, for policies that draw.
-        memory: State of the policy for this episode; the same dict in all of its turns.
+        memory: State of the policy for this episode. It is the same dict in all turns.
     """
 
     env: ToolEnv[Any]
@@ -41,8 +42,8 @@ class Situation:
 class Policy(Protocol):
     """The protocol of policies: a name, and a method that returns actions.
 
-    A policy may also have a method `usage` that returns the amounts used so far by name, such as
-    tokens; None for an unknown amount.
+    A policy may also have a method `usage` that returns the amounts used so far, such as tokens, by
+    name. An unknown amount is None.
     """
 
     name: str
@@ -50,14 +51,14 @@ class Policy(Protocol):
     def act(self, situations: Sequence[Situation]) -> list[Any]:
         """Return one action for each situation, in order.
 
-        An `EnvironmentFault` in place of an action leaves its episode unscored; the other episodes
+        An `EnvironmentFault` in place of an action makes its episode unscored. The other episodes
         continue.
         """
         ...
 
 
 class ExpertPolicy:
-    """The policy that plays `ToolEnv.expert`; after the expert's last action it returns ""."""
+    """The policy that plays `ToolEnv.expert`. After the expert's last action, it returns ""."""
 
     name = "expert"
 
@@ -81,7 +82,7 @@ class ExpertPolicy:
 
 
 class RandomPolicy:
-    """The policy that calls random tools with random values, a baseline for other policies.
+    """The policy that calls random tools with random values. It is a baseline for other policies.
 
     Values have the types and bounds of the tool's schema. If any text is allowed, it is a word from
     the observations.
@@ -93,7 +94,7 @@ class RandomPolicy:
         self._seed = seed
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """Return a random call for each situation; one seed gives the same calls."""
+        """Return a random call for each situation. The same seed gives the same calls."""
         return [self._call(situation) for situation in situations]
 
     def _call(self, situation: Situation) -> dict[str, Any]:
@@ -121,9 +122,10 @@ def _random_value(
     """Return a random value with the type, bounds and choices of a JSON schema.
 
     Args:
-        named: Schemas by the name that others refer to them by.
-        words: The texts to choose from; one is taken wherever any text will do.
-        items: Length of a list of any length: 0 inside an object, which may hold its own kind.
+        named: Schemas by the names that other schemas refer to.
+        words: The texts to choose from where any text is valid.
+        items: Length of lists without a fixed length. It is 0 inside an object, since schemas may
+            be recursive.
     """
     if "$ref" in schema:
         return _random_value(named[schema["$ref"].split("/")[-1]], named, draw, words, items)
@@ -136,7 +138,7 @@ def _random_value(
         return _random_value(way, named, draw, words, items)
     match schema["type"]:
         case "integer" | "number" as kind:
-            margin = int(kind == "integer")  # from a bound that is excluded
+            margin = int(kind == "integer")  # distance from an exclusive bound
             low, high = schema.get("minimum"), schema.get("maximum")
             if "exclusiveMinimum" in schema:
                 low = schema["exclusiveMinimum"] + margin
@@ -158,7 +160,7 @@ def _random_value(
 
 
 class ScriptedPolicy:
-    """The policy that returns the same actions in every episode, and then ""; for tests."""
+    """The policy that returns the same actions in every episode, and then "". It is for tests."""
 
     name = "scripted"
 
@@ -172,10 +174,11 @@ class ScriptedPolicy:
 
 
 class FunctionPolicy:
-    """The policy of a function from an observation to an action, called once for each turn.
+    """A policy that calls a function once per turn.
 
     Args:
-        function: The function. Its argument is the observation, in the first turn the question.
+        function: Maps an observation to an action. In the first turn, the observation is the
+            question.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:

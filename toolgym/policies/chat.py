@@ -1,9 +1,9 @@
-"""`ChatPolicy`: the policy of a model on a server, which gets the transcript and the tools.
+"""`ChatPolicy`: the policy of a model on a server, which receives the transcript and the tools.
 
 The requests of a batch are sent concurrently. Calls through the API are passed on unchanged, so
 that wrong names, keys and JSON reach the same parser as the text of any model. With `tools="text"`,
-for servers without support for tools, the prompt describes the tools, and calls are found in the
-text. A request that fails leaves its episode unscored; the other episodes continue.
+the prompt describes the tools and calls are found in the text. This is for servers without support
+for tools. A failed request makes its episode unscored. The other episodes continue.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ChatPolicy:
 
 
 def _action_of(reply: Reply | ChatFault) -> Any:
-    """Convert a reply to an action: its calls, else its text; a fault is returned unchanged."""
+    """Convert a reply to an action: its calls, or else its text. A fault is returned unchanged."""
     if isinstance(reply, Reply):
         calls = list(reply.tool_calls)
         return {"content": reply.text, "tool_calls": calls} if calls else reply.text
@@ -73,7 +73,7 @@ def _action_of(reply: Reply | ChatFault) -> Any:
 
 
 def api_messages(env: ToolEnv[Any]) -> list[Message]:
-    """Return the transcript in the form of the API, with the id of the call in each result."""
+    """Return the transcript in the format of the API, with the id of the call in each result."""
     messages = prompt_messages(env)
     for number, turn in enumerate(env.episode.turns):
         messages += _turn(turn, number)
@@ -83,7 +83,7 @@ def api_messages(env: ToolEnv[Any]) -> list[Message]:
 def _turn(turn: Turn, number: int) -> list[Message]:
     """Return the messages of a turn.
 
-    A text is answered by a user message, since the API accepts results for its own calls only.
+    A text is answered by a user message, since the API accepts results only for calls.
     """
     if isinstance(turn.action, str) or not turn.calls:
         written = turn.action if isinstance(turn.action, str) else ""
@@ -102,7 +102,9 @@ def _turn(turn: Turn, number: int) -> list[Message]:
 
 
 def _object(text: Any) -> str | None:
-    """Return the text if it is a JSON object, else None, since servers refuse other arguments."""
+    """Return the text if it is a JSON object, or else None, since servers refuse other
+    arguments.
+    """
     try:
         return text if isinstance(text, str) and isinstance(json.loads(text), dict) else None
     except (ValueError, RecursionError):
@@ -124,7 +126,7 @@ def _in_words(env: ToolEnv[Any]) -> list[Message]:
 
 
 def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) -> ChatPolicy:
-    """Make the policy of a model on a server; the option `base_url` is the server's address.
+    """Create the policy of a model on a server. The option `base_url` is the address of the server.
 
     Args:
         model: Name of the model on the server.

@@ -1,12 +1,13 @@
 """Reads and writes `toolgym.json`, the environment and the settings that a checkpoint belongs to.
 
 A training run writes the file into every checkpoint, so that a copied or moved checkpoint is
-evaluated on the same data. The file has `env_id`; `env_kwargs`, the arguments of the environment in
-the run's evaluations (data set, split, step limit, options of the family); and `max_new_tokens`,
-the maximum number of tokens of a turn. Paths of data sets are absolute.
+evaluated on the same data. The file contains `env_id`, `env_kwargs` and `max_new_tokens`.
+`env_kwargs` are the arguments of the environment in the run's evaluations (data set, split, step
+limit, options of the family), with absolute paths. `max_new_tokens` is the maximum number of tokens
+of a turn.
 
 A checkpoint may come from an untrusted source. Its file can name data, but neither code nor a
-server: an environment in a module, and an address, must be given by the caller.
+server. An environment in a module, or the address of a server, must be given by the caller.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ class Origin:
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the caller's arguments, completed by those of the run.
 
-        If the caller gives a data set, the run's split is not used; if the caller gives a split,
+        If the caller gives a data set, the run's split is not used. If the caller gives a split,
         the run's part of its split is not used.
 
         Raises:
-            ConfigurationError: An argument of the run holds the address or a model of a server.
+            ConfigurationError: An argument of the run contains the address or a model of a server.
         """
         left_out = {*given}
         if "dataset" in given:
@@ -62,10 +63,10 @@ class Origin:
         taken = {name: value for name, value in self.env_kwargs.items() if name not in left_out}
         for name, value in taken.items():
             text = json.dumps(value)
-            if "://" in text or SERVED in text:  # a model of the latter is asked with a key
+            if "://" in text or SERVED in text:  # requests to such a model are sent with a key
                 raise ConfigurationError(
-                    f"{self.folder}/{FILE} names a server: {name}={text}. If it is yours,"
-                    f" give the argument yourself, as in --set {name}=VALUE."
+                    f"{self.folder}/{FILE} names a server: {name}={text}. If you trust it,"
+                    f" pass the argument yourself, as in --set {name}=VALUE."
                 )
         return {**taken, **given}
 
@@ -94,7 +95,7 @@ def write_origin(
 
 
 def origin_of(model: str) -> Origin | None:
-    """Read the origin of a model; None if it is not a folder, or a folder without the file.
+    """Read the origin of a model. Returns None if it is not a folder or the folder lacks the file.
 
     Raises:
         ConfigurationError: The file is damaged.
@@ -112,7 +113,7 @@ def origin_of(model: str) -> Origin | None:
     if not isinstance(env_id, str) or not isinstance(kwargs, dict) or not is_count:
         raise ConfigurationError(
             f"{file} must have `env_id`, `env_kwargs` and `max_new_tokens`, as `toolgym train`"
-            " writes them: delete it, and name the environment and its data set yourself."
+            " writes them: delete it, and give the environment and its data set yourself."
         )
     return Origin(model, env_id, kwargs, tokens)
 
@@ -121,14 +122,14 @@ def named_environment(model: str) -> str:
     """Return the id of the environment that a checkpoint was trained for.
 
     Raises:
-        ConfigurationError: The folder has no file, or the environment is in a module, which would
-            be imported.
+        ConfigurationError: The folder lacks the file, or the environment is in a module, which
+            would have to be imported.
     """
     origin = origin_of(model)
     if origin is None:
         raise ConfigurationError(
-            "name an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
-            f" checkpoint of `toolgym train` names its own, in {FILE}; {model!r} is none."
+            "give an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
+            f" checkpoint of `toolgym train` names its own, in {FILE}, and {model!r} does not."
         )
     return recorded(origin.env_id)
 
@@ -140,7 +141,7 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
         model: The folder of a checkpoint of `toolgym train`.
 
     Raises:
-        ConfigurationError: The folder has no file, or the file names code or a server.
+        ConfigurationError: The folder lacks the file, or the file names code or a server.
     """
     env_id = named_environment(model)
     return env_id, with_settings_of(model, env_id, {}, {})[0]
@@ -152,14 +153,13 @@ def with_settings_of(
     """Complete the settings of an evaluation by those of the run that wrote a checkpoint.
 
     Args:
-        model: A model; one that is not a checkpoint of a run adds nothing.
+        model: A model. A model that is not a checkpoint of a run adds no settings.
         env_id: The environment of the evaluation.
         env_kwargs: The arguments of the environment that the caller gives.
         options: The options of the policy that the caller gives.
 
     Returns:
-        The arguments, the options, and a sentence on the settings taken from the run ("" without
-        a run).
+        The arguments, the options, and a sentence on the settings from the run ("" without a run).
 
     Raises:
         ConfigurationError: The file of the checkpoint is damaged, or names a server.

@@ -4,8 +4,8 @@
         run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.2})     # grpo/reward at step 1
 
 `reported` returns a run that writes its folder and also sends the numbers to the dashboards. They
-are named `phase/key`, at the steps of the phase. Evaluations are named by their tasks, as in
-`unseen_tasks/accuracy`, at the GRPO step after which they were made. Packages add dashboards with
+are named `phase/key`, at the steps of the phase. Evaluations are named by their tasks, such as
+`unseen_tasks/accuracy`, at the GRPO step after which they were run. Packages add dashboards with
 the entry-point group `toolgym.dashboards`; the entry points have the names of the libraries.
 """
 
@@ -50,7 +50,7 @@ class ReportedRun(Run):
         self._show(record["phase"], record["step"], record)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Replace `summary.json`, and send the evaluations that are new in it."""
+        """Replace `summary.json`, and send its new evaluations."""
         super().write_summary(summary)
         for each in summary.get("evaluations") or [{**summary, "name": ""}]:
             name = re.sub(r"[^\w.-]+", "_", each["name"]).strip("_") or "evaluation"
@@ -71,7 +71,7 @@ def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
     """Context manager for a run that sends its numbers to dashboards.
 
     Args:
-        run: The run, which this process writes.
+        run: The run, which is written by this process.
         names: Names of dashboards; without names, `run` is returned.
 
     Raises:
@@ -84,7 +84,7 @@ def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
             try:
                 dashboards.append(find_plugins(DASHBOARDS)[name].load()(run))
             except PluginError as problem:
-                raise ConfigurationError(f"{problem} Install it again.") from None
+                raise ConfigurationError(f"{problem} Reinstall it.") from None
             stack.callback(dashboards[-1].close)
         yield ReportedRun(run, dashboards) if dashboards else run
 
@@ -104,7 +104,7 @@ def check_services(names: Sequence[str]) -> None:
                 f"--report-to must be {' or '.join(known)}, got {name!r}{hint}"
             )
         spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:  # a plain folder of that name has no origin
+        if spec is None or spec.origin is None:  # a plain folder with this name has no origin
             raise ConfigurationError(
                 f"--report-to {name} needs the package {name}; run: pip install {name}"
             )

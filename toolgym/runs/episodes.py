@@ -4,7 +4,7 @@ A folder of `toolgym eval --out` is a run folder without metrics:
 
     config.json      environment, policy, settings and software versions
     rollouts.jsonl   one episode per line, in the phase `eval`
-    summary.json     the figures of the evaluation
+    summary.json     the results of the evaluation
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ def is_evaluation(config: Mapping[str, Any]) -> bool:
 
 
 def setting_of(path: Path) -> dict[str, Any]:
-    """Return policy, data set and split of an evaluation or a run; None if not recorded.
+    """Return policy, data set and split of an evaluation or a run, or None if they are not
+    recorded.
 
     Raises:
-        ConfigurationError: There is no such file or folder.
+        ConfigurationError: The file or folder does not exist.
     """
     config: Mapping[str, Any] = {} if path.is_file() else Run.open(path).config
     settings = config.get("settings")
@@ -48,14 +49,14 @@ def setting_of(path: Path) -> dict[str, Any]:
 def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRecord]:
     """Read the episodes of a run, an evaluation, or a file of `toolgym eval --out FILE.jsonl`.
 
-    A last line that was cut off by a crash is left out with a warning.
+    A last line that was cut off by a crash is omitted with a warning.
 
     Args:
         path: A folder or a file.
-        phase: A phase of the run, such as `before`, `grpo` or `after`. Default: all phases.
+        phase: A phase of the run, such as `before`, `grpo` or `after`; None means all phases.
 
     Raises:
-        ConfigurationError: There is no such file, folder or phase, or a line before the last is
+        ConfigurationError: The file, folder or phase does not exist, or a line before the last is
             damaged.
     """
     path = Path(path)
@@ -76,11 +77,11 @@ def rollouts_of(
 
     Args:
         path: A folder or a file.
-        phases: The phases of the run. Default: all.
+        phases: The phases of the run; None means all.
         notes: List to which a sentence is appended if the last line was cut off.
 
     Raises:
-        ConfigurationError: There is no such run or phase, or a line of its file is damaged.
+        ConfigurationError: The run or phase does not exist, or a line of its file is damaged.
     """
     if unknown := set(phases or ()) - set(ALL_PHASES):
         names = ", ".join(ALL_PHASES)
@@ -91,7 +92,7 @@ def rollouts_of(
             raise ConfigurationError(
                 f"{path} is a file and has no phases: phases are for run folders."
             )
-        note = f"The last line of {path} was cut off and is left out."
+        note = f"The last line of {path} was cut off and is omitted."
         yield from read_lines(path, _episode_line, lambda: notes.append(note))
         return
     run = Run.open(path)
@@ -107,7 +108,7 @@ def is_log(path: Path) -> bool:
 
 
 def log_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a file with text in any encoding; of each, `LONGEST_LINE` characters."""
+    """Yield the lines of a text file in any encoding, cut to `LONGEST_LINE` characters."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         is_start = True
         while line := stream.readline(LONGEST_LINE):

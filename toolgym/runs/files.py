@@ -1,11 +1,11 @@
 """Reads and writes JSON files so that they stay readable if the process is killed.
 
-There are two kinds of files: one object, which is always replaced as a whole, and one object per
-line, where lines are appended. If the process is killed while it writes, the last line has no line
-end; it is dropped with a note. Any other damaged line, or an object that cannot be read, is an
-error that names file and line.
+There are two kinds of files. A file with one object is always replaced as a whole. A file with one
+object per line is appended to. If the process is killed while it writes, the last line is
+incomplete and is dropped with a note. Any other damaged line, and an object that cannot be read, is
+an error that names file and line.
 
-JSON has no nan and no infinity: `plain` converts both to null and keeps the key, so that a reader
+JSON has no nan and no infinity. `plain` converts both to null and keeps the key, so that a reader
 can distinguish an undefined number from a missing one.
 """
 
@@ -30,7 +30,7 @@ def plain(value: Any, where: str) -> Any:
     """Convert a value to JSON types; nan and the infinities become None.
 
     Args:
-        value: Numbers (also of numpy), text, paths, None, and lists and mappings of them.
+        value: Numbers (including numpy's), texts, paths, None, and lists and mappings of these.
         where: Name of the value in the error.
 
     Raises:
@@ -60,7 +60,7 @@ def encode(text: str) -> bytes:
 
 
 def object_text(record: Mapping[str, Any]) -> bytes:
-    """Return an object as the indented content of a file."""
+    """Return an object as indented JSON, the content of a file."""
     return encode(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -86,7 +86,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def replace_folder(built: Path, place: Path, old: Path) -> None:
-    """Move a folder to `place`; a folder that is there is moved to `old`, and back on failure."""
+    """Move a folder to `place`. An existing folder is moved to `old`, and back on failure."""
     had_one = place.exists()
     if had_one:
         place.rename(old)
@@ -122,10 +122,10 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
         file: The file.
         check: Function that converts an object to the yielded value, or raises a ValueError with
             the reason why it is invalid.
-        cut_off: Called if the last line was cut off and is left out.
+        cut_off: Called if the last line was cut off and is omitted.
 
     Raises:
-        ConfigurationError: A line is damaged, other than a last line without its end.
+        ConfigurationError: A line is damaged, except for an incomplete last line.
     """
     if not file.is_file():
         return
@@ -136,14 +136,14 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
             except (ValueError, RecursionError) as problem:
                 if line.endswith(b"\n"):
                     raise ConfigurationError(
-                        f"Line {number} of {file} is damaged: {problem}. Remove that line, or take "
-                        "the file from a copy."
+                        f"Line {number} of {file} is damaged: {problem}. Remove the line, or"
+                        " restore the file from a copy."
                     ) from None
                 cut_off()
 
 
 def append_lines(file: Path, records: Sequence[Record]) -> bool:
-    """Append one line for each record in a single write; a last line that was cut off is dropped.
+    """Append one line for each record in a single write. An incomplete last line is dropped.
 
     Args:
         file: The file, which is created if it does not exist.

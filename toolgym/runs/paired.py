@@ -1,8 +1,9 @@
 """Paired comparison of two evaluations on the same tasks.
 
-Tasks differ more than two checkpoints do. Pairing removes that difference: it counts the tasks on
-which one evaluation is correct and the other is not, so it needs far fewer tasks than two
-independent samples. Tasks that only one of the two played are counted and left out.
+Tasks differ more than two checkpoints do. Pairing removes the differences between tasks: it counts
+the tasks on which one evaluation is correct and the other is not. So it needs far fewer tasks than
+a comparison of independent samples. Tasks that only one evaluation contains are counted and
+omitted.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ class Paired:
     Attributes:
         env_id: The environment of both evaluations.
         tasks: Number of tasks that were scored in both.
-        tries: Maximum number of tries at a task, in either.
+        tries: Maximum number of attempts at a task in either evaluation.
         first: Accuracy of the first, as the mean over these tasks.
         second: Accuracy of the second.
         difference: `second` minus `first`, with its paired 95 % interval
             (`toolgym.intervals.paired_difference`).
-        chance: p-value of the exact sign test (McNemar's if each task has one try).
+        chance: p-value of the exact sign test (McNemar's test if each task has one attempt).
         gained: Ids of the tasks on which the second is better.
         lost: Ids of the tasks on which the first is better.
         unpaired: Number of tasks that were not scored in both.
@@ -69,7 +70,7 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
         (content, _), (other_content, _) = one[task], other[task]
         if content != other_content:
             raise ConfigurationError(
-                f"{task} is two different tasks, of {content[0]} and {other_content[0]}: compare"
+                f"{task} names different tasks of {content[0]} and {other_content[0]}: compare"
                 " evaluations of one environment on one data set."
             )
     pairs = {task: (one[task][1], other[task][1]) for task in one if task in other}
@@ -102,7 +103,7 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
 def _by_task(
     records: Iterable[EpisodeRecord],
 ) -> dict[str, tuple[tuple[str, str], list[float]]]:
-    """Return environment, question, and 1 or 0 for each scored try, by task id."""
+    """Return environment, question, and 1 or 0 for each scored attempt, by task id."""
     tasks: dict[str, tuple[tuple[str, str], list[float]]] = {}
     for record in records:
         content = (record.env_id, record.question)
@@ -118,7 +119,7 @@ class Compared:
     Attributes:
         name: The name of the evaluations, such as `unseen databases`.
         about: A description of each evaluation: policy, data set, split, and the kinds of tasks
-            that a training held out.
+            held out from the training.
         result: The comparison.
     """
 
@@ -133,12 +134,12 @@ def compare_folders(first: Path, second: Path) -> list[Compared]:
     Args:
         first: A folder or file of `toolgym eval --out`, or the run folder of a training, whose
             final evaluations are used.
-        second: Likewise. If it is the same run folder as the first, its evaluations before and
-            after the training are compared.
+        second: Another such folder or file. If it is the run folder of `first`, its evaluations
+            before and after the training are compared.
 
     Raises:
-        ConfigurationError: The two have no evaluation in common, such as a training that is not
-            complete.
+        ConfigurationError: The two have no evaluation in common, for example because a training is
+            incomplete.
     """
     is_one = first.resolve() == second.resolve()
     one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")
@@ -164,7 +165,9 @@ class _Evaluation:
 
 
 def _evaluations(path: Path, when: str) -> dict[str, _Evaluation]:
-    """Return the evaluations in a folder or file by the suffix of their phases ("" for one)."""
+    """Return the evaluations in a folder or file by the suffix of their phases ("" if there is only
+    one).
+    """
     facts = [f"{name} {value}" for name, value in setting_of(path).items() if value is not None]
     about = ", ".join(facts) or "not recorded in the file"
     if path.is_file() or is_evaluation(Run.open(path).config):

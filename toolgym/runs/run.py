@@ -1,4 +1,5 @@
-"""`Run`: a run folder, with the files of a training or an evaluation, readable after a crash.
+"""`Run`: a run folder with the files of a training or an evaluation, which is readable after a
+crash.
 
     config.json      the settings, and `reproducibility`; written once, before the other files
     metrics.jsonl    one JSON object per line: `phase`, `step` (from 1 within its phase), numbers
@@ -6,19 +7,18 @@
     preflight.json   the result of the check before training: `verdict` (go, no-go), `findings`
                      (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
     summary.json     the result, always replaced as a whole; its `status` is `interrupted` until the
-                     end, so that it is right after a kill, and then `complete`, or `refused` (by
-                     the preflight), `stopped` (by the guards) or `failed` (by an error), each with
-                     a `diagnosis`
+                     end, and then `complete`, or `refused` (by the preflight), `stopped` (by the
+                     guards) or `failed` (by an error), each with a `diagnosis`
     checkpoints/     one folder for each checkpoint, written by the trainer; its `toolgym.json`
-                     names the environment and the data (`toolgym.runs.checkpoints`)
+                     contains the environment and the data (`toolgym.runs.checkpoints`)
     report.html      the report, made from the files above by `toolgym.report`
     .lock            the lock of the process that writes the run
 
-A run is written by one process, which may be killed at any time. Each record is one line, written
-at once. A last line that was cut off is dropped with a note in `Run.notes`; any other damaged line
-is an error that names file and line. Nothing is overwritten: if a folder exists, the new one gets a
-number. nan and infinity are written as null under their key. This module reads no clock: times are
-measured by the caller.
+A run is written by one process, which may be killed at any time. Each record is a line that is
+written at once. An incomplete last line is dropped with a note in `Run.notes`. Any other damaged
+line is an error that names file and line. Nothing is overwritten: if a folder exists, the new one
+gets a number. nan and infinity are written as null under their key. The caller measures times,
+since this module reads no clock.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ CONFIG, SUMMARY = "config.json", "summary.json"
 LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
 SELECTION = "selection"
-"""The phase of the evaluations during reinforcement learning; their step is that of the training,
-or 0 before the first step."""
+"""The phase of the evaluations during reinforcement learning. Their step is the step of the
+training, or 0 before the first step.
+"""
 METRIC_PHASES = ("sft", "grpo", SELECTION)
 """The phases that have steps with metrics."""
 ITEMS = "-items"
@@ -64,8 +65,9 @@ ROLLOUT_PHASES = (
     *("before", "after", "grpo"),
     *(f"{when}{suffix}" for suffix in (ITEMS, SAMPLED) for when in ("before", "after")),
 )
-"""Phases of rollouts: the evaluations before and after the training, the training, and the
-evaluations on unseen items and with sampling."""
+"""Phases of rollouts: the evaluations before and after the training, the training itself, and the
+evaluations on unseen items and with sampling.
+"""
 KIND = "evaluation"
 """The `kind` in the `config.json` of an evaluation by `toolgym eval`."""
 EVALUATION = "eval"
@@ -77,7 +79,7 @@ RECORDED_PACKAGES = (
 )
 """Packages whose versions are recorded, because they affect the numbers of a run."""
 _TRAININGS = {"sft": ("SFT", "sft_steps"), "grpo": ("GRPO", "steps")}
-"""Name and number-of-steps setting of each phase of a training."""
+"""Name of each phase of a training, and the setting with its number of steps."""
 _STATES = {
     "running": "Still running",
     "interrupted": "Interrupted",
@@ -90,7 +92,7 @@ SHOWN = ("env_id", "dataset", "model", "policy", "trainer", "status")
 
 
 class Run:
-    """A run folder, made by `Run.create` or `Run.open`.
+    """A run folder, created by `Run.create` or opened by `Run.open`.
 
     Attributes:
         path: The folder.
@@ -105,7 +107,7 @@ class Run:
 
     @classmethod
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> Run:
-        """Create a new run folder: `path`, or `path-2`, `path-3` etc. if it exists.
+        """Create a new run folder: `path`, or `path-2`, `path-3` and so on if it exists.
 
         An empty folder counts as new.
 
@@ -126,7 +128,7 @@ class Run:
         """Open an existing run folder, complete or not.
 
         Raises:
-            ConfigurationError: There is no such folder, or it has no readable `config.json`.
+            ConfigurationError: The folder does not exist, or has no readable `config.json`.
         """
         path = Path(path)
         cure = "Run folders are written by `toolgym train` and `toolgym eval --out FOLDER`."
@@ -142,7 +144,8 @@ class Run:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder while this process writes the run, so that readers see it is in progress.
+        """Lock the folder while this process writes the run, so that readers see that it is in
+        progress.
 
         The operating system releases the lock when the process ends in any way.
 
@@ -152,7 +155,7 @@ class Run:
         with (self.path / LOCK).open("wb") as stream:
             if not _lock(stream, shared=False):
                 raise ConfigurationError(
-                    f"{self.path} is being written by another process: wait for its end, or end it."
+                    f"{self.path} is being written by another process: wait for it, or stop it."
                 )
             yield
 
@@ -185,7 +188,7 @@ class Run:
         """Return all records of `metrics.jsonl`, or those of one phase, in order.
 
         Raises:
-            ConfigurationError: A line before the last is damaged; file and line are named.
+            ConfigurationError: A line before the last is damaged. The message names file and line.
         """
         records = self._lines(METRICS)
         return [record for record in records if phase is None or record["phase"] == phase]
@@ -202,8 +205,8 @@ class Run:
                 `ALL_PHASES`; `step` is None before and after the training.
 
         Raises:
-            ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON; in
-                this case nothing is written.
+            ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON. In
+                this case, nothing is written.
         """
         self._append(ROLLOUTS, [_checked(plain(item, "rollout"), ALL_PHASES) for item in rollouts])
 
@@ -211,7 +214,7 @@ class Run:
         """Yield the episodes of `rollouts.jsonl`, or those of one phase.
 
         Raises:
-            ConfigurationError: A line before the last is damaged; file and line are named.
+            ConfigurationError: A line before the last is damaged. The message names file and line.
         """
         records = self._lines(ROLLOUTS)
         return (record for record in records if phase is None or record["phase"] == phase)
@@ -238,7 +241,9 @@ class Run:
 
     @property
     def status(self) -> str:
-        """The status: `running` while a process writes the run, else that of the summary."""
+        """The status: `running` while a process writes the run, or else the status in the
+        summary.
+        """
         status = str(self.summary.get("status", "interrupted"))
         return "running" if self.is_held and status != "complete" else status
 
@@ -249,7 +254,7 @@ class Run:
 
     @property
     def progress(self) -> str:
-        """How far a training came, such as `step 12 of 60 of GRPO`; "" before its first step."""
+        """The progress of a training, such as `step 12 of 60 of GRPO`; "" before its first step."""
         steps = [each for each in self.metrics() if each["phase"] in _TRAININGS]
         if not steps:
             return ""
@@ -263,7 +268,7 @@ class Run:
     def state(self) -> str:
         """A sentence on a run that is not complete, with the command that continues a training.
 
-        It is "" for a complete run. For an evaluation it says how many tasks were played.
+        It is "" for a complete run. For an evaluation, it contains the number of finished tasks.
         """
         status = self.status
         if status == "complete":
@@ -307,7 +312,7 @@ class Run:
         )
 
     def _note_cut(self, name: str) -> None:
-        note = f"The last line of {name} was cut off and is left out."
+        note = f"The last line of {name} was cut off and is omitted."
         if note not in self.notes:
             self.notes.append(note)
 
@@ -327,8 +332,8 @@ def reproducibility() -> Record:
     """Return the software and hardware that may affect the numbers of a run.
 
     Returns:
-        `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and `packages`, the
-        versions of installed packages by name.
+        A dict with `python`, `implementation`, `platform`, `machine`, `cpus`, `sqlite`, and
+        `packages` (the versions of installed packages by name).
     """
     return {
         "python": platform.python_version(),
@@ -349,7 +354,7 @@ def _version(package: str) -> str | None:
 
 
 def _lock(stream: IO[bytes], *, shared: bool) -> bool:
-    """Lock a file until it is closed; returns False if another process has locked it."""
+    """Lock a file until it is closed. Returns False if another process has locked it."""
     try:
         import fcntl
     except ImportError:  # Windows has no such locks
@@ -362,7 +367,7 @@ def _lock(stream: IO[bytes], *, shared: bool) -> bool:
 
 
 def _claim(folder: Path, config: Record) -> bool:
-    """Create the folder and its config; returns False if the folder is not empty."""
+    """Create the folder and its config. Returns False if the folder is not empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -373,13 +378,13 @@ def _claim(folder: Path, config: Record) -> bool:
         return False
     except OSError as problem:
         raise ConfigurationError(
-            f"The run folder {folder} cannot be created: {problem.strerror}. Name another place."
+            f"The run folder {folder} cannot be created: {problem.strerror}. Choose another folder."
         ) from None
     return True
 
 
 def _checked(record: Any, phases: tuple[str, ...]) -> Record:
-    """Check phase and step of a record, and return it; only rollouts may have the step None."""
+    """Check phase and step of a record, and return it. Only rollouts may have the step None."""
     if not isinstance(record, dict):
         raise ConfigurationError(f"a record must be a JSON object, not {type(record).__name__}")
     phase, step = record.get("phase"), record.get("step")

@@ -1,5 +1,7 @@
-"""Algorithms that trainers share: groups, advantages, dynamic sampling, metrics.
+"""Algorithms that trainers share: groups, advantages, dynamic sampling and metrics.
 
-Read `groups` first, then `advantages`. `dynamic_sampling` replaces groups with one outcome, and
-`rollout_metrics` computes the metrics of a batch.
+- `groups` defines groups of rollouts and dead groups.
+- `advantages` holds the advantage estimators.
+- `dynamic_sampling` replaces groups whose members all had the same outcome.
+- `rollout_metrics` computes the metrics of a batch.
 """

@@ -1,11 +1,12 @@
-"""Advantage estimators by name: pure functions from the rewards of a batch to advantages.
+"""Advantage estimators: pure functions from the rewards of a batch to its advantages.
 
-Rewards and groups are [N], one for each rollout. The rollouts of one task have the same group
-number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0 and is left
-out of all statistics. Statistics are over all rollouts passed, so gather those of all processes
-first.
+Rewards and groups have the shape [N], one value for each rollout. The rollouts of one task have the
+same group number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0
+and is excluded from all statistics. Statistics cover all rollouts passed, so gather those of all
+processes first.
 
-With r_i the reward of a rollout, n the size of its group g, and std the sample standard deviation:
+In these formulas r_i is the reward of a rollout, n the size of its group g, and std the sample
+standard deviation:
 
     group_normalized           GRPO: (r_i - mean_g r) / (std_g r + 1e-4)
     group_centered             Dr. GRPO: r_i - mean_g r
@@ -19,14 +20,15 @@ With r_i the reward of a rollout, n the size of its group g, and std the sample 
 
 Papers: Shao et al. 2024, arXiv:2402.03300 (GRPO); Liu et al. 2025, arXiv:2503.20783 (Dr. GRPO);
 Ahmadian et al. 2024, arXiv:2402.14740 (RLOO); Liu et al. 2025, arXiv:2508.08221 (Lite PPO); Hu
-2025, arXiv:2501.03262 (REINFORCE++); Ding et al. 2025, arXiv:2511.14846 (GTPO). The first three and
-`batch_scaled` are TRL's `scale_rewards` of "group", "none" and "batch", the last without the floor.
+2025, arXiv:2501.03262 (REINFORCE++); Ding et al. 2025, arXiv:2511.14846 (GTPO). `group_normalized`,
+`group_centered` and `batch_scaled` are TRL's `scale_rewards` of "group", "none" and "batch"; TRL's
+"batch" has no floor of 0.1.
 
-Dividing by the standard deviation of a group erases the size of its differences: in groups of two
-every advantage is .707 or -.707, whatever the rewards. The reference trainer therefore uses
-`batch_normalized_baseline` by default. GTPO normalizes over the rollouts that reached a turn, which
-is biased where the policy decides when to stop (verl-project/verl#7244); here the baseline is over
-all other rollouts of the group, with a return of 0 for those that ended before the turn.
+Dividing by the standard deviation of a group removes the size of its differences. In groups of two
+every nonzero advantage is .707 or -.707, whatever the rewards. The default of the reference trainer
+is therefore `batch_normalized_baseline`. The GTPO paper normalizes over the rollouts that reached a
+turn, which is biased if the policy decides when to stop (verl-project/verl#7244). Here the baseline
+covers all other rollouts of the group, with a return of 0 for those that ended before the turn.
 """
 
 from __future__ import annotations
@@ -39,10 +41,13 @@ from torch import Tensor
 from toolgym.errors import ConfigurationError
 
 EPSILON: Final = 1e-4
-"""Added to every standard deviation before dividing, as in TRL."""
+"""Value added to every standard deviation before dividing, as in TRL."""
 FLOOR: Final = 0.1
-"""Smallest divisor of a batch. Once nearly every rollout is correct, rewards differ by the cost of
-a call, .01; without the floor that difference would become an advantage near 1."""
+"""Smallest divisor of a batch.
+
+Once nearly every rollout is correct, rewards differ by the cost of a call, .01. Without the floor
+such a difference would become an advantage near 1.
+"""
 
 
 def advantages(
@@ -57,20 +62,20 @@ def advantages(
     """Compute the advantages of a batch.
 
     Args:
-        name: A name in `ESTIMATORS` or `TURN_ESTIMATORS`.
+        name: Name of an estimator in `ESTIMATORS` or `TURN_ESTIMATORS`.
         rewards: [N] float, nan for a rollout without a reward.
         groups: [N] int, equal for the rollouts of one task.
-        turn_rewards: [N, S] float, needed by turn-level estimators; rewards at the end of the
+        turn_rewards: [N, S] float, required by turn-level estimators. Rewards at the end of the
             episode belong to the last turn.
-        taken: [N, S] bool, True for the turns that each rollout has; needed by turn-level
+        taken: [N, S] bool, True for the turns that each rollout has. Required by turn-level
             estimators.
-        limit: Advantages are clipped at plus and minus this; None: no clipping.
+        limit: Advantages are clipped to [-limit, limit]; None disables clipping.
 
     Returns:
-        [N], or [N, S] from a turn-level estimator.
+        Advantages of shape [N], or [N, S] from a turn-level estimator.
 
     Raises:
-        ConfigurationError: There is no such estimator, or `turn_rewards` or `taken` is missing.
+        ConfigurationError: If there is no such estimator, or `turn_rewards` or `taken` is missing.
 
     >>> rewards, groups = torch.tensor([1.0, 0.0, torch.nan, 0.5]), torch.tensor([0, 0, 0, 1])
     >>> advantages("leave_one_out", rewards, groups).tolist()
@@ -81,17 +86,19 @@ def advantages(
         counted, values = scored, rewards[:, None].where(scored, 0.0)  # [N, 1]
     elif name not in TURN_ESTIMATORS:
         names = ", ".join([*ESTIMATORS, *TURN_ESTIMATORS])
-        raise ConfigurationError(f"there is no advantage estimator {name!r}; choose among {names}.")
+        raise ConfigurationError(f"unknown advantage estimator {name!r}; choose one of {names}.")
     elif turn_rewards is None or taken is None:
-        raise ConfigurationError(f"{name!r} needs the rewards of turns: pass turn_rewards, taken.")
+        raise ConfigurationError(
+            f"{name!r} needs the rewards of turns: pass turn_rewards and taken."
+        )
     else:
         counted = taken & scored
         values = turn_rewards.where(counted, 0.0).flip(1).cumsum(1).flip(1).where(counted, 0.0)
     compared = torch.zeros_like(groups) if name == "batch_normalized" else groups
     members = (compared[:, None] == compared) & scored.T  # [N, N]
     size, weights = members.sum(1, keepdim=True), members.to(values.dtype)
-    # Where all are equal, differences to one member are exactly 0; those to a mean may not be, and
-    # a rounding error divided by a small deviation would become an advantage.
+    # If all rewards are equal, differences to one member are exactly 0. Differences to a mean may
+    # not be, and a rounding error divided by a small deviation would become an advantage.
     leads = values - values[members.long().argmax(1)]
     leads = (leads - weights @ leads / size.clamp(min=1)).where(counted, 0.0)
     if name in ("leave_one_out", "turn_normalized"):
@@ -115,6 +122,6 @@ ESTIMATORS: Final = (
     "batch_normalized",
     "batch_normalized_baseline",
 )
-"""Names of the estimators of one advantage for each rollout."""
+"""Names of the estimators that return one advantage for each rollout."""
 TURN_ESTIMATORS: Final = ("turn_normalized",)
-"""Names of the estimators of one advantage for each turn."""
+"""Names of the estimators that return one advantage for each turn."""

@@ -1,18 +1,19 @@
-"""Dynamic sampling: groups with one outcome are replaced until a step has enough live groups.
+"""Dynamic sampling: dead groups are replaced until a step has enough live groups.
 
     draw the groups of a step -> keep the live ones -> draw more for the missing ones -> ...
 
-A group is dead when all its members had the same outcome (`groups`), even where their costs differ:
-its advantages would only reflect small differences in the number of calls. Live groups are kept in
-the order in which they were drawn, so the distribution and the expected gradient of a kept group
-are those of a live group. A step draws a limited number of groups; if too few of them are live, it
-is filled up with dead groups, which the trainer leaves out of the loss.
+A group is dead when all its members had the same outcome (`groups`), even if their costs differ.
+Its advantages would only reflect small differences in the number of calls. Live groups are kept in
+the order in which they were drawn, so sampling does not favor any kind of live group. A step draws
+a limited number of groups. If too few of them are live, dead groups fill it up, and the trainer
+excludes them from the loss.
 
-Each of several processes collects its own groups, and all draw equally often: they exchange counts,
+Each process collects its own groups, and all processes draw equally often. They exchange counts,
 from which each computes the same next draw. Tasks come from a `TaskStream`, whose only state is the
 number of tasks drawn.
 
-Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, for groups of equal accuracy.
+Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, which replaces groups of equal
+accuracy.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ G = TypeVar("G")
 class TaskStream:
     """An endless stream of tasks: shuffled rounds, each with every playable task once.
 
-    All processes go through the same order, skip the same unplayable tasks, and take the others in
-    turn, so no two get the same task of a round. A task is checked when the stream reaches it. The
-    state is the number of tasks passed, unplayable ones included.
+    All processes follow the same order, skip the same unplayable tasks, and take the other tasks in
+    turn. So two processes never get the same task of a round. A task is checked when the stream
+    reaches it. The state is the number of tasks passed, including unplayable ones.
 
     Args:
         size: Number of tasks; the stream yields their positions.
@@ -42,10 +43,11 @@ class TaskStream:
         name: Streams with different names have different orders.
         process: Rank of this process, from 0.
         processes: Number of processes.
-        is_playable: Whether the task at a position can be played fairly; the same on all processes.
+        is_playable: Function that returns whether the task at a position can be played; it must
+            agree on all processes.
 
     Raises:
-        ConfigurationError: There is no task.
+        ConfigurationError: If there is no task.
 
     >>> stream = TaskStream(3, seed=0)
     >>> sorted(stream.take(3)), len(stream.take(2))
@@ -63,17 +65,17 @@ class TaskStream:
         is_playable: Callable[[int], bool] = lambda position: True,
     ) -> None:
         if size < 1:
-            raise ConfigurationError("there is no task to take: a stream needs at least one.")
+            raise ConfigurationError("a task stream needs at least one task, got none.")
         self._size, self._key, self._is_playable = size, f"toolgym-{name}-{seed}", is_playable
         self._process, self._processes = process, processes
         self._walked = 0
         self._round, self._order = -1, list(range(size))
 
     def take(self, count: int) -> list[int]:
-        """The positions of the next `count` playable tasks of this process.
+        """Return the positions of the next `count` playable tasks of this process.
 
         Raises:
-            ConfigurationError: A whole round has no playable task.
+            ConfigurationError: If a whole round has no playable task.
         """
         playable, refused = list[int](), 0
         while len(playable) < count * self._processes:
@@ -87,24 +89,24 @@ class TaskStream:
                 refused = 0
             else:
                 refused += 1
-            if refused == 2 * self._size - 1:  # includes a whole round
+            if refused == 2 * self._size - 1:  # this many cover a whole round
                 raise ConfigurationError(f"none of the {self._size:,} tasks can be played.")
         return playable[self._process :: self._processes]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint; the same for all processes."""
+        """Return the state for a checkpoint, which is the same for all processes."""
         return {"walked": self._walked, "size": self._size, "key": self._key}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a state; the number of processes may have changed.
 
         Raises:
-            ConfigurationError: The state has another number of tasks or another seed.
+            ConfigurationError: If the state has another number of tasks or another seed.
         """
         if (state["size"], state["key"]) != (self._size, self._key):
             raise ConfigurationError(
-                f"the checkpoint has {state['size']} tasks ({state['key']}), this run"
-                f" {self._size} ({self._key}): resume with the same tasks and seed."
+                f"the checkpoint has {state['size']} tasks ({state['key']}), but this run has"
+                f" {self._size} ({self._key}). Resume with the same tasks and seed."
             )
         self._walked = int(state["walked"])
 
@@ -113,10 +115,10 @@ class Filled(NamedTuple, Generic[G]):
     """The groups of this process for one step.
 
     Attributes:
-        live: The groups to learn from, at most `places`.
-        dead: Dead groups that fill up the step, to be left out of the loss.
-        metrics: Metrics named as in `toolgym.runs.metrics`; all but `sampling_rounds` are counts of
-            this process, to be summed over processes.
+        live: Groups to learn from, at most `places`.
+        dead: Dead groups that fill up the step; the trainer must exclude them from the loss.
+        metrics: Metrics named as in `toolgym.runs.metrics`. All except `sampling_rounds` are counts
+            of this process that must be summed over processes.
     """
 
     live: list[G]
@@ -135,22 +137,23 @@ def fill(
 
     Args:
         places: Number of groups that this process learns from in the step.
-        max_draws: Maximum number of groups that it draws, as a multiple of `places`. 1 replaces no
-            dead group; 3 is enough for groups of 8 at a success rate of 5 %.
-        draw: Plays the given number of groups; called with `places` first.
-        outcomes: The outcomes of a group's members; None for a member that does not count.
-        exchange: Gathers the numbers of missing, live and drawn groups of all processes, in the
-            same order on each. The process with the most missing groups determines how many each
-            draws next, at the share of live groups seen so far; it is at most `places`, since that
-            many groups are known to fit into memory.
+        max_draws: Maximum number of groups that it draws, as a multiple of `places`. With 1 no dead
+            group is replaced. 3 is enough for groups of 8 at a success rate of 5 %.
+        draw: Function that plays the given number of groups. The first call gets `places`.
+        outcomes: Function that returns the outcomes of a group's members, None for a member that
+            does not count.
+        exchange: Function that gathers the numbers of missing, live and drawn groups of all
+            processes, in the same order on each. The next draw is as large as the process with the
+            most missing groups needs, given the share of live groups so far. It is at most
+            `places`, since that number of groups is known to fit into memory.
 
     Raises:
-        ConfigurationError: `places` is below 1; a group must not be split over processes.
+        ConfigurationError: If `places` is below 1, since a group must not be split over processes.
     """
     if places < 1:
         raise ConfigurationError(
-            "dynamic sampling needs at least one whole group per process: make the rollouts of a"
-            " process and step a multiple of the group size."
+            "dynamic sampling needs at least one whole group per process. Set the rollouts per"
+            " process and step to a multiple of the group size."
         )
     live, dead, drawn, rounds, count = list[G](), list[G](), 0, 0, places
     while count:
@@ -160,7 +163,8 @@ def fill(
         rounds += 1
         tallies = exchange((max(0, places - len(live)), len(live), drawn))
         most_missing, all_live, all_drawn = zip(*tallies, strict=True)
-        share = (sum(all_live) + 1) / (sum(all_drawn) + 2)  # Laplace's rule, so it is never 0
+        # Laplace's rule of succession keeps the share above 0.
+        share = (sum(all_live) + 1) / (sum(all_drawn) + 2)
         remaining = math.floor(places * max_draws) - max(all_drawn)
         count = max(0, min(math.ceil(max(most_missing) / share), places, remaining))
     kept = live[:places]

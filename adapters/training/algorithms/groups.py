@@ -1,10 +1,12 @@
-"""Groups of rollouts: dead and live ones, their shares, and advice on the group size.
+"""Groups of rollouts: dead and live groups, their shares, and advice on the group size.
 
-A group is all rollouts of one task in one step. The outcome of a rollout is whether it is correct,
-and its progress bin. A group is dead when all its scored members have the same outcome; their
-rewards may still differ by the costs of their calls. Other trainers count groups with equal rewards
-instead, so both shares are here. A rollout that a fault left unscored has no outcome (None) and no
-reward (nan or infinity), and a group with fewer than two scored members is dead.
+A group is all rollouts of one task in one step. The outcome of a rollout is its correctness and its
+progress bin. A group is dead when all its scored members have the same outcome, even if their
+rewards differ by the costs of their calls. Other trainers count groups with equal rewards instead,
+so this module computes both shares.
+
+A rollout that a fault left unscored has no outcome (None) and no reward (nan or infinity). A group
+with fewer than two scored members is dead.
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ from toolgym.episode import Outcome
 
 T = TypeVar("T")
 
-_SAME: Final = 1e-8  # rewards that differ by less are equal
+_SAME: Final = 1e-8  # rewards that differ by less count as equal
 _SIZES: Final = (2, 4, 8, 16)  # group sizes to choose from
-_WANTED: Final = 0.5  # share of groups with right and wrong members
+_WANTED: Final = 0.5  # share of groups with correct and incorrect members
 
 
 def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
-    """The values of each group, in order; members need not be adjacent.
+    """Return the values of each group, in order. Members need not be adjacent.
 
     >>> by_group("abcd", [7, 5, 7, 5])
     {7: ['a', 'c'], 5: ['b', 'd']}
 
     Raises:
-        ValueError: `values` and `groups` differ in length.
+        ValueError: If `values` and `groups` differ in length.
     """
     members: dict[int, list[T]] = {}
     for value, group in zip(values, groups, strict=True):
@@ -39,7 +41,7 @@ def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
 
 
 def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
-    """Whether a group has fewer than two different outcomes; None is an unscored member.
+    """Return whether a group has fewer than two different outcomes. None is an unscored member.
 
     >>> is_dead([Outcome(False, 3), Outcome(False, 4), None])
     False
@@ -48,37 +50,41 @@ def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
 
 
 def has_equal_rewards(rewards: Iterable[float]) -> bool:
-    """Whether the rewards of a group are equal, or fewer than two members are scored."""
+    """Return whether the rewards of a group are equal, or fewer than two members are scored."""
     finite = list(filter(math.isfinite, rewards))
     return len(finite) < 2 or max(finite) - min(finite) < _SAME
 
 
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
-    """The share of groups that are dead (metric `dead_groups`).
+    """Return the share of groups that are dead (metric `dead_groups`).
 
-    Groups of one member do not count; nan if there are no others.
+    Groups of one member do not count. The share is nan if there are no other groups.
     """
     return mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
 
 def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> float:
-    """The share of groups with equal rewards (metric `zero_variance_groups`); see `dead_share`."""
+    """Return the share of groups with equal rewards (metric `zero_variance_groups`).
+
+    Groups of one member do not count. The share is nan if there are no other groups.
+    """
     members = by_group(rewards, groups).values()
     return mean([has_equal_rewards(each) for each in members if len(each) > 1])
 
 
 def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
-    """Estimate the share of groups of a size whose members would not all be the same.
+    """Estimate the share of groups of a given size whose members do not all have the same result.
 
-    The estimate is the mean over tasks of the share of subsets of `size` scored tries that differ,
-    which is unbiased. For a task with fewer tries all of them are taken, which gives a lower bound.
+    For each task, the estimate is the share of subsets of `size` scored attempts that contain
+    different results; the mean over tasks is unbiased. For a task with fewer attempts all of them
+    are used, which gives a lower bound.
 
     Args:
-        tries: The results of the tries at each task; None for a try that is not scored.
+        tries: Results of the attempts at each task; None for an attempt that is not scored.
         size: Members of a group.
 
     Returns:
-        The share; nan if no try is scored.
+        The share, or nan if no attempt is scored.
 
     >>> mixed_share([[True, False, False, False], [False] * 4], 2)
     0.25
@@ -93,29 +99,34 @@ def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
 
 
 def group_size_advice(tries: Sequence[Sequence[bool | None]]) -> str:
-    """A sentence with the smallest group size of which half have right and wrong members.
+    """Return advice on the smallest group size at which half of the groups have mixed results.
+
+    A group is mixed if it has correct and incorrect members.
 
     Args:
-        tries: Whether each try at each task was right; None for a try that is not scored. Sizes up
-            to the number of tries are compared.
+        tries: Whether each attempt at each task was correct; None for an attempt that is not
+            scored. Sizes up to the number of attempts are compared.
 
     >>> group_size_advice([[True, False, False, False]] * 3 + [[False] * 4])
-    'Groups of 4 would do: 75% have right and wrong members.'
+    'A group size of 4 is enough: 75% of groups have correct and incorrect members.'
     """
     right = [each for results in tries for each in results if each is not None]
     if not right:
-        return "No rollout was scored, so no group size can be advised."
+        return "No rollout was scored, so there is no advice on the group size."
     most = max(map(len, tries))
     shares = {size: mixed_share(tries, size) for size in _SIZES if size <= max(2, most)}
     for size, share in shares.items():
         if share >= _WANTED:
-            return f"Groups of {size} would do: {share:.0%} have right and wrong members."
+            return (
+                f"A group size of {size} is enough: {share:.0%} of groups have correct and"
+                " incorrect members."
+            )
     return (
-        f"Groups of {size} would not do: {share:.0%} have right and wrong members. Take larger"
-        " groups, or tasks of another hardness."
+        f"A group size of {size} is too small: {share:.0%} of groups have correct and incorrect"
+        " members. Use larger groups, or tasks of another difficulty."
     )
 
 
 def mean(values: Sequence[float]) -> float:
-    """The mean of some values; nan without any."""
+    """Return the mean of some values, or nan if there are none."""
     return math.fsum(values) / len(values) if values else math.nan

@@ -1,8 +1,8 @@
-"""Batch metrics of rollouts: rewards, groups, validity and lengths, the same for every trainer.
+"""Batch metrics of rollouts, the same for every trainer: rewards, groups, validity and lengths.
 
-Trainers usually report the reward and its spread over the batch. Groups (`groups`) show whether
-anything can be learned from it, and the shares of valid, repaired and failed calls show whether the
-policy is healthy. The names are those of `toolgym.runs.metrics`.
+The metrics of groups (`groups`) show whether the batch has a learning signal. The shares of valid,
+repaired and failed calls show whether the policy is healthy. Names are those of
+`toolgym.runs.metrics`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ _LIMITS = ("too_many_steps", "too_much_memory")  # error codes of calls that exc
 
 @dataclass(frozen=True)
 class Figures:
-    """The counts of one finished rollout, small enough to be gathered across processes.
+    """The counts of one finished rollout, which are gathered across processes.
 
     Attributes:
-        scored: False if a fault left it unscored; then only `written`, `clipped` and `unfinished`
-            count.
+        scored: False if a fault left the rollout unscored; then only `written`, `clipped` and
+            `unfinished` count.
+        outcome: Correctness and progress bin.
+        answered: Whether the rollout ended with an answer.
         turns: Turns of the model.
         valid_turns: Turns in which every call was bound.
-        calls: Calls that were run or refused; `repairs`, `failures` and `over_limit` are counted
-            over them.
+        calls: Calls that were run or refused.
+        repairs: Repairs of calls.
+        failures: Calls that ended in an error.
+        over_limit: Calls that exceeded a limit on steps or memory.
         written: Tokens that the model generated.
-        clipped: Whether it was cut off inside a turn.
-        unfinished: Whether it ran out of tokens or turns before the episode was over.
-        mistake: The `mistake` of its record; None if every question has an answer.
+        clipped: Whether the rollout was cut off inside a turn.
+        unfinished: Whether the rollout ran out of tokens or turns before the episode was over.
+        mistake: The `mistake` of the episode record; None if every question has an answer.
     """
 
     scored: bool
@@ -61,10 +65,10 @@ class Figures:
         clipped: bool = False,
         unfinished: bool = False,
     ) -> Figures:
-        """The counts of a closed episode.
+        """Return the counts of a closed episode.
 
         Args:
-            episode: Its record; None if the episode could not begin.
+            episode: Record of the episode; None if the episode could not begin.
             written: Tokens that the model generated.
             clipped: Whether the rollout was cut off inside a turn.
             unfinished: Whether it ran out of tokens or turns.
@@ -94,7 +98,7 @@ class Figures:
 def batch_metrics(
     figures: Sequence[Figures], rewards: Sequence[float], groups: Sequence[int]
 ) -> dict[str, float]:
-    """The metrics of one batch of rollouts.
+    """Compute the metrics of one batch of rollouts.
 
     Args:
         figures: The counts of each rollout.
@@ -102,8 +106,8 @@ def batch_metrics(
         groups: Group number of each rollout; members need not be adjacent.
 
     Returns:
-        The metrics of `toolgym.runs.metrics` whose source is `rollouts`; nan for a share or a mean
-        over no values.
+        The metrics of `toolgym.runs.metrics` whose source is `rollouts`. A share or mean over no
+        values is nan.
     """
     scored = [figure for figure in figures if figure.scored]
     finite = [reward for reward in rewards if math.isfinite(reward)]

@@ -1,7 +1,9 @@
-"""Guards: checks of the metrics of a training that warn, skip an update, roll back or stop.
+"""Guards: checks of training metrics that warn, skip an update, roll back or stop.
 
-Read `guards` first, then `checks` (the table of guards) and `config`. `fault_limit` ends a run
-whose environment keeps failing.
+- `guards` decides on each optimizer step.
+- `checks` holds the table of guards and their checks.
+- `config` holds the settings.
+- `fault_limit` ends a run whose environment keeps failing.
 """
 
 from adapters.training.guards.guards import Guards

@@ -1,13 +1,13 @@
-"""The table of guards, and their checks: pure functions of the metrics of a step and the run.
+"""The table of guards, and their checks: pure functions of the metrics of a step and of the run.
 
     check(now, run, config) -> Finding | None
 
 `now` has the finite metrics of the step, named as in `toolgym.runs.metrics`. `run` has a `Track` of
-each metric in `TRACKED`, this step included. A share is compared with the best of the run by the
-sampling error of both. Entropy, gradient norm and mismatch are compared with the first steps, since
-their healthy values depend on model and task.
+each metric in `TRACKED`, including this step. A share is compared with the best of the run, within
+the sampling error of both. Entropy, gradient norm and mismatch are compared with the first steps,
+since their healthy values depend on model and task.
 
-To add a guard: write its check, add its metric to `TRACKED`, its name to `config.GuardName`, and a
+To add a guard, write its check, add its metric to `TRACKED`, its name to `config.GuardName`, and a
 row to `GUARDS`.
 """
 
@@ -37,22 +37,26 @@ TRACKED: Final[dict[str, tuple[str, float]]] = {
     "held_out_accuracy": ("held_out_episodes", 64),
     **dict.fromkeys(("entropy", "kl", "grad_norm", "mismatch", "ratio"), ("", 1)),
 }
-"""Metrics with a history: for a share, the metric that is its sample size, and the default size."""
+"""Tracked metrics, each with the metric of its sample size and a default size.
+
+Only shares have a sample size.
+"""
 LESS_IS_BETTER: Final = ("refused_answerable", "unfinished")  # tracked as 1 - value
-SCALES: Final = (1, 2, 4, 8, 16, 32, 64)  # numbers of values over which means are taken
+SCALES: Final = (1, 2, 4, 8, 16, 32, 64)  # lengths of the windows over which means are taken
 FIRST: Final = 10  # values of the first steps, whose median is the baseline
 LEVEL: Final = 5  # values of the current mean
-NORMS: Final = 50  # gradient norms with which a new one is compared
-SOLVED: Final = 0.9  # accuracy from which low entropy and equal outcomes mean that tasks are solved
+NORMS: Final = 50  # previous gradient norms with which a new one is compared
+# Accuracy from which low entropy and equal outcomes mean that the tasks are solved.
+SOLVED: Final = 0.9
 
 
 class Finding(NamedTuple):
     """The finding of a check that trips.
 
     Attributes:
-        reason: The observation, with its numbers.
-        advice: The advice, if it depends on the metrics; empty: the advice of the guard.
-        since: First step of the observed values; 0 if it is this step alone.
+        reason: The observation, with its values.
+        advice: Advice that depends on the metrics; if empty, the advice of the guard applies.
+        since: First step of the observed values; 0 means this step only.
     """
 
     reason: str
@@ -65,9 +69,9 @@ class Track(BaseModel):
 
     Attributes:
         first: The first values of the run.
-        recent: Step, value and sample size of the last values since the last roll-back.
-        best: For each of `SCALES`, the highest mean of that many successive values, without the
-            last value.
+        recent: Step, value and sample size of the latest values since the last roll-back.
+        best: The highest mean of successive values for each window length in `SCALES`, excluding
+            the last value.
         squares: Squared differences of successive values.
     """
 
@@ -91,22 +95,22 @@ class Track(BaseModel):
         self.recent = [*self.recent, (step, value, size)][-SCALES[-1] :]
 
     def values(self, count: int) -> list[float]:
-        """The last `count` values, or fewer."""
+        """Return the last `count` values, or fewer if there are not enough."""
         return [value for _, value, _ in self.recent[-count:]]
 
     def mean(self, count: int) -> float:
-        """The mean of the last `count` values."""
+        """Return the mean of the last `count` values."""
         values = self.values(count)
         return sum(values) / len(values)
 
     @property
     def level(self) -> float | None:
-        """The mean of the last five values; None if there are fewer."""
+        """The mean of the last five values, or None if there are fewer."""
         return self.mean(LEVEL) if len(self.recent) >= LEVEL else None
 
     @property
     def start(self) -> float | None:
-        """The median of the first ten values; None if there are fewer."""
+        """The median of the first ten values, or None if there are fewer."""
         return statistics.median(self.first) if len(self.first) == FIRST else None
 
 
@@ -126,7 +130,7 @@ class RunHistory(BaseModel):
     idle_rollouts: float = 0.0
 
     def add(self, step: int, metrics: Mapping[str, Any]) -> Numbers:
-        """Add the metrics of a step, and return the finite ones."""
+        """Add the metrics of a step and return the finite ones."""
         now, self.nonfinite = finite(metrics), broken(metrics)
         self.idle_rollouts += now.get("rollouts", 0.0)
         if teaches_nothing(now):
@@ -141,10 +145,10 @@ class RunHistory(BaseModel):
         return now
 
     def restart(self) -> None:
-        """Forget the values of weights that a roll-back discarded.
+        """Clear the values of weights that a roll-back discarded.
 
-        Best values are kept, except those of outcomes on training tasks: if restored weights do
-        worse than before, the tasks have become harder.
+        Best values are kept, except those of outcomes on training tasks. If restored weights do
+        worse on these than before, the tasks have become harder.
         """
         for key, (size, _) in TRACKED.items():
             self.tracks[key].recent = []
@@ -153,12 +157,12 @@ class RunHistory(BaseModel):
 
 
 def has_rollouts(now: Numbers) -> bool:
-    """Whether a step is the first update from its rollouts."""
+    """Return whether a step is the first update from its rollouts."""
     return not now.keys().isdisjoint({"reward", "validity", "accuracy"})
 
 
 def teaches_nothing(now: Numbers) -> str:
-    """The reason why a step has no learning signal; empty if it has one.
+    """Return the reason why a step has no learning signal, or an empty string if it has one.
 
     >>> teaches_nothing({"grad_norm": 0.3, "dead_groups": 1.0})
     'all rollouts of each task had the same outcome'
@@ -175,8 +179,9 @@ def teaches_nothing(now: Numbers) -> str:
 
 
 def _is_comparable(key: str, now: Numbers) -> bool:
-    """Whether a value belongs in the history of its metric."""
-    if key == "grad_norm":  # groups with equal outcomes only differ in the costs of calls
+    """Return whether a value belongs in the history of its metric."""
+    # Members of groups with equal outcomes only differ in the costs of calls.
+    if key == "grad_norm":
         return now[key] > 0 and now.get("dead_groups", 0.0) < 1
     return key not in ("mismatch", "ratio") or has_rollouts(now)
 
@@ -192,18 +197,21 @@ def fall(
     error_scales: tuple[float, float] = (1, 1),
     early: bool = False,
 ) -> Finding | None:
-    """Compare a share with the best of the run; a finding if it has fallen.
+    """Compare a share with the best of the run, and return a finding if it has fallen.
 
-    Means over the last 1, 2, 4, ... 64 values are compared with the best means over as many values
-    or more. The variance of a value is the binomial one or, once enough values are known, that of
-    the differences between values if it is larger: rollouts of a task have similar outcomes.
+    Means over the last 1, 2, 4, ... 64 values are compared with the best means over at least as
+    many values. The variance of a value is the binomial variance. Once enough values are known, the
+    variance of the differences between values is used if it is larger, since rollouts of a task
+    have similar outcomes.
 
     Args:
-        key: The share, in `TRACKED`.
+        now: Metrics of the step.
+        run: Metrics of the run.
+        config: Settings of the guards.
+        key: The share, a name in `TRACKED`.
         drop: Relative drop from the best that trips.
-        cluster: Factor on the binomial variance until 16 differences are known, since rollouts of
-            a task have similar outcomes.
-        error_scales: Factors on `config.errors`, for a single value and for a mean of several.
+        cluster: Factor on the binomial variance until 16 differences are known.
+        error_scales: Factors on `config.errors` for a single value and for a mean of several.
         early: Whether the best may be a mean of fewer than four values.
     """
     if key not in now:
@@ -221,7 +229,8 @@ def fall(
                 continue
             pooled = (count * mean + best_count * best) / (count + best_count)
             seen = size * (count + best_count)
-            pooled = (seen * pooled + 1) / (seen + 2)  # no share of a few rollouts is certain
+            # Keep shares of a few rollouts away from 0 and 1.
+            pooled = (seen * pooled + 1) / (seen + 2)
             variance = pooled * (1 - pooled) / size
             if len(squares) >= 16:
                 variance = max(variance, statistics.fmean(squares) / 2)
@@ -229,7 +238,7 @@ def fall(
                 variance *= cluster
             if best - mean > errors * math.sqrt(variance * (1 / count + 1 / best_count)):
                 shown = [1 - x if key in LESS_IS_BETTER else x for x in (mean, best)]
-                reason = f"`{key}` is {shown[0]:.0%} in {_times(count)}, the best was"
+                reason = f"`{key}` is {shown[0]:.0%} in {_times(count)}; the best was"
                 reason += f" {shown[1]:.0%} in {_times(best_count)}"
                 return Finding(reason, since=track.recent[-count][0])
     return None
@@ -240,24 +249,28 @@ def _times(count: int) -> str:
 
 
 def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Fewer rollouts answer, or more deny an answer that exists, by a quarter of the best."""
+    """Trip if the share of answers, or of answers to answerable questions, falls by a quarter."""
     falls = (fall(now, run, config, key=key) for key in ("answered", "refused_answerable"))
     return next(filter(None, falls), None)
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Entropy is below 0.18 times the first steps' with tasks unsolved, or above 4 times."""
+    """Trip if entropy is far above or below that of the first steps.
+
+    The limits are 4 times that entropy, and `config.entropy_floor` times it unless the tasks are
+    solved.
+    """
     level, start = run.tracks["entropy"].level, run.tracks["entropy"].start
     if level is None or start is None:
         return None
     low = level < config.entropy_floor * start and now.get("accuracy", 0.0) < SOLVED
     if not low and level <= 4 * start:
         return None
-    return Finding(f"entropy is {level:.3g} nats, it was {start:.3g} in the first steps")
+    return Finding(f"entropy is {level:.3g} nats; it was {start:.3g} in the first steps")
 
 
 def kl(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """The KL divergence from the reference model is above 0.5 nats per token."""
+    """Trip if the KL divergence from the reference model is above `config.kl_limit`."""
     level = run.tracks["kl"].level
     if level is None or level <= config.kl_limit:
         return None
@@ -265,9 +278,13 @@ def kl(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
 
 
 def gradient(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """A loss, gradient or weight is not finite, or the norm is 10 times the largest of 50."""
+    """Trip if a loss, gradient or weight is not finite, or if the gradient norm jumps.
+
+    A jump is a norm above 10 times the largest of the previous 50.
+    """
     if run.nonfinite:
-        return Finding(f"{' and '.join(run.nonfinite)} not finite")
+        verb = "is" if len(run.nonfinite) == 1 else "are"
+        return Finding(f"{' and '.join(run.nonfinite)} {verb} not finite")
     for key, name in (("nonfinite_weights", "weights"), ("nonfinite_gradients", "gradients")):
         if now.get(key):
             return Finding(f"the {name} of {now[key]:.0f} parameters are not finite")
@@ -276,57 +293,57 @@ def gradient(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | No
     if len(earlier) < FIRST or norm <= 10 * max(earlier) or now.get("dead_groups") == 1:
         return None
     usual = statistics.median(earlier)
-    return Finding(f"the gradient norm is {norm:.3g}, the usual one of this run is {usual:.3g}")
+    return Finding(f"the gradient norm is {norm:.3g}; the median of this run is {usual:.3g}")
 
 
 def growth(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """The gradient norm has grown to 50 times that of the first steps."""
+    """Trip if the gradient norm has grown to 50 times that of the first steps."""
     track = run.tracks["grad_norm"]
     if track.start is None or len(track.recent) < FIRST:
         return None
     level = statistics.median(track.values(FIRST))
     if level <= 50 * track.start:
         return None
-    return Finding(f"the gradient norm is {level:.3g}, it was {track.start:.3g} in the first steps")
+    return Finding(f"the gradient norm is {level:.3g}; it was {track.start:.3g} in the first steps")
 
 
 def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """The probabilities of fresh rollouts in training differ from those at sampling."""
+    """Trip if the probabilities of fresh rollouts differ between training and sampling."""
     level, start = run.tracks["mismatch"].level, run.tracks["mismatch"].start
     limit = min(0.2, max(0.05, 5 * start)) if start is not None else 0.2
     if level is not None and level > limit:
         return Finding(f"`mismatch` is {level:.3g} nats per token, above {limit:.3g}")
     ratio = run.tracks["ratio"].level
     if ratio is not None and not 2 / 3 <= ratio <= 3 / 2:
-        return Finding(f"the mean `ratio` of fresh rollouts is {ratio:.3g}, it should be near 1")
+        return Finding(f"the mean `ratio` of fresh rollouts is {ratio:.3g}; it should be near 1")
     return None
 
 
 def idle(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Ten steps in a row had no learning signal, and the tasks are not solved."""
+    """Trip if `config.idle_steps` successive steps had no learning signal with unsolved tasks."""
     cause = teaches_nothing(now)
     if not cause or run.idle < config.idle_steps or _is_solved(now):
         return None
     may_be_chance = now.get("validity", 1.0) > 0 and now.get("unfinished", 0.0) < 0.5
     if may_be_chance and "rollouts" in now and run.idle_rollouts < 32 * config.idle_steps:
         return None
-    reason = f"nothing to learn in {run.idle} steps in a row, now because {cause}"
+    reason = f"no learning signal in {run.idle} successive steps: in the last one {cause}"
     if now.get("unfinished", 0.0) >= 0.5:
         cut = f"; {now['unfinished']:.0%} of the rollouts ran out of tokens or turns"
-        return Finding(reason + cut, "Raise max_completion_length; try twice the value first.")
+        return Finding(reason + cut, "Double max_completion_length.")
     if now.get("accuracy", 0.0) >= 0.1 and now.get("validity", 1.0) > 0:
         return Finding(
-            reason, "Train on tasks that are sometimes solved, or raise the number of rollouts."
+            reason, "Train on tasks that are sometimes solved, or play more rollouts per task."
         )
     return Finding(reason)
 
 
 def solved(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Ten steps in a row had no learning signal, and the tasks are solved."""
+    """Trip if `config.idle_steps` successive steps had no learning signal with solved tasks."""
     if run.idle < config.idle_steps or not _is_solved(now):
         return None
     return Finding(
-        f"{now['accuracy']:.0%} of the rollouts are correct, and steps have nothing to learn"
+        f"{now['accuracy']:.0%} of the rollouts are correct, so steps have no learning signal"
     )
 
 
@@ -336,18 +353,20 @@ def _is_solved(now: Numbers) -> bool:
 
 @dataclass(frozen=True)
 class Guard:
-    """A guard: a check, and the actions taken in turn while it keeps tripping.
+    """A guard: a check, and the actions that it requests while it keeps tripping.
 
     Attributes:
         name: Name in the config, in findings and in the docs.
-        reads: The guard checks steps with at least one of these metrics; empty: all steps.
-        check: Returns a finding if it trips.
-        actions: The first action is taken when it trips, the next ones if it still trips `wait`
-            steps later; the last one is repeated. After ten steps without a trip they start over.
-        advice: What to change, the likeliest cause first.
+        reads: The guard checks steps with at least one of these metrics; if empty, all steps.
+        check: Function that returns a finding if the guard trips.
+        actions: Actions in order. The first one is requested when the guard trips, the next one if
+            it still trips `wait` steps later. The last one is repeated. After ten steps without a
+            trip the order starts over.
+        advice: Changes to make, the likeliest cause first.
         wait: Steps with its metrics between two actions, or the field of `GuardConfig` with their
-            number; 0 acts at every step.
-        blames_weights: Whether a trip makes the weights unhealthy: no roll-back returns to them.
+            number. With 0 the guard acts at every step.
+        blames_weights: Whether a trip marks the weights as unhealthy. Roll-backs do not restore
+            unhealthy weights.
     """
 
     name: GuardName
@@ -361,8 +380,8 @@ class Guard:
 
 _DRIFT: Final = (WARN, LOWER_LR, ROLL_BACK, ROLL_BACK, STOP)
 _SLOWER: Final = (
-    "Lower the learning rate by a factor of 3 to 10, compare 8 or more rollouts of a task, and do"
-    " not divide advantages by a group's standard deviation."
+    "Lower the learning rate by a factor of 3 to 10, use groups of 8 or more rollouts, and do not"
+    " divide advantages by a group's standard deviation."
 )
 
 GUARDS: Final = (
@@ -399,7 +418,7 @@ GUARDS: Final = (
         ("held_out_accuracy",),
         partial(fall, key="held_out_accuracy", cluster=1, error_scales=(1, 0.7)),
         (WARN, WARN, ROLL_BACK, STOP),
-        "Keep the best weights (checkpoint=best), train on more tasks, or end earlier.",
+        "Keep the best weights (checkpoint=best), train on more tasks, or stop earlier.",
         wait=1,
     ),
     Guard(
@@ -422,8 +441,9 @@ GUARDS: Final = (
         (),
         gradient,
         (SKIP, SKIP, ROLL_BACK, ROLL_BACK, STOP),
-        "Look for a token that is far from the reference or the sampling policy: clamp log-ratios,"
-        " compute log-probabilities in float32. Lower the learning rate.",
+        "Lower the learning rate. Look for tokens whose probability is far from that of the"
+        " reference or the sampling policy: clamp log-ratios, and compute log-probabilities in"
+        " float32.",
         wait=0,
     ),
     Guard("growth", ("grad_norm",), growth, _DRIFT, _SLOWER),
@@ -432,8 +452,8 @@ GUARDS: Final = (
         ("mismatch", "ratio"),
         mismatch,
         (WARN, WARN, STOP),
-        "Make sure that sampling uses the trained weights, the same tokens and temperature, and"
-        " compute log-probabilities in float32.",
+        "Check that sampling uses the trained weights, the same tokens and the same temperature."
+        " Compute log-probabilities in float32.",
         blames_weights=False,
     ),
     Guard(
@@ -441,9 +461,9 @@ GUARDS: Final = (
         (),
         idle,
         (WARN, WARN, STOP),
-        "Run `toolgym preflight` on this model, raise --sft-steps, use parsing='lenient', or begin"
-        " with easier tasks. See rollouts.jsonl for errors and for whether a correct answer is"
-        " judged correct.",
+        "Run `toolgym preflight` on this model, raise --sft-steps, use parsing='lenient', or start"
+        " with easier tasks. Read rollouts.jsonl: look for errors, and for correct answers that"
+        " are scored as incorrect.",
         wait="idle_steps",
         blames_weights=False,
     ),
@@ -452,7 +472,7 @@ GUARDS: Final = (
         ("accuracy",),
         solved,
         (WARN,),
-        "End the training, or go on with harder tasks.",
+        "Stop the training, or continue with harder tasks.",
         wait="idle_steps",
         blames_weights=False,
     ),

@@ -1,7 +1,7 @@
-"""`FaultLimit`: ends a run whose environment keeps failing. `TrainingStopped`: a stop by guards.
+"""`FaultLimit` ends a run whose environment keeps failing. `TrainingStopped` is a stop by guards.
 
-A rollout that a fault left unscored is left out of training, so a single fault costs one rollout.
-Without a limit, a run whose database has vanished would go on for hours and learn nothing.
+Rollouts that a fault left unscored are excluded from training, so a single fault costs one rollout.
+Without a limit, a run whose database is missing would continue for hours and learn nothing.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ SHORTEST: Final = 5
 
 
 class FaultLimit:
-    """Ends a run with `EnvironmentFault` when too many rollouts fail.
+    """A limit on failed rollouts, which ends a run with `EnvironmentFault`.
 
-    The faults of the last 20 steps are compared with the number of rollouts in 20 such steps, also
-    when fewer steps were made. So one bad step at the start does not stop a run, and a total
-    failure stops it at the fifth step. For a run of fewer steps, the number is that of its steps,
-    but at least five.
+    The faults of the last 20 steps are compared with the number of rollouts in 20 such steps, even
+    if fewer steps were made. So one bad step at the start does not stop a run, and a total failure
+    stops it at the fifth step. Shorter runs use their number of steps, but at least five.
 
     Args:
-        steps: Steps of the whole run.
+        steps: Number of optimizer steps of the whole run.
         limit: Maximum share of rollouts with a fault.
 
     >>> limit = FaultLimit(steps=100)
@@ -42,15 +41,15 @@ class FaultLimit:
         self._steps: deque[tuple[int, int]] = deque(maxlen=WINDOW)
 
     def note(self, step: int, rollouts: int, faults: Sequence[str]) -> None:
-        """Count a step's rollouts and faults, and stop if there are too many.
+        """Count the rollouts and faults of a step.
 
         Args:
             step: The optimizer step.
             rollouts: Number of rollouts.
-            faults: Messages of the faults, each of another rollout.
+            faults: Messages of the faults, one for each failed rollout.
 
         Raises:
-            EnvironmentFault: The share of faults is above the limit.
+            EnvironmentFault: If the share of faults is above the limit.
         """
         self._steps.append((rollouts, len(faults)))
         self._latest = faults[-1] if faults else self._latest
@@ -61,11 +60,11 @@ class FaultLimit:
                 f"training stopped at step {step}: the environment failed in {failed} of the last"
                 f" {played} rollouts; the limit is {self._limit:.0%} of the rollouts of"
                 f" {self._window} steps. The latest fault: {self._latest}",
-                "Repair that, then start again from the last checkpoint.",
+                "Fix the cause, then resume from the last checkpoint.",
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint."""
+        """Return the state for a checkpoint."""
         return {"steps": [list(step) for step in self._steps]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -74,13 +73,14 @@ class FaultLimit:
 
 
 class TrainingStopped(ToolgymError):
-    """Raised when the guards end a run, because further updates would not repair the model.
+    """Exception that ends a run on the decision of the guards.
 
-    To continue, start from the last healthy checkpoint with the changes that the message advises.
+    To continue, apply the changes that the message advises and start from the last healthy
+    checkpoint.
 
     Args:
         step: The optimizer step whose update was skipped.
-        diagnosis: The findings and the advice, over several lines.
+        diagnosis: Findings and advice, on several lines.
     """
 
     def __init__(self, step: int, diagnosis: str) -> None:

@@ -1,17 +1,21 @@
-"""`Guards`: decides on each optimizer step from its metrics.
+"""`Guards` decides on each optimizer step from its metrics.
 
     every step   rollouts -> loss and gradient -> Guards.observe -> optimizer step, or none
 
 The trainer calls `Guards.observe` once for each optimizer step, after the gradient is computed and
-before weights change, so that a decision can be carried out exactly. Metrics of the rollouts
-describe the weights before the update. Metrics that a step does not have (a second update from the
-same rollouts has no validity of its own) are left out of the dict, never repeated. Metrics of an
-evaluation on held-out tasks are in the dict of the step after it.
+before weights change. Metrics of the rollouts describe the weights before the update. Leave metrics
+that a step does not have out of the dict; for example, a second update from the same rollouts has
+no validity of its own. Metrics of an evaluation on held-out tasks belong to the step after it.
 
-The trainer carries out the decision. It makes the update if `Decision.update`, multiplies its
-learning rate by `learning_rate_scale`, restores the snapshot from `choose_snapshot` on a roll-back,
-and on a stop raises or returns with `diagnosis`. It takes a snapshot before the first step, and
-others at any steps. `checks.GUARDS` has the guards with their actions.
+The trainer carries out the decision:
+
+- It makes the update if `Decision.update` is True.
+- It multiplies its learning rate by `learning_rate_scale`.
+- On a roll-back it restores the snapshot from `choose_snapshot`.
+- On a stop it raises an exception or returns, with `diagnosis`.
+
+It takes a snapshot before the first step, and further ones at any steps. `checks.GUARDS` has the
+guards with their actions.
 """
 
 from __future__ import annotations
@@ -26,10 +30,10 @@ from adapters.training.guards.checks import GUARDS, RunHistory, has_rollouts
 from adapters.training.guards.config import Action, GuardConfig, GuardName
 
 CALM: Final = 10  # steps without a trip after which the actions of a guard start over
-MEMORY: Final = 100  # steps or updates after which roll-backs are forgotten
-LOWER_BY: Final = 0.5  # factor on the learning rate
-LOWEST_SCALE: Final = 1 / 16  # minimum factor on the learning rate in all
-REMEMBERED: Final = 1000  # maximum number of healthy steps that are remembered
+MEMORY: Final = 100  # steps or updates after which roll-backs no longer count
+LOWER_BY: Final = 0.5  # factor on the learning rate for each reduction
+LOWEST_SCALE: Final = 1 / 16  # lower bound of the product of all factors
+REMEMBERED: Final = 1000  # maximum number of healthy steps in the state
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,7 @@ class Decision:
     Attributes:
         step: The optimizer step.
         action: The most severe action that a guard requests.
-        findings: The findings of guards that request an action, in the order of `GUARDS`.
+        findings: Findings of the guards that request an action, in the order of `GUARDS`.
         update: Whether to make the update of the step.
         learning_rate_scale: Factor on the scheduled learning rate from this step on.
         log_lines: Lines to log.
@@ -66,7 +70,7 @@ class Decision:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """`guard: reason` of each finding."""
+        """The findings as texts of the form `guard: reason`."""
         return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
 
 
@@ -74,9 +78,9 @@ class GuardState(BaseModel):
     """The state of one guard.
 
     Attributes:
-        taken: Number of actions taken since the last ten steps in a row without a trip.
+        taken: Number of actions since the last ten successive steps without a trip.
         waited: Steps since the last action.
-        calm: Number of steps in a row without a trip.
+        calm: Number of successive steps without a trip.
         times: Number of findings in the whole run.
         logged: Severity of the last logged finding.
     """
@@ -88,7 +92,7 @@ class GuardState(BaseModel):
     logged: int = 0
 
     def next_action(self, actions: Sequence[Action], wait: int, trips: bool) -> Action | None:
-        """Count a step, and return the action that is due, or None."""
+        """Count a step, and return the action that is due, or None if there is none."""
         self.waited, self.calm = self.waited + 1, 0 if trips else self.calm + 1
         if self.calm >= CALM:
             self.taken = 0
@@ -105,14 +109,14 @@ class GuardsState(BaseModel):
         run: The metrics of the run.
         guards: The state of each guard.
         healthy: The last steps after which the weights were healthy.
-        returned: The step of the snapshot of the last roll-back, and that of the roll-back.
+        returned: The steps of the last restored snapshot and of its roll-back.
         step: The last step.
         scale: Factor on the scheduled learning rate.
         updates: Number of updates.
         skipped: Number of skipped updates.
         roll_backs: Number of roll-backs.
-        recent: Number of roll-backs that are not forgotten yet.
-        calm: Number of updates since then with nothing worse than a warning.
+        recent: Number of roll-backs that count toward the limit.
+        calm: Number of updates since the last roll-back with nothing worse than a warning.
         last: The action of the last decision.
     """
 
@@ -131,14 +135,14 @@ class GuardsState(BaseModel):
 
 
 class Guards:
-    """All guards of one run.
+    """The guards of one run.
 
     >>> guards = Guards()
     >>> guards.observe(1, {"reward": 0.2, "loss": 0.1, "grad_norm": 1.0}).action.value
     'ok'
     >>> decision = guards.observe(2, {"loss": float("nan"), "grad_norm": float("nan")})
     >>> decision.action.value, decision.update, decision.reasons
-    ('skip', False, ('gradient: loss and grad_norm not finite',))
+    ('skip', False, ('gradient: loss and grad_norm are not finite',))
     """
 
     def __init__(self, config: GuardConfig | None = None) -> None:
@@ -149,9 +153,9 @@ class Guards:
         """Decide on the update from the weights after `step - 1` to those after `step`.
 
         Args:
-            step: The optimizer step, from 1; it goes on counting after a roll-back.
-            metrics: Values named as in `toolgym.runs.metrics`, nan and infinity included, over all
-                processes, so that every process decides alike.
+            step: The optimizer step, from 1. The count continues after a roll-back.
+            metrics: Values named as in `toolgym.runs.metrics`, including nan and infinity. Pass
+                values over all processes, so that every process makes the same decision.
         """
         state, self._state.step = self._state, step
         now = state.run.add(step, metrics)
@@ -177,7 +181,7 @@ class Guards:
     def _decide(self, findings: Sequence[GuardFinding], *, teaches: bool) -> Decision:
         state, requested = self._state, {finding.action for finding in findings}
         if not teaches:
-            requested.add(Action.SKIP)  # at a gradient of 0 momentum would still move the weights
+            requested.add(Action.SKIP)  # momentum moves the weights even at a gradient of 0
         action = max(requested, key=lambda each: each.severity, default=Action.OK)
         if action is Action.ROLL_BACK and state.recent >= self._config.max_roll_backs:
             action = Action.STOP
@@ -189,8 +193,9 @@ class Guards:
         if lowers and action is not Action.STOP:
             state.scale = max(LOWEST_SCALE, LOWER_BY * state.scale)
             for guard in state.guards.values():
-                # A lower learning rate may help all guards, so all wait before they act again.
-                # After a roll-back none has to: it only sees values of the restored weights.
+                # After the learning rate was lowered, all guards wait before they act again, since
+                # it may help all of them. After a roll-back none has to wait, since it only sees
+                # values of the restored weights.
                 guard.waited = MEMORY if action is Action.ROLL_BACK else 0
         state.last = action
         state.updates += update
@@ -206,27 +211,27 @@ class Guards:
         return Decision(state.step, action, tuple(findings), update, state.scale, lines, diagnosis)
 
     def _log_line(self, finding: GuardFinding, action: Action) -> str:
-        """The log line of a finding; empty if it is not to be logged.
+        """Return the log line of a finding, or an empty string if it is not logged.
 
-        Findings are logged at the first, second, fourth, eighth time and so on, and if their action
-        is more severe than the last logged one; roll-backs and stops are always logged.
+        A finding is logged at its first, second, fourth, eighth time and so on, and whenever its
+        action is more severe than the last logged one. Roll-backs and stops are always logged.
         """
         state = self._state.guards[finding.guard]
         state.times += 1
         taken = min(finding.action, action, key=lambda each: each.severity)
         if finding.action is Action.ROLL_BACK:
-            taken = action  # may be a stop
+            taken = action  # may be `stop`
         is_worse = taken.severity > state.logged
         is_always_logged = taken in (Action.ROLL_BACK, Action.STOP)
         if not (is_worse or state.times.bit_count() == 1 or is_always_logged):
             return ""
         state.logged = taken.severity
         advice = f" {finding.advice}" if state.times == 1 else ""
-        seen = f" Seen {state.times} times so far." if state.times > 1 else ""
+        seen = f" Tripped {state.times} times so far." if state.times > 1 else ""
         return f"step {self._state.step}, {taken}, {finding.guard}: {finding.reason}.{advice}{seen}"
 
     def _diagnosis(self, findings: Sequence[GuardFinding]) -> str:
-        """The message of a stop: its reasons, the counts of the run, and advice."""
+        """Return the message of a stop: its reasons, the counts of the run, and advice."""
         severest = sorted(findings, key=lambda finding: -finding.action.severity)
         state = self._state
         lines = [f"Training stops at step {state.step}."]
@@ -236,23 +241,25 @@ class Guards:
             f" {state.roll_backs} roll-backs, learning rate scaled by {state.scale:g}."
         )
         if severest[0].action is not Action.STOP:
-            lines.append(f"It was rolled back {state.recent} times lately, which did not help.")
-        lines.append("Changes to try, the likeliest cause first:")
+            lines.append(f"The last {state.recent} roll-backs did not help.")
+        lines.append("Changes to make, the likeliest cause first:")
         advice = dict.fromkeys(finding.advice for finding in severest)
         return "\n".join([*lines, *(f"{number}. {each}" for number, each in enumerate(advice, 1))])
 
     def choose_snapshot(self, steps: Iterable[int]) -> int | None:
         """Choose the snapshot to restore on a roll-back.
 
+        A snapshot qualifies if its weights sampled a batch in which no guard blamed the weights.
+        Weights that were restored in the last 100 steps are skipped if there are others, since they
+        led to a failure again.
+
         Args:
-            steps: The optimizer steps after which a snapshot was taken, 0 for the one before the
+            steps: Optimizer steps after which a snapshot was taken; 0 is the snapshot before the
                 first step.
 
         Returns:
-            The step of the latest snapshot whose weights sampled a batch in which no guard blamed
-            the weights. Weights that were restored in the last 100 steps are skipped if there are
-            others, since they led to a failure again. None if there is no snapshot: the trainer has
-            to stop.
+            The step of the latest snapshot that qualifies. None means that there is no such
+            snapshot and the trainer has to stop.
         """
         state = self._state
         healthy = sorted(set(steps) & set(state.healthy))
@@ -268,7 +275,7 @@ class Guards:
 
     @property
     def learning_rate_scale(self) -> float:
-        """The factor on the learning rate; resumed runs keep it."""
+        """The factor on the learning rate, which resumed runs keep."""
         return self._state.scale
 
     @property
@@ -277,7 +284,10 @@ class Guards:
         return list(self._state.healthy)
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the guards after the last `observe`, named as in `toolgym.runs.metrics`."""
+        """Return the metrics of the guards after the last `observe`.
+
+        Names are those of `toolgym.runs.metrics`.
+        """
         state = self._state
         return {
             "guard_severity": float(state.last.severity),
@@ -288,7 +298,7 @@ class Guards:
         }
 
     def state_dict(self) -> dict[str, Any]:
-        """The state for a checkpoint, in JSON types."""
+        """Return the state for a checkpoint, in JSON types."""
         return self._state.model_dump(mode="json")
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -297,23 +307,23 @@ class Guards:
 
 
 def rollback_message(step: int, place: int) -> str:
-    """The log line of a roll-back to the weights after step `place`."""
+    """Return the log line of a roll-back to the weights after step `place`."""
     return (
         f"step {step}: weights and optimizer are restored from step {place}. The step count, the"
-        " task order and random numbers continue, so that the batch that led here is not drawn"
-        " again."
+        " task order and random numbers continue, so the batch that led to this is not drawn again."
     )
 
 
 def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
-    """The message of a stop because there is no healthy snapshot to roll back to.
+    """Return the message of a stop for which there is no healthy snapshot to restore.
 
     Args:
-        reasons: The reasons of the decision.
+        step: The optimizer step.
+        reasons: Reasons of the decision.
         cure: Advice on the settings of the trainer.
     """
     findings = "\n".join(f"- {reason}." for reason in reasons)
     return (
-        f"Training stops at step {step}: a roll-back needs healthy weights, and there are none."
+        f"Training stops at step {step}: there is no healthy checkpoint to roll back to."
         f"\n{findings}\n{cure}"
     )

@@ -1,5 +1,8 @@
-"""Language models: loading, generating, supervised training, and what computes gradients.
+"""Language models of the trainers: loading, generation, supervised training and gradients.
 
-Read `chat_policy` first; `supervised` trains on transcripts that `demonstrations` plays, tokenized
-by `tokenized_examples`. Both trainings compute by `token_log_probs` and update by `master_weights`.
+- `chat_policy` lets a chat model play episodes.
+- `demonstrations` plays transcripts, `tokenized_examples` tokenizes them, and `supervised` trains
+  on them.
+- `token_log_probs` computes log-probabilities for both supervised and reinforcement learning.
+- `master_weights` is their optimizer.
 """

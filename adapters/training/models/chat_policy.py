@@ -1,9 +1,9 @@
 """A chat model as a policy that reads the transcript through its chat template.
 
-The class plays evaluations before and after training, and `toolgym eval --policy PATH_OR_HUB_ID`.
-An action is the text of the model without the token that ended the turn, and with a thinking tag
-that the prompt opened, as in training. The environment parses the calls in it, so one parser judges
-all models.
+`ChatModelPolicy` plays evaluations before and after training, and `toolgym eval --policy
+PATH_OR_HUB_ID`. An action is the text of the model without the token that ended the turn. It
+includes a thinking tag that the prompt opened, as in training. The environment parses the calls in
+the text, so all models are scored by the same parser.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class ChatModelPolicy:
     """A causal language model with a chat template.
 
     Args:
-        model: The model; it is in evaluation mode while it generates.
+        model: The model, which is in evaluation mode while it generates.
         tokenizer: Its tokenizer, with a chat template that can render tools.
-        name: Name in reports.
-        temperature: Sampling temperature; 0 takes the likeliest token.
-        max_new_tokens: Maximum tokens of one turn; longer turns are cut off.
+        name: Name of the policy in reports.
+        temperature: Sampling temperature; 0 means greedy decoding.
+        max_new_tokens: Maximum number of tokens of one turn. Longer turns are cut off.
         batch: Maximum number of episodes in one forward pass.
-        seed: Seed of the random numbers, together with the seed of the situation and the number of
-            the turn.
+        seed: Seed of sampling. It is combined with the seed of the situation and the number of the
+            turn.
 
-    A transcript that leaves no room for a turn in the model's context gets an empty action.
+    The action is empty if the transcript leaves no room for a turn in the model's context.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class ChatModelPolicy:
     ) -> None:
         if temperature < 0 or max_new_tokens < 1 or batch < 1:
             raise ConfigurationError(
-                "temperature must not be negative, max_new_tokens and batch at least 1, got"
+                "temperature must be at least 0, and max_new_tokens and batch at least 1, got"
                 f" {temperature=}, {max_new_tokens=}, {batch=}."
             )
         self.name = name
@@ -72,7 +72,7 @@ class ChatModelPolicy:
         self._engine = Engine(model, stop=self._stop, slots=batch)
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
-        """The text of the model in each situation, in order."""
+        """Return the text of the model in each situation, in order."""
         turns = []
         for situation in situations:
             env = situation.env
@@ -88,14 +88,16 @@ class ChatModelPolicy:
             turns.append(Generation(list(prompt), stream, self._max_new_tokens))
         room = context_length(self.model) - self._max_new_tokens
         fitting = [turn for turn in turns if len(turn.prompt) <= room]
-        fitting.sort(key=lambda turn: len(turn.prompt))  # similar lengths need little padding
+        # Texts of similar length need little padding.
+        fitting.sort(key=lambda turn: len(turn.prompt))
         self._engine.generate(fitting, temperature=self._temperature)
         return [self._text(turn) for turn in turns]
 
     def _text(self, turn: Generation) -> str:
-        """The text of a turn, call markers included, without the token that ended it.
+        """Return the text of a turn, including call markers, without the token that ended it.
 
-        A thinking tag at the end of the prompt is part of it, since calls in a thought are not run.
+        The text includes a thinking tag at the end of the prompt, since calls in a thought are not
+        run.
         """
         if not turn.tokens:
             return ""
@@ -117,35 +119,38 @@ def load_model(
 
     Args:
         path_or_hub_id: A folder, an id on the hub, or the name of a published model.
-        for_training: Whether to load the weights in `dtype`; else they keep the dtype of the file.
-        dtype: Data type for training: `float32`, `bfloat16`, or `auto`, the faster one here.
+        for_training: Whether to load the weights in `dtype`. Otherwise they keep the dtype of the
+            file.
+        dtype: Data type for training: `float32`, `bfloat16`, or `auto` for the faster one on this
+            machine.
         chat_template: Chat template instead of the tokenizer's own: `hermes`, or the path
             of a Jinja file (`adapters.training.models.chat_templates`); None keeps the tokenizer's.
-        device: Device of the model; None: the GPU if there is one, else the CPU.
+        device: Device of the model. None means the GPU if there is one, otherwise the CPU.
 
     Raises:
-        ConfigurationError: There is no such model or template, or the model has none.
+        ConfigurationError: If there is no such model or template, or the model has no template.
     """
     check_model(path_or_hub_id)
     if isinstance(chat_template, str):
-        chat_template = ChatTemplate.named(chat_template)  # before the weights are read
+        chat_template = ChatTemplate.named(chat_template)  # checked before the weights are read
     path = Path(place_of(path_or_hub_id)).expanduser()
     source = str(path) if path.exists() else path_or_hub_id
     disable_progress_bar()
     hub = logging.getLogger("huggingface_hub")
     level = hub.level
-    hub.setLevel(logging.ERROR)  # each retry is a warning
+    hub.setLevel(logging.ERROR)  # each retry logs a warning
     try:
         with reporting(f"loading {path.name}"):
             chosen = fast_dtype() if dtype == "auto" else dtype
             loaded_dtype = getattr(torch, chosen) if for_training else "auto"
             model, tokenizer = generation.load(source, loaded_dtype, device)
-    except Exception as problem:  # its type depends on the reader of the damaged file
+    # The type of the exception depends on the reader of the damaged file.
+    except Exception as problem:
         reason = (str(problem).strip() or repr(problem)).splitlines()[0]
         raise ConfigurationError(
-            f"The model {path_or_hub_id} cannot be loaded: {reason} If it is on the hub, check the"
-            " name and the network (HF_HUB_OFFLINE=1 allows only what was downloaded before); else"
-            " pass a folder."
+            f"The model {path_or_hub_id} cannot be loaded: {reason} If it is on the hub, check its"
+            " name and the network; HF_HUB_OFFLINE=1 allows only downloaded models. Otherwise pass"
+            " a folder."
         ) from problem
     finally:
         hub.setLevel(level)
@@ -153,7 +158,7 @@ def load_model(
         tokenizer = with_chat_template(tokenizer, chat_template, model)
     if not tokenizer.chat_template:
         raise ConfigurationError(
-            f"{path_or_hub_id} has no chat template, which is needed to show tools to it: add"
+            f"{path_or_hub_id} has no chat template, which is required to show tools. Add"
             ' --chat-template hermes (in Python chat_template="hermes"), which fits any model, or'
             " use a chat model (an -Instruct version)."
         )

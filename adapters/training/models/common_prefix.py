@@ -1,7 +1,7 @@
 """Prefix grouping: on CPUs, a common prefix of several texts is read once.
 
-The rollouts of a group share their prompt, and prompts of one environment share its tools. The
-model reads such a prefix once, and all texts continue from its KV cache; gradients flow back
+The rollouts of a group share their prompt, and the prompts of an environment share its tools. The
+model reads such a prefix once, and all texts continue from its KV cache. Gradients flow back
 through the cache and add up (Liu et al. 2025, arXiv:2506.05433).
 """
 
@@ -21,8 +21,8 @@ from toolgym.generation.models import common_length
 from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
-"""Minimum tokens of a common prefix that is read in a pass of its own."""
-_SMALL: Final = 10**7  # parameters of a model below which little is gained
+"""Minimum number of tokens of a common prefix that is read in a separate pass."""
+_SMALL: Final = 10**7  # parameters below which a model gains little
 _TOLERANCE: Final = 1e-2  # in standard deviations of the logits; rounding causes 1e-5
 
 _logger = logging.getLogger(__name__)
@@ -38,14 +38,15 @@ class Cluster(NamedTuple):
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
     """Divide texts into clusters of neighbors in lexicographical order with a common prefix.
 
-    A text joins the cluster before it if that does not save fewer tokens in the cluster.
+    A text joins the previous cluster if the cluster then saves at least as many tokens as before.
 
     Args:
         texts: Texts with a learned token. A prefix ends before the token that predicts the first
             learned one.
 
     Returns:
-        The clusters, the shortest text of each first; the last one may have texts without a prefix.
+        The clusters, each with its shortest text first. The last cluster may hold texts without a
+        common prefix.
     """
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]
     found: list[Cluster] = []
@@ -66,14 +67,14 @@ def clusters(texts: Sequence[Example]) -> list[Cluster]:
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
-    """The KV cache of some tokens, with one row; None if there are no tokens."""
+    """Return the KV cache of some tokens, with one row, or None if there are no tokens."""
     if not tokens:
         return None
     return body(input_ids=torch.tensor([tokens], device=device), use_cache=True).past_key_values
 
 
 def continuing(cache: Any, rows: int) -> dict[str, Any]:
-    """Keyword arguments to continue several rows from a copy of the cache of `cache_of`."""
+    """Return keyword arguments to continue several rows from a copy of the cache of `cache_of`."""
     if cache is None:
         return {"use_cache": False}
     repeated = copy.copy(cache)
@@ -86,11 +87,14 @@ _shares: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Whether common prefixes are read once: on a CPU, if a large model gives equal logits."""
+    """Return whether common prefixes of a model are read once.
+
+    This is the case for large models on a CPU whose logits do not change.
+    """
     if model.device.type != "cpu":
         return False
     if any(getattr(module, "gradient_checkpointing", False) for module in model.modules()):
-        return False  # which excludes a cache
+        return False  # checkpointing excludes a cache
     if model not in _shares:
         is_large = sum(parameter.numel() for parameter in model.parameters()) >= _SMALL
         problem = sharing_problem(model) if is_large else ""
@@ -103,7 +107,7 @@ def can_share(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
-    """The reason why logits differ if a model continues a cache; empty if they do not differ."""
+    """Return why logits differ if a model continues a cache, or an empty string if they do not."""
     was_training = model.training
     model.train(False)
     ids = torch.arange(63).view(3, 21) % model.config.get_text_config().vocab_size

@@ -1,18 +1,18 @@
-"""Demonstrations: transcripts to imitate, played through the real environment, and their players.
+"""Demonstrations: transcripts for supervised training, and the policies that play them.
 
-The observations are those of the environment, so a model reads the same text when it imitates as
-when it acts. A turn that fails is there to be read and not to be learned: it has `"weight": 0`, as
-in OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples` leaves it out of
-the loss. The turns after it are learned.
+Demonstrations are played in the environment, so a model reads the same observations in supervised
+training as in rollouts. A turn that fails stays in the transcript but is not learned: it has
+`"weight": 0`, as in OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples`
+excludes it from the loss. The turns after it are learned.
 
-Two players make the expert's play more useful:
+Two policies vary the play of the expert:
 
-* Recoveries. An expert makes no mistakes, so a model that imitates one never sees an error. With
-  `recoveries`, some calls fail first, with a name that is wrong, and are then mended by what the
-  error and the environment's tools show.
-* Habits. Reinforcement learning can only reinforce what a model sometimes does, and a model that
-  imitates an expert perfectly has nothing left to improve. `NoisyDemonstrator` makes valid calls,
-  but in most episodes it forgets the condition of a query or answers without a query.
+- Recoveries. An expert makes no mistakes, so a model that imitates it never sees an error. With
+  `recoveries`, some calls first fail because of a wrong name. They are then corrected with the help
+  of the error message and the environment's tools.
+- Habits. Reinforcement learning can only reinforce behavior that a model sometimes shows.
+  `NoisyDemonstrator` makes valid calls, but in most episodes it drops the condition of a query or
+  answers without a query. The model that imitates it can then improve.
 """
 
 from __future__ import annotations
@@ -41,26 +41,29 @@ Habit = Literal["careful", "careless", "guess"]
 HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "guess": 0.20}
 """Share of the episodes that `NoisyDemonstrator` plays in each habit."""
 LAST_WORD: Final = "done"
-"""Last assistant turn of a transcript: trainers continue until a turn without a call, so a model
-has to learn one."""
+"""Last assistant turn of a transcript.
+
+Rollouts of trainers continue until a turn without a call, so a model has to learn one.
+"""
 _GUESSES: Final = 100
 _KNOWN_NAMES: Final = 256
-_UNKNOWN_SHARE: Final = 0.1  # of wrong calls
+_UNKNOWN_SHARE: Final = 0.1  # share of wrong calls
 _UNKNOWN_TOOLS: Final = ("search", "lookup", "inspect", "execute")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_EXAMPLE: Final = "\nThis works: "  # as `ToolError` writes it
+_EXAMPLE: Final = "\nThis works: "  # the text that `ToolError` writes before an example
 
 
 class WrongCall(ToolCall):
-    """A call that is meant to fail: a transcript gives it the weight 0."""
+    """A call that is meant to fail and gets the weight 0 in a transcript."""
 
 
 class RecoveringExpert(ExpertPolicy):
-    """The expert of an environment, some of whose calls fail first and are then mended.
+    """The expert of an environment, some of whose calls first fail and are then corrected.
 
     Args:
-        seed: Seed of the mistakes, together with the seed of the situation.
-        recoveries: Probability that a call that does not end the episode fails first, 0 to 1.
+        seed: Seed of the mistakes. It is combined with the seed of the situation.
+        recoveries: Probability that a call first fails, from 0 to 1. It does not apply to calls
+            that end the episode.
     """
 
     def __init__(self, seed: int = 0, recoveries: float = 0.0) -> None:
@@ -68,23 +71,24 @@ class RecoveringExpert(ExpertPolicy):
         if not 0 <= recoveries <= 1:
             raise ConfigurationError(f"recoveries must be from 0 to 1, got {recoveries!r}.")
         self._seed, self._recoveries = seed, recoveries
-        self._names: list[str] = []  # in earlier calls
+        self._names: list[str] = []  # names in earlier calls
 
     def _plan(self, env: ToolEnv[Any], draw: random.Random) -> Play:
         return env.expert()
 
     def _play(self, situation: Situation) -> Play:
-        """Play the plan; before some calls, make a wrong one, read its error, and mend it."""
+        """Play the plan. Before some calls, make a wrong call, read its error and correct it."""
         env, key = situation.env, f"{self._seed}-{situation.seed}"
         plan = self._plan(env, random.Random(f"toolgym-sloppy-{key}"))
         draw = random.Random(f"toolgym-recoveries-{key}")
         action = next(plan, None)
         while action is not None:
-            if isinstance(action, str):  # a whole message, where the agent writes no calls
+            # A whole message, in environments where the agent does not write calls.
+            if isinstance(action, str):
                 yield action
                 return
             call = _as_call(action)
-            # A mistake takes up to three steps, with the calls that mend it and that are due.
+            # A mistake takes up to three steps: the wrong call, the correction and the due call.
             has_room = env.episode.steps_left - 3 >= env.step_limit // 2
             is_last = env.tools[call.name].terminal
             if not is_last and has_room and draw.random() < self._recoveries:
@@ -107,14 +111,16 @@ class RecoveringExpert(ExpertPolicy):
 class NoisyDemonstrator(RecoveringExpert):
     """An expert with bad habits: each episode is played in one habit, drawn by its seed.
 
-    careful: as the expert plays. careless: without the conditions of its SQL, and with the answer
-    read from the result. guess: a number for an answer as soon as a query is due. An environment
-    with a novice (`ToolEnv.novice`) is played by the novice instead.
+    - `careful`: as the expert plays.
+    - `careless`: without the conditions of its SQL, and with the answer read from the result.
+    - `guess`: a number as the answer as soon as a query is due.
+
+    If an environment has a novice (`ToolEnv.novice`), the novice plays instead.
 
     Args:
-        seed: Seed of habits and mistakes, together with the seed of the situation.
+        seed: Seed of habits and mistakes. It is combined with the seed of the situation.
         habits: Probability of each habit.
-        recoveries: As for `RecoveringExpert`.
+        recoveries: Probability that a call first fails, as for `RecoveringExpert`.
     """
 
     name = "sloppy"
@@ -151,7 +157,7 @@ class NoisyDemonstrator(RecoveringExpert):
 
 
 def without_conditions(sql: str) -> str:
-    """A query without WHERE and HAVING; if it lists rows, only the first one.
+    """Return a query without WHERE and HAVING. A query that lists rows is limited to one row.
 
     >>> without_conditions("SELECT MAX(price) FROM products WHERE category = 'home'")
     'SELECT MAX(price) FROM products'
@@ -172,21 +178,21 @@ def without_conditions(sql: str) -> str:
 def wrong_call(
     call: ToolCall, env: ToolEnv[Any], names: list[str], draw: random.Random
 ) -> tuple[WrongCall, str | None]:
-    """A plausible call that probably fails in place of a right one.
+    """Return a plausible call that probably fails, in place of a correct one.
 
-    In SQL, one table or column has a wrong name; in other code, the names change places; another
-    text is a wrong name. A tenth of the calls, and those without a text, are calls of a tool that
-    does not exist or is not ready.
+    In SQL, one table or column gets a wrong name. In other code, the names are exchanged. Any other
+    text is replaced by a wrong name. A tenth of the calls, and all calls without a text, call a
+    tool that does not exist or is not ready.
 
     Args:
-        call: The right call, which is due.
-        env: The environment; its episode gives words of the question.
+        call: The correct call, which is due.
+        env: The environment. Words of its current question serve as wrong names.
         names: Names in calls of earlier episodes, such as columns of other tables.
-        draw: Source of chance.
+        draw: Random number generator.
 
     Returns:
-        The call; and the table or column whose name was replaced, "" in other code, or None if the
-        error says all that is needed for the right call.
+        The wrong call and the name that it replaced. The name is that of a table or column, "" in
+        other code, or None if the error alone is enough to correct the call.
     """
     question = env.episode.question.split("\n", 1)[0]
     words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
@@ -212,7 +218,7 @@ def wrong_call(
     early = [
         name
         for name, spec in env.tools.items()
-        if (spec.required or not spec.terminal)  # does not end the episode
+        if (spec.required or not spec.terminal)  # the call does not end the episode
         and env.example_call(name).get("name", name) != name
     ]
     if early and not call.arguments:
@@ -223,9 +229,10 @@ def wrong_call(
 
 
 def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
-    """The call between an error in code and the call that is due, read from observations.
+    """Return the call between an error in code and the due call, read from observations.
 
-    It is the one that showed the right name before, or else the one that the error offers.
+    This is the call that showed the correct name before. Otherwise it is the call that the error
+    suggests.
     """
     *earlier, failed = env.episode.turns
     for turn in earlier if right else ():
@@ -238,7 +245,7 @@ def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | No
 
 
 def _names_in(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
-    """The names in a call, each once: tables and columns of SQL, words of other texts."""
+    """Return the names in a call, each once: tables and columns of SQL, words of other texts."""
     names: dict[str, None] = {}
     for key, text in call.arguments.items():
         if isinstance(text, str):
@@ -259,14 +266,17 @@ def _parsed(sql: str) -> Any:
 
 
 def _as_call(action: Any) -> ToolCall:
-    """An action of an expert, which may be a dict, as a call."""
+    """Convert an action of an expert, which may be a dict, to a call."""
     if isinstance(action, ToolCall):
         return action
     return ToolCall(str(action["name"]), dict(action.get("arguments") or {}))
 
 
 def has_novice(env_id: str) -> bool:
-    """Whether an environment has a novice; False if it is made by a function or not registered."""
+    """Return whether an environment has a novice.
+
+    The result is False if a function makes the environment or if it is not registered.
+    """
     try:
         made_by = registration.environment_creator(env_id)
     except ConfigurationError:
@@ -275,10 +285,15 @@ def has_novice(env_id: str) -> bool:
 
 
 def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
-    """Playable tasks in an order drawn by the seed: `n` of them, or all.
+    """Return playable tasks in an order drawn by the seed.
+
+    Args:
+        tasks: The tasks.
+        n: Number of tasks; None means all.
+        seed: Seed of the order.
 
     Raises:
-        ConfigurationError: `n` is below 1, or no task is playable.
+        ConfigurationError: If `n` is below 1, or no task is playable.
     """
     if n is not None and n < 1:
         raise ConfigurationError(f"n must be at least 1, or None for all tasks; got {n}.")
@@ -303,18 +318,20 @@ def demonstrate(
 
     Args:
         env_id: A registered environment with an expert.
-        n: Number of episodes; beyond the number of tasks, tasks are played again with other draws.
+        n: Number of episodes. If it exceeds the number of tasks, tasks are played again with other
+            draws.
         demonstrator: `sloppy` is `NoisyDemonstrator`, `expert` is `RecoveringExpert`.
-        recoveries: Probability that a call fails first and is then mended, 0 to 1.
+        recoveries: Probability that a call first fails and is then corrected, from 0 to 1.
         seed: Seed of tasks and draws.
-        progress: Called after each episode with the number of episodes played, and `n`.
-        env_kwargs: Arguments of the environment, whose default split is for training.
+        progress: Function that is called after each episode with the number of episodes played and
+            `n`.
+        env_kwargs: Arguments of the environment. Its default split must be a training split.
 
     Returns:
-        Chat messages of each episode, prompt included; the last one is `LAST_WORD`.
+        Chat messages of each episode, including the prompt. The last message is `LAST_WORD`.
 
     Raises:
-        ConfigurationError: `n` or `recoveries` is out of range, no task is playable, or the
+        ConfigurationError: If `n` or `recoveries` is out of range, no task is playable, or the
             environment has no expert.
     """
     if n < 1:
@@ -333,14 +350,14 @@ def demonstrate(
 
 
 def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[str, int]]:
-    """The first try at each task, for `play_episodes`."""
+    """Yield the id of each task with the seed of its first attempt, for `play_episodes`."""
     return ((task_id, seed_of_try(seed, task_id, 0)) for task_id in task_ids)
 
 
 def play_episodes(
     env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[str, int]]
 ) -> Iterator[None]:
-    """Play episodes, and yield after each one, while the environment still holds it.
+    """Play episodes and yield after each one, while the environment still holds it.
 
     Args:
         env: The environment.
@@ -360,13 +377,14 @@ def play_episodes(
 
 
 def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
-    """The current episode as chat messages; turns that failed or were repaired have weight 0.
+    """Return the current episode as chat messages.
 
-    Where the agent writes no calls, its one message is the last of the transcript.
+    Messages of turns that failed or were repaired have the weight 0.
 
     Args:
-        env: The environment.
-        final: Text of a last assistant turn without a call; None adds nothing.
+        env: The environment. If its agent does not write calls, the single message of the agent is
+            the last one of the transcript.
+        final: Text of a last assistant turn without a call; None adds no turn.
     """
     messages, has_calls = prompt_messages(env), bool(env.tool_schemas())
     for turn in env.episode.turns:

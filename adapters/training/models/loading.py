@@ -1,7 +1,7 @@
-"""Loading of a model by its name: the entry point `model` of the group `toolgym.policies`.
+"""Load a model by its name: the entry point `model` of the group `toolgym.policies`.
 
-Loading PyTorch takes seconds, so names are checked here before it is imported. A name is a folder,
-an id on the hub, or that of a published model (`adapters.training.models.published`).
+Names are checked before PyTorch is imported, since the import takes seconds. A name is a folder, an
+id on the hub, or the name of a published model (`adapters.training.models.published`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def loading_pytorch() -> AbstractContextManager[None]:
-    """A context for the import of PyTorch, which shows that it takes a while."""
+    """Return a context for the import of PyTorch, which shows that the import takes a while."""
     return reporting("loading PyTorch")
 
 
@@ -32,11 +32,12 @@ def load(
         path_or_hub_id: A folder with model and tokenizer, such as `runs/NAME/checkpoints/final`,
             an id on the hub, or the name of a published model.
         seed: Seed of `ChatModelPolicy`.
-        chat_template: `hermes`, or the path of a Jinja file; None: the tokenizer's own.
-        options: `temperature`, `max_new_tokens` and `batch` of `ChatModelPolicy`.
+        chat_template: `hermes`, or the path of a Jinja file. None keeps the tokenizer's template.
+        options: Options of `ChatModelPolicy`: `temperature`, `max_new_tokens` and `batch`.
 
     Raises:
-        ConfigurationError: There is no such model, option or template, or the model has none.
+        ConfigurationError: If there is no such model, option or template, or the model has no
+            template.
     """
     if unknown := options.keys() - {"temperature", "max_new_tokens", "batch"}:
         raise ConfigurationError(

@@ -1,9 +1,9 @@
-"""LoRA adapters in a model, which stays the same object and gets layers of peft.
+"""LoRA adapters. The model stays the same object and gets layers of peft.
 
-Only the adapter's weights are trained, always in float32. The other weights are frozen, without
-gradient and moments, so the model without its adapter serves as the KL reference and takes no
-memory. `merged` adds the adapter to the weights temporarily, for rollouts; `merge` does so
-permanently and removes the layers of peft.
+Only the weights of the adapter are trained, always in float32. The other weights are frozen,
+without gradients and optimizer state. The model without its adapter is the KL reference, which
+takes no additional memory. `Adapter.merged` temporarily adds the adapter to the weights for
+rollouts. `Adapter.merge` does so permanently and removes the layers of peft.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _WEIGHTS = "adapter_model.safetensors"
 
 
 def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
-    """The `LoraConfig` of peft for an adapter.
+    """Return the `LoraConfig` of peft for an adapter.
 
     Raises:
-        ConfigurationError: peft is not installed.
+        ConfigurationError: If peft is not installed.
     """
     try:
         from peft import LoraConfig
     except ImportError:
         raise ConfigurationError(
-            "--lora needs peft, not installed here; run: pip install 'toolgym[train]'"
+            "--lora needs peft, which is not installed. Run: pip install 'toolgym[train]'"
         ) from None
     return LoraConfig(
         r=rank,
@@ -43,22 +43,22 @@ def lora_config(rank: int, alpha: int, targets: str | Sequence[str]) -> Any:
 
 
 class Adapter:
-    """A new adapter in a model; its initial output is zero.
+    """A new adapter in a model. Its initial output is zero.
 
     Args:
-        model: The model that gets the layers of the adapter; its own weights are frozen.
-        config: A `LoraConfig` of peft.
+        model: The model that gets the layers of the adapter. Its own weights are frozen.
+        config: The `LoraConfig` of peft.
         seed: Seed of the initial weights of the adapter.
 
     Raises:
-        ConfigurationError: The model does not have the layers that the config names.
+        ConfigurationError: If the model does not have the layers that the config names.
     """
 
     def __init__(self, model: PreTrainedModel, config: Any, seed: int = 0) -> None:
         from peft import get_peft_model
 
         with torch.random.fork_rng(), warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # about future names in peft
+            warnings.simplefilter("ignore", FutureWarning)  # warnings of peft about future names
             torch.manual_seed(seed)
             try:
                 self._inside: Any = get_peft_model(model, config)
@@ -68,17 +68,17 @@ class Adapter:
 
     @contextmanager
     def disabled(self) -> Iterator[PreTrainedModel]:
-        """A context in which the model computes without the adapter, as the KL reference does."""
+        """Return a context in which the model computes without the adapter."""
         with self._inside.disable_adapter():
             yield self.model
 
     @contextmanager
     def merged(self) -> Iterator[PreTrainedModel]:
-        """A context in which the adapter is added to the model's weights, for faster rollouts.
+        """Return a context in which the adapter is added to the weights, for faster rollouts.
 
-        The weights are changed in place, so that CUDA graphs stay valid, and are restored exactly
-        afterwards. The adapter and gradients do not change. A copy of the adapted weights is kept
-        in the context.
+        The weights are changed in place, so CUDA graphs stay valid. They are restored exactly
+        afterwards. The adapter and gradients do not change. The context keeps a copy of the weights
+        that it changes.
         """
         from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -107,7 +107,7 @@ class Adapter:
         """Read the adapter's weights from a folder.
 
         Raises:
-            ConfigurationError: The folder has no adapter of the same shape.
+            ConfigurationError: If the folder has no adapter of the same shape.
         """
         from peft import set_peft_model_state_dict
         from safetensors.torch import load_file
@@ -119,8 +119,8 @@ class Adapter:
                 raise RuntimeError(f"unexpected: {found.unexpected_keys[0]}")
         except (OSError, RuntimeError) as problem:
             raise ConfigurationError(
-                f"{folder} holds no adapter of the shape that is trained: use the lora settings of"
-                " the first run, or train into another folder."
+                f"{folder} has no adapter of the shape that this run trains. Use the lora settings"
+                " of the first run, or another run folder."
             ) from problem
 
     def remove(self) -> None:

@@ -1,10 +1,10 @@
 """AdamW with float32 master weights for models in bfloat16 or float32.
 
-A bfloat16 weight has eight significant bits, so most updates would be rounded away. `MasterAdamW`
-keeps a float32 copy of each such parameter, sums the gradients of several backward passes in
-float32, and after each step rounds the copies into the model. This takes 18 bytes per trained
-parameter, and 16 in float32. Parameters in float32 or float64 are trained directly, exactly as by
-`torch.optim.AdamW`.
+A bfloat16 weight has eight significant bits, so most updates would be lost to rounding.
+`MasterAdamW` keeps a float32 copy of each such parameter and sums the gradients of several backward
+passes in float32. After each step it rounds the copies into the model. This takes 18 bytes per
+trained parameter, and 16 bytes for parameters in float32. Parameters in float32 or float64 are
+trained directly, exactly as by `torch.optim.AdamW`.
 
 A step has two phases, so that the gradient can be inspected before weights change: `norm`, then
 `step` or `discard`.
@@ -20,22 +20,22 @@ from torch import Tensor, nn
 
 from toolgym.errors import ConfigurationError
 
-_STATE: Final = ("step", "exp_avg", "exp_avg_sq")  # names of torch.optim.AdamW
+_STATE: Final = ("step", "exp_avg", "exp_avg_sq")  # names used by torch.optim.AdamW
 
 
 class MasterAdamW:
     """AdamW on the float32 weights of a model.
 
-    Other code must not change bfloat16 parameters while it is in use: the next step overwrites such
-    changes.
+    Other code must not change bfloat16 parameters while the optimizer is in use, because the next
+    step overwrites such changes.
 
     Args:
         parameters: Parameters to train, at least one, on one device.
         betas: Decay rates of the two moments.
-        weight_decay: Decoupled weight decay; it is multiplied by the learning rate.
+        weight_decay: Decoupled weight decay, which is multiplied by the learning rate.
 
     Raises:
-        ConfigurationError: A parameter is neither bfloat16 nor float32 nor float64.
+        ConfigurationError: If a parameter is neither bfloat16 nor float32 nor float64.
     """
 
     def __init__(
@@ -75,9 +75,10 @@ class MasterAdamW:
         )
 
     def gradients(self) -> list[Tensor]:
-        """The accumulated gradients, one per parameter, float32 or float64; change them in place.
+        """Return the accumulated gradients, which may be changed in place.
 
-        Parameters without a gradient get zeros.
+        There is one tensor per parameter, in float32 or float64. Parameters without a gradient get
+        zeros.
         """
         for master in self._masters:
             if master.grad is None:
@@ -85,11 +86,11 @@ class MasterAdamW:
         return self._gradients()
 
     def norm(self) -> tuple[Tensor, int]:
-        """The global norm of the gradient, and the number of parameters with a nonfinite one."""
+        """Return the global norm of the gradient, and the number of nonfinite gradients."""
         return _norm(self._gradients(), self._masters[0].device)
 
     def nonfinite_weights(self) -> int:
-        """The number of parameters that hold a nan or an infinity."""
+        """Return the number of parameters that hold a nan or an infinity."""
         return _norm([master.detach() for master in self._masters], self._masters[0].device)[1]
 
     @torch.no_grad()
@@ -121,7 +122,7 @@ class MasterAdamW:
             hook.remove()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The state as tensors by name; they are not copied.
+        """Return the state as tensors by name, without copying them.
 
         `0.exp_avg`, `0.exp_avg_sq` and `0.step` belong to the first parameter. If it is bfloat16,
         `0.master` has its float32 weights.
@@ -136,10 +137,10 @@ class MasterAdamW:
 
     @torch.no_grad()
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore a state; load the weights of the model before.
+        """Restore a state. Load the weights of the model first.
 
         Args:
-            tensors: The result of `state_dict`; tensors are copied.
+            tensors: The result of `state_dict`. Tensors are copied.
         """
         self.discard()
         for index, master in enumerate(self._masters):
@@ -166,7 +167,7 @@ class MasterAdamW:
 
 
 def _norm(tensors: list[Tensor], device: torch.device) -> tuple[Tensor, int]:
-    """The global norm, and the number of tensors with a nonfinite element."""
+    """Return the global norm, and the number of tensors with a nonfinite element."""
     if not tensors:
         return torch.zeros((), device=device), 0
     norms = torch.stack(torch._foreach_norm(tensors))

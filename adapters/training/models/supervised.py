@@ -1,9 +1,9 @@
 """Supervised training on demonstrations: cross-entropy on the tokens of the assistant.
 
 Batches are drawn from all examples, not from examples of similar length. Length correlates with the
-behavior that is demonstrated (a guess is short), so batches of similar length would pull the model
-back and forth. The examples of a batch are then read in passes of similar length, whose gradients
-add up to that of the batch (`adapters.training.models.token_log_probs`).
+demonstrated behavior (a guess is short), so batches of similar length would alternate between
+behaviors. Within a batch, forward passes group examples of similar length, and their gradients add
+up (`adapters.training.models.token_log_probs`).
 """
 
 from __future__ import annotations
@@ -30,19 +30,20 @@ class SftSettings:
     """Settings of supervised training.
 
     Attributes:
-        steps: Optimizer steps; examples are repeated as often as needed.
+        steps: Number of optimizer steps. Examples are repeated as often as needed.
         batch: Examples per step.
-        learning_rate: Peak learning rate. Both learning rates rise linearly over `ramp` steps, and
-            fall linearly to a tenth at the last step.
-        ramp: Steps of the linear rise.
+        learning_rate: Peak learning rate. Both learning rates rise linearly over `ramp` steps and
+            then fall linearly to a tenth at the last step.
+        ramp: Number of warm-up steps.
         seed: Seed of the order of examples.
-        matrix_rate: Peak learning rate of Muon for weight matrices; AdamW updates the other
-            weights. None: AdamW updates all weights.
-        tokens_per_pass: Maximum tokens of one forward and backward pass, padding included, unless a
-            single example has more.
+        matrix_rate: Peak learning rate of Muon for weight matrices. AdamW updates the other
+            weights. With None, AdamW updates all weights.
+        tokens_per_pass: Maximum number of tokens of one forward and backward pass, including
+            padding. A single example may exceed it.
         gradient_checkpointing: Whether activations are recomputed instead of kept.
-        alike: Number of examples in a row whose prompts share a prefix, such as those about one
-            database, if there are as many; on a CPU their common prefix is read once.
+        alike: Number of successive examples whose prompts share a prefix, such as those about one
+            database. On a CPU their common prefix is read once. Fewer are grouped if there are not
+            enough.
     """
 
     steps: int
@@ -65,11 +66,11 @@ def train_supervised(
     """Train a model in place on the learned tokens of examples.
 
     Args:
-        model: The model; it is in evaluation mode afterwards.
+        model: The model, which is in evaluation mode afterwards.
         examples: Training examples, at least one.
-        settings: The settings.
-        on_step: Called after each step with `step` (from 1), `loss` (nats per learned token of the
-            batch), `learning_rate` and `grad_norm`.
+        settings: Settings of the training.
+        on_step: Function that is called after each step with `step` (from 1), `loss` (nats per
+            learned token of the batch), `learning_rate` and `grad_norm`.
     """
     muon = Muon([] if settings.matrix_rate is None else matrices_of(model))
     by_muon = {id(matrix) for matrix in muon.matrices}
@@ -130,7 +131,7 @@ def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
 
 
 def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[list[Example]]:
-    """Endless batches; each epoch has every example once."""
+    """Yield batches without end. Each epoch contains every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
     clusters = _alike(examples) if settings.alike > 1 else [list(range(len(examples)))]
     while True:
@@ -147,7 +148,7 @@ def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[lis
 
 
 def _alike(examples: Sequence[Example]) -> list[list[int]]:
-    """Indices of the examples, in clusters with a common prefix of more than half of the prompt."""
+    """Return indices of the examples, in clusters that share more than half of the prompt."""
     clusters: list[list[int]] = []
     for index in sorted(range(len(examples)), key=lambda index: examples[index].ids):
         if clusters:
@@ -160,14 +161,11 @@ def _alike(examples: Sequence[Example]) -> list[list[int]]:
     return clusters
 
 
-# Muon: momentum whose matrices are orthogonalized before they update the weights (Jordan et al.
-# 2024, https://kellerjordan.github.io/posts/muon).
-#
-# A few directions, of patterns that are common in the data, dominate the gradient of a weight
-# matrix. Adam scales each element alone, and learns rare directions late. Muon gives all directions
-# of an update the same length, by five steps of a Newton-Schulz iteration. AdamW trains embeddings,
-# norms and biases, which are not linear maps. PyTorch's own `Muon` (2.9 and later) computes in
-# bfloat16; this one computes in the precision of the gradient on every machine.
+# A few directions dominate the gradient of a weight matrix: those of patterns that are common in
+# the data. Adam scales each element separately and learns rare directions late. Muon gives all
+# directions of an update the same length, by five steps of a Newton-Schulz iteration. AdamW trains
+# embeddings, norms and biases, which are not linear maps. PyTorch's own `Muon` (2.9 and later)
+# computes in bfloat16; this implementation computes in the precision of the gradient.
 
 _COEFFICIENTS: Final = (3.4445, -4.7750, 2.0315)
 _ITERATIONS: Final = 5
@@ -175,7 +173,7 @@ _MOMENTUM: Final = 0.95  # decay rate of the momentum buffer
 
 
 class Muon:
-    """Muon on weight matrices.
+    """The Muon optimizer for weight matrices.
 
     Args:
         matrices: Parameters with two dimensions.
@@ -190,8 +188,8 @@ class Muon:
         """Update each matrix that has a gradient.
 
         Args:
-            rate: Learning rate, the length of every direction of the update; for a matrix with more
-                rows than columns it is multiplied by the square root of rows / columns.
+            rate: Learning rate, which is the length of every direction of the update. For a matrix
+                with more rows than columns it is multiplied by the square root of rows / columns.
         """
         for matrix, buffer in zip(self.matrices, self._buffers, strict=True):
             if matrix.grad is None:
@@ -219,7 +217,7 @@ def orthogonal(matrix: Tensor) -> Tensor:
 
 
 def matrices_of(model: nn.Module) -> list[Tensor]:
-    """The weight matrices of a model's linear layers that are not tied to an embedding."""
+    """Return the weight matrices of a model's linear layers that are not tied to an embedding."""
     embedded = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
     linear = (m.weight for m in model.modules() if isinstance(m, nn.Linear))
     return [w for w in linear if id(w) not in embedded and w.requires_grad]

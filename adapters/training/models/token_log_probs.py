@@ -1,13 +1,14 @@
 """Log-probabilities of the learned tokens of texts, and the division of texts into forward passes.
 
-Imitation and reinforcement learning call the model here. Texts of a pass are padded on the right;
-causal attention ignores this padding without a mask. The vocabulary head is applied only at
-positions that predict a learned token (half of a transcript is prompt and tool results), and in
-chunks: if there are several, logits are recomputed in the backward pass, so they are never all in
-memory.
+Supervised training and reinforcement learning both call the model through this module. The texts of
+a pass are padded on the right; causal attention ignores this padding without a mask. The vocabulary
+head is applied only at positions that predict a learned token, since about half of a transcript is
+prompt and tool results. It is applied in chunks. If there are several chunks, logits are recomputed
+in the backward pass, so they are never all in memory.
 
-On CUDA widths and numbers of rows are rounded up to a few sizes, and cuDNN attention is disabled,
-since it builds a plan for every new shape in tens of milliseconds. No call waits for the device.
+On CUDA, widths and numbers of rows are rounded up to a few sizes. cuDNN attention is disabled,
+because it takes tens of milliseconds to build a plan for every new shape. No function waits for the
+device.
 """
 
 from __future__ import annotations
@@ -34,10 +35,16 @@ from adapters.training.models.tokenized_examples import Example
 from toolgym.generation.models import common_length
 
 LOGITS_AT_ONCE: Final = {"cpu": 2**24, "cuda": 2**26}
-"""Maximum number of logits in memory, by type of device: 64 and 256 MiB in float32."""
+"""Maximum number of logits in memory, by device type.
+
+In float32 they take 64 MiB on CPUs and 256 MiB on CUDA.
+"""
 _PASS_COST: Final = {"cpu": 128, "cuda": 2048}
-"""Fixed cost of a pass, as the number of tokens that take as long: measured on the tiny model for
-CPUs, and about 15 ms of kernel launches for CUDA."""
+"""Fixed cost of a pass, as the number of tokens that take the same time.
+
+It was measured on the tiny model for CPUs. For CUDA it corresponds to about 15 ms of kernel
+launches.
+"""
 
 OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 """Function of logits [P, V] and target tokens [P] that returns tensors [P]."""
@@ -47,13 +54,13 @@ def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> lis
     """Divide texts into forward passes that take the least time in total.
 
     Args:
-        texts: Texts; those without a learned token are left out.
-        tokens: Maximum tokens of a pass, padding included, unless a single text has more.
-        model: The model that will read the texts, since costs depend on its device, and some models
-            read common prefixes once.
+        texts: Texts. Those without a learned token are excluded.
+        tokens: Maximum number of tokens of a pass, including padding. A single text may exceed it.
+        model: The model that reads the texts. Costs depend on its device, and some models read
+            common prefixes once.
 
     Returns:
-        For each pass, the indices of its texts.
+        The indices of the texts of each pass.
     """
     learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
     if not can_share(model):
@@ -79,13 +86,13 @@ def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[
     """Divide rows into padded batches of similar length that take the least time in total.
 
     Args:
-        lengths: Tokens of each row; at least one.
-        tokens: Maximum tokens of a batch, padding included, unless it is a single row; None: no
-            limit.
+        lengths: Number of tokens of each row, for at least one row.
+        tokens: Maximum number of tokens of a batch, including padding; None means no limit. A
+            single row may exceed it.
         cost: Fixed cost of a batch, in tokens.
 
     Returns:
-        For each batch, the indices of its rows, the shortest rows first.
+        The indices of the rows of each batch, the shortest rows first.
 
     >>> like_lengths([50, 180, 52, 175], None, 128)
     [[0, 2], [3, 1]]
@@ -95,7 +102,7 @@ def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[
     [[0], [2, 1]]
     """
     order = sorted(range(len(lengths)), key=lambda index: lengths[index])
-    # best[n]: lowest cost of the n shortest rows, and the start of their last batch.
+    # best[n]: lowest cost of the n shortest rows, and the start of their last batch
     best = [(0, 0)]
     for end in range(1, len(order) + 1):
         width = lengths[order[end - 1]]
@@ -114,12 +121,12 @@ def token_log_probs(
     temperature: float = 1.0,
     entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of all learned tokens of some texts, computed in one forward pass.
+    """Compute the log-probabilities of all learned tokens of some texts in one forward pass.
 
     Args:
         model: A causal language model.
-        texts: Token ids and loss masks; the mask of a first token is ignored.
-        temperature: The logits are divided by it.
+        texts: Token ids and loss masks. The mask of a first token is ignored.
+        temperature: Divisor of the logits.
         entropy: Whether entropies have a gradient.
 
     Returns:
@@ -144,8 +151,8 @@ def at_learned_tokens(
     """Apply a function to the logits that predict the learned tokens of some texts.
 
     Args:
-        compute: Called with chunks of the tokens; if there are several chunks, which have at most
-            `LOGITS_AT_ONCE` logits each, it is called again in the backward pass.
+        compute: Function that is called with chunks of at most `LOGITS_AT_ONCE` logits. If there
+            are several chunks, it is called again in the backward pass.
 
     Returns:
         The results of `compute`, concatenated, in order of texts and then of positions.
@@ -161,8 +168,8 @@ def at_learned_tokens(
     hidden, output_type = _hidden_states(model, body, texts)
 
     def head(states: Tensor, tokens: Tensor) -> tuple[Tensor, ...]:
-        # The head of a model may scale or softcap its logits. So it is applied by the model's own
-        # `forward`, with a body that returns the given hidden states.
+        # The head of a model may scale or softcap its logits. So the model's own `forward` applies
+        # it, with a body that returns the given hidden states.
         given = output_type(last_hidden_state=states[None])
         with patch.object(body, "forward", lambda *_, **__: given):
             logits = model(input_ids=tokens[None], use_cache=False).logits[0]
@@ -182,7 +189,7 @@ def at_learned_tokens(
 def _hidden_states(
     model: PreTrainedModel, body: Any, texts: Sequence[Example]
 ) -> tuple[Tensor, Any]:
-    """Hidden states that predict the learned tokens [M, H], and the type of the body's output."""
+    """Return the hidden states [M, H] at learned tokens, and the type of the body's output."""
     device, hidden, output = model.device, dict[int, Tensor](), None
     shares = can_share(model)
     for cluster in clusters(texts) if shares else [Cluster([*range(len(texts))], 0)]:
@@ -201,7 +208,10 @@ def _hidden_states(
 
 
 def _padded(texts: Sequence[Example], start: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Padded token ids from `start` on [B, L], and flat positions that predict learned tokens."""
+    """Return padded token ids [B, L] from `start` on, and flat positions of predictions.
+
+    The positions are those that predict learned tokens.
+    """
     rows, width = len(texts), max(len(text.ids) for text in texts) - start
     if device.type == "cuda":
         rows, width = _rounded_up(rows), _rounded_up(width)
@@ -228,7 +238,7 @@ def _rounded_up(size: int) -> int:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to a device without waiting for it."""
+    """Copy a tensor to a device without waiting for the copy."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)

@@ -1,12 +1,13 @@
-"""Tokenized examples: chat messages as token ids, with a loss mask; and special tokens.
+"""Tokenized examples: chat messages as token ids with a loss mask.
 
-The loss covers the turns of the assistant, with the token that ends a turn, except messages with
-`"weight": 0`. The text of a turn is the difference between the chat rendered before and after it.
-So any chat template works, whether or not it marks the turns of the assistant, and the boundary
-between prompt and turn is the same in tokens as in generation.
+The loss covers the turns of the assistant, including the token that ends a turn, except messages
+with `"weight": 0`. The text of a turn is the difference between the chat rendered before and after
+it. So any chat template works, even if it does not mark the turns of the assistant. The boundary
+between prompt and turn is at the same token as in generation.
 
-Some templates render earlier turns differently when later ones follow (they drop earlier thoughts).
-Such a transcript becomes several examples, each rendered as the model would have seen it then.
+Some templates render earlier turns differently when later turns follow; for example, they drop
+earlier thoughts. Such a transcript becomes several examples, each rendered as the model would have
+seen it at that turn.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from toolgym.errors import ConfigurationError
 from toolgym.messages import Message
 
 # Tool results are data. `toolgym.sanitize` breaks the control sequences of all known chat formats.
-# Only the tokenizer knows its own control tokens; it can encode them as plain text if they are in a
+# A tokenizer may have further control tokens. It encodes them as plain text if they are in a
 # message and not in the template.
 
 
 SANITIZED: dict[str, Any] = {"sanitize_control_tokens": True}
-"""Options of `apply_chat_template` to encode control tokens in messages as plain text."""
+"""Options of `apply_chat_template` that encode control tokens in messages as plain text."""
 
 
 def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
-    """Whether the tokenizer supports `SANITIZED`, without effect on a chat without such tokens."""
+    """Return whether the tokenizer supports `SANITIZED` and renders ordinary chats unchanged."""
     name = next(iter(env.tools))
     call = {"type": "function", "function": {"name": name, "arguments": {"a": 1}}}
     chat: list[dict[str, Any]] = [
@@ -51,9 +52,10 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
 
 
 def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Whether the chat template shows a tool result only after a message with `tool_calls`.
+    """Return whether the chat template shows a tool result only after a message with `tool_calls`.
 
-    After the same call as text, the template of gpt-oss refuses it, and that of Gemma 4 drops it.
+    If the call is text, the template of gpt-oss raises an error, and that of Gemma 4 drops the
+    result.
     """
     call = {"type": "function", "function": {"name": "toolgym_name", "arguments": {}}}
     result: Message = {"role": "tool", "name": "toolgym_name", "content": "toolgym_result"}
@@ -73,7 +75,7 @@ def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 @dataclass(frozen=True)
 class Example:
-    """Token ids of one text, and its loss mask; both of the same length."""
+    """Token ids of one text and its loss mask, both of the same length."""
 
     ids: tuple[int, ...]
     learn: tuple[bool, ...]
@@ -84,14 +86,17 @@ def examples_of(
     tools: Sequence[dict[str, Any]],
     tokenizer: PreTrainedTokenizerBase,
 ) -> Iterator[Example]:
-    """The examples of one transcript: one, unless the template renders earlier turns differently.
+    """Return the examples of one transcript.
+
+    There is one example, unless the template renders earlier turns differently.
 
     Args:
         messages: A chat with assistant turns.
         tools: Tool schemas in the OpenAI function format.
+        tokenizer: Tokenizer with a chat template.
 
     Raises:
-        ConfigurationError: The rendered chat does not begin with the prompt of its last turn.
+        ConfigurationError: If the rendered chat does not begin with the prompt of its last turn.
     """
     render: Any = partial(tokenizer.apply_chat_template, tools=list(tools), tokenize=False)
     end = str(tokenizer.eos_token)
@@ -103,13 +108,13 @@ def examples_of(
         whole = str(render(list(messages[: turn + 1])))
         if not whole.startswith(prompt):
             raise ConfigurationError(
-                "this chat template renders a chat with a turn differently from the prompt of the"
-                " turn, so it cannot be learned from; use --chat-template hermes, --sft-steps 0, or"
-                " a tokenizer with another chat template."
+                "with this chat template a rendered chat does not begin with the prompt of its last"
+                " turn, so the turn cannot be learned. Use --chat-template hermes, --sft-steps 0,"
+                " or a tokenizer with another chat template."
             )
         written = whole[len(prompt) :]
         position = written.rfind(end)
-        if position >= 0:  # without text that the template adds after the turn
+        if position >= 0:  # excludes text that the template adds after the turn
             written = written[: position + len(end)]
         if not prompt.startswith(so_far):
             yield Example(tuple(ids), tuple(learn))
@@ -125,7 +130,7 @@ def examples_of(
 
 
 def learned_turns(example: Example, tokenizer: PreTrainedTokenizerBase) -> Iterator[str]:
-    """The text of each turn that is learned, with the token that ends it."""
+    """Return the text of each turn that is learned, with the token that ends it."""
     for is_learned, places in groupby(range(len(example.ids)), key=example.learn.__getitem__):
         if is_learned:
             yield str(tokenizer.decode([example.ids[place] for place in places]))

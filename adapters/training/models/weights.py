@@ -1,8 +1,8 @@
-"""Weights of a model: their dtype, dropout, checkpoints, and the memory that they leave.
+"""Weights of a model: data type, dropout, checkpoints and memory.
 
-The policy that is trained has to be the one that sampled the rollouts, so `make_ready` disables
-dropout. Gradient checkpointing needs training mode, so the logits in that mode are compared with
-those in evaluation mode.
+The trained policy must be identical to the policy that sampled the rollouts, so `make_ready`
+disables dropout. Gradient checkpointing needs training mode. `make_ready` therefore compares the
+logits of training mode with those of evaluation mode.
 """
 
 from __future__ import annotations
@@ -24,47 +24,49 @@ def read_weights(model: PreTrainedModel, folder: Path) -> None:
     """Load the weights of a model folder into a model of the same kind.
 
     Raises:
-        RuntimeError: The weights belong to another model.
-        OSError: The folder has no weights.
+        RuntimeError: If the weights belong to another model.
+        OSError: If the folder has no weights.
     """
     saved = type(model).from_pretrained(str(folder), dtype=model.dtype)
     model.load_state_dict(saved.state_dict())
 
 
 def multiplies_bfloat16() -> bool:
-    """Whether the GPU, or without one the processor, has instructions for matrices of bfloat16.
+    """Return whether this machine has matrix instructions for bfloat16, on its GPU or else its CPU.
 
-    Without them PyTorch multiplies one number after another: 1.2 billion operations per second on a
-    core with AVX2 that makes 63 billion in float32 (PyTorch 2.13, 1,024 x 576 by 576 x 1,536).
+    Without them PyTorch multiplies elements one by one. On a core with AVX2, it then makes 1.2
+    billion operations per second instead of 63 billion in float32 (PyTorch 2.13, 1,024 x 576 by 576
+    x 1,536).
     """
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in old versions
+    # Missing in old versions.
+    found: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     return bool(found.get("avx512_bf16") or found.get("amx_bf16"))
 
 
 def fast_dtype() -> Literal["float32", "bfloat16"]:
-    """The data type that this machine computes fastest in."""
+    """Return the data type in which this machine computes fastest."""
     return "bfloat16" if multiplies_bfloat16() else "float32"
 
 
 def release_memory() -> None:
-    """Return unused memory to the system; it takes some tenths of a second.
+    """Return unused memory to the system, which takes some tenths of a second.
 
-    glibc keeps freed blocks below 32 MB, and PyTorch those of a GPU, so without this the memory of
-    a training's activations and that of an evaluation add up: 19 GB where neither needs over 11.
+    glibc keeps freed blocks below 32 MB, and PyTorch keeps freed memory of a GPU. Without this call
+    the memory of a training and of an evaluation would add up.
     """
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    with suppress(OSError, AttributeError):  # another C library
+    with suppress(OSError, AttributeError):  # other C libraries have no malloc_trim
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def set_checkpointing(model: PreTrainedModel, is_on: bool) -> None:
     """Enable or disable gradient checkpointing, which recomputes activations."""
     word = "enable" if is_on else "disable"
-    # transformers 5.23 renamed the methods, and warns about the old names.
+    # transformers 5.23 renamed the methods and warns about the old names.
     method = getattr(model, f"activation_checkpointing_{word}", None)
     (method or getattr(model, f"gradient_checkpointing_{word}"))()
 
@@ -76,11 +78,11 @@ def make_ready(model: PreTrainedModel, dtype: str, gradient_checkpointing: bool)
     Args:
         model: The model.
         dtype: Data type of the weights: `float32` or `bfloat16`.
-        gradient_checkpointing: Whether activations are recomputed instead of kept; the model is in
-            training mode then.
+        gradient_checkpointing: Whether activations are recomputed instead of kept. If True, the
+            model is left in training mode.
 
     Raises:
-        ConfigurationError: The logits in training mode differ from those in evaluation mode.
+        ConfigurationError: If the logits in training mode differ from those in evaluation mode.
     """
     # `model.to(dtype)` would also round buffers that are not saved, such as rotary frequencies.
     exact = getattr(model, "_keep_in_fp32_modules_strict", None) or ()
@@ -109,6 +111,6 @@ def make_ready(model: PreTrainedModel, dtype: str, gradient_checkpointing: bool)
     if not error <= 1e-3:
         raise ConfigurationError(
             f"{type(model).__name__} computes different logits in training mode (by {error:.2g} of"
-            " their standard deviation), and gradient_checkpointing needs that mode: set it to"
-            " False, or load the model with every dropout of its config at 0."
+            " their standard deviation), but gradient_checkpointing needs that mode. Set"
+            " gradient_checkpointing=False, or load the model with all dropouts of its config at 0."
         )

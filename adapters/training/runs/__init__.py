@@ -1,4 +1,4 @@
-"""The parts of a training run: evaluations and their tasks, supervised training, GRPO, audit.
+"""Parts of a training run: evaluations, supervised training, GRPO and audit.
 
-`train` in `adapters.commands.train_run` is the sequence of its phases.
+`train` in `adapters.commands.train_run` runs the phases in order.
 """

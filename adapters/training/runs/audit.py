@@ -1,8 +1,8 @@
-"""Audit of a run: a sample of its rollouts is judged again by a second, independent rule.
+"""Audit of a run: a second, independent rule scores a sample of its rollouts again.
 
-An unreliable verdict gives wrong advantages, which no reward curve shows. The second rule of an
+Wrong scores lead to wrong advantages, which no reward curve shows. The second rule of an
 environment's family (`TaskFamily.recheck`) shares no code with the first. The audit reports how
-often the two agree, with a 95 % Wilson interval, and each rollout on which they differ.
+often the two rules agree, with a 95 % Wilson interval, and each rollout on which they differ.
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ class Audit:
 
     Attributes:
         rollouts: Number of scored rollouts of the run, in the chosen phases.
-        sampled: Number of those that were judged again.
-        decided: Number of those that the second rule can judge.
-        right: Number of those that were recorded as correct.
-        agreement: Share of the decided rollouts on which the rules agree; None without any.
+        sampled: Number of rollouts in the sample.
+        decided: Number of sampled rollouts that the second rule can score.
+        right: Number of decided rollouts that were recorded as correct.
+        agreement: Share of the decided rollouts on which the rules agree, or None if there are
+            none.
         interval: 95 % Wilson interval of the agreement.
-        disagreements: The rollouts on which they differ: `phase`, `step`, `task_id`, the verdicts
-            `recorded` and `rechecked`, the last message `said` by the model, and the `task` in full
-            with its solution.
+        disagreements: Rollouts on which the rules differ. Each has `phase`, `step`, `task_id`, the
+            results `recorded` and `rechecked`, the last message of the model (`said`), and the
+            complete `task` with its solution.
         data_changed: Whether the tasks or their files have changed since the run began.
     """
 
@@ -54,11 +55,11 @@ class Audit:
 
     @property
     def undecided(self) -> int:
-        """Number of sampled rollouts that the second rule cannot judge."""
+        """Number of sampled rollouts that the second rule cannot score."""
         return self.sampled - self.decided
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain data."""
+        """Return the result as plain data."""
         return {**asdict(self), "undecided": self.undecided}
 
 
@@ -70,27 +71,29 @@ def audit(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Audit:
-    """Judge a sample of the rollouts of a run again.
+    """Score a sample of the rollouts of a run again.
 
     Args:
         run: A run of `toolgym train`, complete or not, or an evaluation.
-        n: Maximum number of rollouts, sampled uniformly; None: all.
+        n: Maximum number of rollouts, sampled uniformly; None means all.
         phases: Phases of the rollouts.
         seed: Seed of the sample.
-        progress: Called with the number of rollouts done and their total.
+        progress: Function that is called with the number of finished rollouts and their total.
 
     Raises:
-        ConfigurationError: The run does not record its environment, its family has no second rule,
-            there is no rollout, n is below 1, or there is no such phase.
+        ConfigurationError: If the run does not record its environment, its family has no second
+            rule, there is no rollout, n is below 1, or there is no such phase.
     """
     names = sorted(set(phases))
     if (n is not None and n < 1) or not set(names) <= set(ALL_PHASES):
-        raise ConfigurationError(f"n must be above 0, a phase one of {', '.join(ALL_PHASES)}.")
+        raise ConfigurationError(
+            f"n must be at least 1, and each phase one of {', '.join(ALL_PHASES)}."
+        )
     env_id, by_phase = phase_arguments(run)
     envs = {name: _environment(env_id, by_phase[name]) for name in names if name in by_phase}
 
     def scored() -> Iterator[Record]:
-        """The scored rollouts, read from the file, since not all of them may fit in memory."""
+        """Yield the scored rollouts from the file, since not all of them may fit into memory."""
         return (r for r in run.rollouts() if r["phase"] in envs and r.get("scored"))
 
     rollouts = sum(1 for _ in scored())
@@ -136,10 +139,10 @@ def audit(
 
 
 def phase_arguments(run: Run) -> tuple[str, dict[str, Mapping[str, Any]]]:
-    """The environment id of a run, and the arguments of the environment in each phase.
+    """Return the environment id of a run, and the arguments of the environment in each phase.
 
     Raises:
-        ConfigurationError: The run does not record them.
+        ConfigurationError: If the run does not record them.
     """
     if is_evaluation(run.config):
         return str(run.config.get("env_id")), {EVALUATION: recorded_kwargs(run.config) or {}}
@@ -158,12 +161,12 @@ def phase_arguments(run: Run) -> tuple[str, dict[str, Mapping[str, Any]]]:
 
 
 def _environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
-    """Make the environment of a phase, and check that it has a second rule."""
+    """Make the environment of a phase and check that it has a second rule."""
     env = registration.make(registration.recorded(env_id), **kwargs)
     if type(env.family).recheck is TaskFamily.recheck:
         raise ConfigurationError(
-            f"{env_id} has no second rule to judge by: give its `family` a `recheck`"
-            " method, which finds out in another way whether recorded turns hold the right answer."
+            f"{env_id} has no second rule. Give its `family` a method `recheck` that decides in"
+            " another way whether recorded turns contain the correct answer."
         )
     return env
 

@@ -1,4 +1,4 @@
-"""Dashboards for `--report-to`: TensorBoard, Weights & Biases, Trackio.
+"""Dashboards for `--report-to`: TensorBoard, Weights & Biases and Trackio.
 
 They are plug-ins of `toolgym.runs.dashboards`, in the entry-point group `toolgym.dashboards`. Each
 library is imported when its dashboard is opened.
@@ -25,24 +25,24 @@ _NAMES: Final = "dashboards.json"
 
 
 class TensorBoard:
-    """Event files in the folder `tensorboard` of the run."""
+    """A TensorBoard dashboard. It writes event files into the folder `tensorboard` of the run."""
 
     def __init__(self, run: Run) -> None:
         try:
             library: Any = importlib.import_module("torch.utils.tensorboard")
         except ImportError as problem:
             raise ConfigurationError(
-                "--report-to tensorboard needs PyTorch, which writes its files, not installed here;"
-                " run: pip install 'toolgym[train]'"
+                "--report-to tensorboard needs PyTorch and tensorboard, which are not installed."
+                " Run: pip install 'toolgym[train]'"
             ) from problem
         self._writer = library.SummaryWriter(log_dir=str(run.path / "tensorboard"))
         self._writer.add_text("config", f"```json\n{json.dumps(run.config, indent=2)}\n```")
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Send the numbers of a step."""
+        """Send the metrics of a step."""
         for name, value in _named(phase, numbers).items():
             self._writer.add_scalar(name, value, step)
-        self._writer.flush()  # so that a killed run has sent everything
+        self._writer.flush()  # flushed at every step, so that a killed run has sent everything
 
     def close(self) -> None:
         """Close the event file."""
@@ -50,7 +50,7 @@ class TensorBoard:
 
 
 class WandB:
-    """A run in the project "toolgym", or the project in `WANDB_PROJECT`."""
+    """A Weights & Biases run in the project "toolgym", or in the project of `WANDB_PROJECT`."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("wandb")
@@ -65,13 +65,14 @@ class WandB:
             )
         except library.Error as problem:
             raise ConfigurationError(
-                f"wandb refuses the run: {problem}. Run `wandb login`, or set WANDB_MODE=offline."
+                f"wandb cannot start the run: {problem}. Run `wandb login`, or set"
+                " WANDB_MODE=offline."
             ) from problem
         self._phases: set[str] = set()
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Send the numbers of a step."""
-        if phase not in self._phases:  # each counts its own steps
+        """Send the metrics of a step."""
+        if phase not in self._phases:  # each phase counts its own steps
             self._phases.add(phase)
             self._run.define_metric(f"{phase}/step")
             self._run.define_metric(f"{phase}/*", step_metric=f"{phase}/step")
@@ -83,11 +84,14 @@ class WandB:
 
 
 class Trackio:
-    """A run in the project "toolgym" on this machine, or where Trackio is configured to send it."""
+    """A Trackio run in the project "toolgym".
+
+    Trackio stores it on this machine, or sends it to the configured place.
+    """
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("trackio")
-        with redirect_stdout(sys.stderr):  # it prints where to look; stdout is for results
+        with redirect_stdout(sys.stderr):  # Trackio prints where to look, but stdout is for results
             self._run = library.init(
                 project=PROJECT,
                 name=_unique_name(run),
@@ -97,11 +101,11 @@ class Trackio:
             )
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
-        """Send the numbers of a step."""
+        """Send the metrics of a step."""
         self._run.log(_named(phase, numbers), step=step)
 
     def close(self) -> None:
-        """Send the rest."""
+        """Send the remaining metrics."""
         with redirect_stdout(sys.stderr):
             self._run.finish()
 
@@ -111,7 +115,10 @@ def _named(phase: str, numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def _unique_name(run: Run) -> str:
-    """The name of the run with a random ending, kept in its folder, since names are used again."""
+    """Return the name of the run with a random suffix, which is kept in the run folder.
+
+    Names of runs may be used again, so the suffix makes the name unique.
+    """
     file: Path = run.path / _NAMES
     if not file.is_file():
         replace_file(file, [object_text({"name": f"{run.name}-{uuid.uuid4().hex[:8]}"})])

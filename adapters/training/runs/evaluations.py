@@ -1,17 +1,16 @@
-"""The evaluations of a run: their tasks, which of them are held out, and the verdict on the gain.
+"""Evaluations of a run: their tasks, which of them are held out, and whether accuracy changed.
 
-Whether tasks are held out is looked up in the tasks of training and evaluation, not taken from the
-names of splits. If the two splits share tasks (a file that serves as every split, `--split all`, an
-environment without splits), `separated` keeps them apart. If that is impossible, because there is
-one task only, nothing is called held out.
+Tasks count as held out if the data show it. The names of the splits do not matter. If the two
+splits share tasks (a file that serves as every split, `--split all`, an environment without
+splits), `separated` keeps them apart. If there is only one task, this is impossible, and no
+evaluation is called held out.
 
-A data set may have tasks on databases (or other items) that training has, and tasks on databases
-that it does not have. Then there are two evaluations, `unseen tasks` and `unseen databases`.
+A data set may have tasks on databases (or other items) that also occur in training, and tasks on
+databases that do not. Then there are two evaluations, `unseen tasks` and `unseen databases`.
 
 The first evaluation is played greedily, and again at the sampling temperature of the training.
-Greedy decoding plays the likeliest of the model's habits. If two habits are about as likely, noise
-decides between them: a control with shuffled rewards went from 15 to 77 % greedily, and from 28 to
-32 % when sampled.
+Greedy decoding can change by chance: if the model has two behaviors of similar probability, a small
+change of the weights switches between them. The sampled accuracy changes less.
 """
 
 from __future__ import annotations
@@ -29,12 +28,15 @@ from toolgym.runs.run import ITEMS, SAMPLED
 from toolgym.unseen import TASKS, divided, kinds_unseen, unseen
 
 FEWER: Final = 4
-"""Factor by which fewer tasks are played on unseen items. A model that is lost there uses up its
-steps: the tiny model takes 0.5 s for such a task, and 0.02 s for one on a database it knows."""
+"""Divisor of the number of tasks that are played on unseen items.
+
+Such tasks take longer, since a model that does not know an item uses all its steps. The tiny model
+takes 0.5 s for a task on an unseen database and 0.02 s for one on a known database.
+"""
 SEEN: Final = "tasks that are trained on"
 """Name of an evaluation whose tasks are not held out."""
 SEED: Final = 0
-"""Seed of the choice of tasks, the same for all runs, and of the seeds in records of episodes."""
+"""Seed of the choice of tasks, and of the seeds in records of episodes; the same for all runs."""
 
 
 @dataclass(frozen=True)
@@ -42,16 +44,16 @@ class Evaluation:
     """An evaluation of a run, made before and after reinforcement learning.
 
     Attributes:
-        name: `unseen databases`, `unseen tasks` etc., or `SEEN`; ends with `, sampled` if its tasks
+        name: `unseen databases`, `unseen tasks` etc., or `SEEN`. Ends with `, sampled` if its tasks
             are not played greedily.
         suffix: Suffix of the phases of its rollouts: "", `ITEMS` or `SAMPLED`.
-        env_kwargs: Arguments of its environment.
-        source: Name of its set of tasks.
-        unseen: The kinds (the task, its item) in which all of its tasks are unseen.
+        env_kwargs: Arguments of the environment.
+        source: Name of the set of tasks.
+        unseen: The kinds (task, item) in which all tasks are unseen in training.
         tasks: Number of tasks in the set.
         played: Maximum number of tasks that are played.
         temperature: Sampling temperature; 0 is greedy.
-        tries: Tries per task.
+        tries: Attempts per task.
     """
 
     name: str
@@ -66,21 +68,24 @@ class Evaluation:
 
     @property
     def is_held_out(self) -> bool:
-        """Whether no task of it is trained on."""
+        """Whether training uses none of the tasks."""
         return TASKS in self.unseen
 
     def to_json(self) -> dict[str, Any]:
-        """The evaluation in `summary.json`, without its figures."""
+        """Return the evaluation as in `summary.json`, without its results."""
         names = ("name", "source", "tasks", "unseen", "temperature", "tries")
         facts = {name: getattr(self, name) for name in names}
         return {**facts, "held_out": self.is_held_out}
 
 
 def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
-    """The evaluations of a run; the verdict is on the first.
+    """Return the evaluations of a run. The first one determines the reported gain.
+
+    Args:
+        settings: Settings of the run.
 
     Raises:
-        ConfigurationError: The environment cannot be made.
+        ConfigurationError: If the environment cannot be made.
     """
     training = registration.make(settings.env_id, **settings.training_kwargs)
     items = training.family.kinds[1]
@@ -102,20 +107,21 @@ def evaluations(settings: TrainSettings) -> tuple[Evaluation, ...]:
 def played_with(
     settings: TrainSettings, planned: Iterable[Evaluation]
 ) -> Iterator[Mapping[str, Any]]:
-    """The arguments of the environments of a run: that of the training, then of evaluations."""
+    """Yield the arguments of the environments of a run: first training, then evaluations."""
     yield settings.training_kwargs
     yield from (each.env_kwargs for each in planned if each.suffix != SAMPLED)
 
 
 def separated(settings: TrainSettings) -> TrainSettings:
-    """The settings, changed so that training and evaluation share no task.
+    """Return the settings, changed so that training and evaluation share no task.
 
-    Tasks of the training are left out of the evaluation. If none would be left, tasks of the
-    evaluation are left out of the training. If none would be left there either, the two are one
-    set, which is divided by item, or else by task. If it cannot be divided, the settings stay.
+    Tasks of the training are removed from the evaluation. If none would remain, tasks of the
+    evaluation are removed from the training. If none would remain there either, the two are one
+    set, which is divided by item, or otherwise by task. If it cannot be divided, the settings do
+    not change.
 
     Raises:
-        ConfigurationError: The environment cannot be made.
+        ConfigurationError: If the environment cannot be made.
     """
     environment = _made(settings, settings.training_kwargs)
     training, family = environment.tasks, environment.family
@@ -133,26 +139,26 @@ def separated(settings: TrainSettings) -> TrainSettings:
 
 
 def selection_source(planned: Sequence[Evaluation]) -> Evaluation:
-    """The evaluation that selection tasks are taken from: on unseen items, if there is one."""
+    """Return the evaluation that provides selection tasks: on unseen items, if there is one."""
     return next((each for each in planned if len(each.unseen) > 1), planned[0])
 
 
 def choose_tasks(
     settings: TrainSettings, planned: Sequence[Evaluation]
 ) -> tuple[dict[str, list[str]], list[str]]:
-    """Choose the tasks of the evaluations, and selection tasks that none of them plays.
+    """Choose the tasks of the evaluations, and selection tasks that no evaluation uses.
 
-    A figure by which a checkpoint was chosen flatters it. So selection tasks, which are played
-    during the training, are the last ones of their set, a third of it at most, and evaluations
-    leave them out, also under other ids.
+    Selection tasks are played during the training to choose a checkpoint. An accuracy on these
+    tasks would be biased upward, so evaluations exclude them, also under other ids. Selection tasks
+    are the last ones of their set, at most a third of it.
 
     Returns:
-        The task ids of each evaluation by its suffix, and those of the selection tasks; these are
-        empty if `eval_every` is 0, or if there are too few tasks.
+        The task ids of each evaluation by its suffix, and those of the selection tasks. There are
+        no selection tasks if `eval_every` is 0 or if there are too few tasks.
 
     Raises:
-        ConfigurationError: No task is playable, or there are too few for the selection tasks that
-            early stopping or `checkpoint=best` need.
+        ConfigurationError: If no task is playable, or there are too few for the selection tasks
+            that early stopping or `checkpoint=best` need.
     """
     chosen: dict[str, list[str]] = {}
     envs = [_made(settings, each.env_kwargs) for each in planned]
@@ -178,13 +184,13 @@ def choose_tasks(
     if settings.patience is None and settings.checkpoint == "last":
         return chosen, []
     raise ConfigurationError(
-        f"{source.source} has {len(order)} tasks: too few to evaluate during the training and"
-        " before and after it on different ones. Leave out patience and checkpoint=best."
+        f"{source.source} has only {len(order)} tasks, which is too few for separate evaluations"
+        " during the training and before and after it. Remove patience and checkpoint=best."
     )
 
 
 def _marks(env: ToolEnv[Any], task_id: str) -> frozenset[str]:
-    """Keys that equal tasks share, whatever their ids."""
+    """Return keys that equal tasks share, even if their ids differ."""
     return env.family.marks(env.tasks.get(task_id), TASKS) or frozenset({task_id})
 
 
@@ -200,12 +206,12 @@ def _evaluation(
 
 
 def _split_of(settings: TrainSettings, training: ToolEnv[Any]) -> str | None:
-    """The split that a data set has for unseen items, else that of the evaluation."""
+    """Return the split of a data set for unseen items, or else the split of the evaluation."""
     split = f"{settings.eval_split}-{training.family.kinds[1]}"
     dataset = settings.env_kwargs.get("dataset")
     try:
         splits = training.family.splits(dataset) if isinstance(dataset, str) else ()
-    except ConfigurationError:  # not a data set on this machine, such as a name on the hub
+    except ConfigurationError:  # not a data set on this machine, for example an id on the hub
         splits = ()
     return split if split in splits else settings.eval_split
 
@@ -214,18 +220,18 @@ def _made(settings: TrainSettings, env_kwargs: Mapping[str, Any]) -> ToolEnv[Any
     return registration.make(settings.env_id, **env_kwargs)
 
 
-# The verdict on the gain of a run.
+# The conclusion about the gain of a run.
 
 
 def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
-    """A few sentences on what changed, and whether the difference is within chance.
+    """Return a few sentences on the change of accuracy, and whether it is within chance.
 
     Args:
         results: The evaluations of a summary, with `name`, `held_out`, `temperature`, and the
-            figures `before` (None after imitation alone) and `after` with `accuracy`, `interval`
-            and `episodes`. The verdict is on the sampled evaluation if there is one, else on the
-            first.
-        settings: The settings of the run.
+            results `before` (None after supervised training alone) and `after` with `accuracy`,
+            `interval` and `episodes`. The conclusion is based on the sampled evaluation if there is
+            one, otherwise on the first.
+        settings: Settings of the run.
     """
     said, changes = [], dict[bool, float]()
     for each in results:
@@ -236,7 +242,7 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
         end = f"{after['accuracy']:.1%} ({how}, {after['episodes']} episodes)"
         change = after["accuracy"] - before["accuracy"] if before else 0.0
         if not before:
-            end = f"is {end} after imitation alone"
+            end = f"is {end} after supervised training alone"
         elif not change:
             end = f"stayed at {end}"
         else:
@@ -246,38 +252,36 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
         said.append(f"Accuracy on {each['name'].removesuffix(', sampled')} {end}.")
         changes.setdefault(heat > 0, change)
     if not said:
-        return "No episode could be scored, so nothing can be said about a gain."
+        return "No episode was scored, so the gain is unknown."
     change = changes.get(True, changes.get(False, 0.0))
     if settings.control is not None:
         said.append(
-            "Rewards were shuffled, so nothing could be learned from them: a difference beyond"
+            "Rewards were shuffled, so the model could not learn from them. A difference beyond"
             " chance has another cause."
         )
     elif change < 0:
-        said.append("Training did harm: look at validity and entropy in the report.")
+        said.append("Training reduced accuracy: look at validity and entropy in the report.")
     elif change > 0 and settings.demonstrator == "sloppy" and settings.sft_steps:
         said.append(
-            "The gain is elicitation, not a new skill: the demonstrations showed the right way"
-            " among others, and reinforcement learning made it likelier."
+            "The gain is elicitation, not a new skill: the demonstrations contained the correct"
+            " behavior, and reinforcement learning made it more likely."
         )
     elif change > 0:
         said.append(
-            "Accuracy does not tell whether the gain is a new skill: reinforcement learning makes"
-            " likelier what a model did before now and then. Compare pass@k before and after"
+            "Accuracy does not show whether the gain is a new skill, since reinforcement learning"
+            " reinforces behavior that the model already had. Compare pass@k before and after"
             " (`--eval-tries 8`, or `toolgym eval --k 8` on checkpoints/sft)."
         )
     if not results[0]["held_out"]:
-        said.append(
-            "Nothing was held out, so this says nothing about tasks that are not trained on."
-        )
+        said.append("No tasks were held out, so this result does not apply to other tasks.")
     return " ".join(said)
 
 
 def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether the difference of two accuracies is within its 95 % interval around 0.
+    """Return whether the difference of two accuracies is within its 95 % interval around 0.
 
-    The intervals are joined as those of independent samples, which is conservative, since both
-    evaluations played the same tasks.
+    The intervals are combined as those of independent samples. This is conservative, since both
+    evaluations play the same tasks.
     """
     one, other = (Effect(f["accuracy"], *f["interval"]) for f in (before, after))
     found = difference(one, other)

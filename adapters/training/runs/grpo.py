@@ -1,9 +1,10 @@
 """The reinforcement learning of a run as a trainer sees it, with evaluations on selection tasks.
 
-Every `eval_every` steps the model plays selection tasks greedily, which neither training nor the
-evaluations before and after it use. The training is the same to the bit with and without, as long
-as no guard acts on the results. Each step is evaluated once: a resumed run reads the figures of
-earlier evaluations in `metrics.jsonl`, and `checkpoints/best` has the best weights so far.
+Every `eval_every` steps the model plays selection tasks greedily. Neither training nor the
+evaluations before and after it use these tasks. Training is bit-identical with and without these
+evaluations, unless a guard acts on their results. Each step is evaluated once: a resumed run reads
+the results of earlier evaluations from `metrics.jsonl`. `checkpoints/best` has the best weights so
+far.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ class Grpo:
 
     Attributes:
         model: The model after the supervised steps.
-        tokenizer: Its tokenizer.
+        tokenizer: Tokenizer of the model.
         settings: Settings of the run.
-        run: The run folder, for metrics, rollouts and checkpoints. The trainer resumes from its own
+        run: The run folder for metrics, rollouts and checkpoints. The trainer resumes from its own
             last checkpoint.
         advance: Callback for the progress.
         is_main: Whether this process writes the run folder.
-        evaluate: Plays the selection tasks, with the number of steps made as its argument; None:
-            no evaluations in this process.
+        evaluate: Function that plays the selection tasks; its argument is the number of steps made.
+            None means that this process makes no evaluations.
     """
 
     model: PreTrainedModel
@@ -59,7 +60,7 @@ class Grpo:
     evaluate: Callable[[int], Evaluation] | None = None
 
     def cut_off_after(self, step: int) -> None:
-        """Remove metrics and rollouts of steps that will be made again, and show the progress."""
+        """Remove metrics and rollouts of steps that are repeated, and show the progress."""
         if self.is_main:
             self.run.cut_metrics("grpo", step)
             self.run.cut_rollouts("grpo", step)
@@ -76,7 +77,7 @@ class Grpo:
 
     @property
     def history(self) -> list[Figures]:
-        """The figures of all evaluations, by step."""
+        """The results of all evaluations, by step."""
         return sorted(self.run.metrics(SELECTION), key=lambda figures: figures["step"])
 
     def evaluate_after(
@@ -86,12 +87,12 @@ class Grpo:
 
         Args:
             step: Number of updates made.
-            saved: What is saved if the result is the best so far, such as the adapter; None: the
-                model.
+            saved: Object to save if the result is the best so far, such as the adapter; None means
+                the model.
 
         Returns:
-            The figures for the guards, empty if the step has no evaluation; None if the training
-            should end.
+            The results for the guards, which are empty if the step has no evaluation. None means
+            that the training should end.
         """
         if self.evaluate is None:
             return {}
@@ -131,7 +132,7 @@ class Grpo:
         }
 
     def is_over(self, step: int) -> bool:
-        """Whether the last `patience` evaluations up to a step have no new best accuracy."""
+        """Return whether the last `patience` evaluations up to a step have no new best accuracy."""
         return self._has_no_new_best(self.history, step)
 
     def _has_no_new_best(self, history: Sequence[Figures], step: int) -> bool:
@@ -141,16 +142,18 @@ class Grpo:
 
     @property
     def kept(self) -> Path | None:
-        """The folder of the weights that the training results in; None: those it ended with.
+        """Return the folder of the weights that the training results in.
+
+        None means the weights with which the training ended.
 
         Raises:
-            ConfigurationError: The folder is gone.
+            ConfigurationError: The folder is missing.
         """
         folder = self.run.checkpoints / BEST
         if self.settings.checkpoint != BEST or not self.history:
             return None
         if not folder.is_dir():
-            raise ConfigurationError(f"{folder} is gone: put it back, or start a new run.")
+            raise ConfigurationError(f"{folder} is missing. Restore it, or start a new run.")
         return folder
 
     def load_kept(self) -> None:
@@ -159,7 +162,7 @@ class Grpo:
             read_weights(self.model, self.kept)
 
     def summary(self) -> Figures:
-        """The result of the evaluations for `summary.json`; empty if nothing was scored."""
+        """Return the result of the evaluations for `summary.json`, empty if nothing was scored."""
         history = self.history
         best = max(history, key=_accuracy, default=None)
         if best is None or best["held_out_accuracy"] is None:
@@ -179,16 +182,16 @@ def _accuracy(figures: Figures) -> float:
 
 
 def is_due(step: int, every: int, last: int, evaluated: Collection[int]) -> bool:
-    """Whether an evaluation is due after a step of a training.
+    """Return whether an evaluation is due after a step of a training.
 
-    It is due before the first step, after the last one, and once for each `every` steps: if a
-    trainer skips the step itself, at the next one.
+    An evaluation is due before the first step, after the last one, and once every `every` steps. If
+    a trainer skips such a step, the evaluation is due at the next one.
 
     Args:
         step: Number of updates made.
         every: Steps between evaluations.
         last: Number of steps of the training.
-        evaluated: The steps that have an evaluation.
+        evaluated: Steps that have an evaluation.
     """
     if step in evaluated:
         return False

@@ -1,7 +1,7 @@
-"""Supervised training (SFT) before reinforcement learning: demonstrations, tokenizer, imitation.
+"""Supervised training (SFT) before reinforcement learning: demonstrations, tokenizer and model.
 
-The tiny model is built here, with a tokenizer for its demonstrations. The result is the checkpoint
-`sft`, which a resumed run loads.
+The tiny model is built here, with a tokenizer that is trained on its demonstrations. The result is
+the checkpoint `sft`, which a resumed run loads.
 """
 
 from __future__ import annotations
@@ -35,19 +35,21 @@ from toolgym.runs.run import Run
 
 SFT: Final = "sft"
 TEMPLATE: Final = "chat_template.jinja"
-"""File of a run folder with the chat template, if the settings name one."""
+"""File in the run folder with the chat template, if the settings name one."""
 _PADDED, _MISTAKEN = 300, 20  # number of transcripts that only the tokenizer is trained on
 
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
 
 
 def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
-    """The model before reinforcement learning, and its tokenizer.
+    """Return the model before reinforcement learning, and its tokenizer.
+
+    The checkpoint `sft` is loaded if it exists. Otherwise the model is trained on demonstrations.
 
     Raises:
-        ConfigurationError: The model cannot be loaded, or the environment has no expert.
+        ConfigurationError: If the model cannot be loaded, or the environment has no expert.
     """
-    disable_progress_bar()  # transformers shows one for each file that is saved
+    disable_progress_bar()  # transformers shows a bar for each saved file
     template = run.path / TEMPLATE
     if settings.chat_template is not None and not template.is_file():
         text = ChatTemplate.named(settings.chat_template).text
@@ -56,7 +58,8 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
     if folder.is_dir() or not (settings.is_tiny or settings.sft_steps):
         return load_prepared(settings, run)
     run.cut_metrics(SFT, 0)
-    loaded = None if settings.is_tiny else load_prepared(settings, run)  # fails before the playing
+    # Fails before demonstrations are played.
+    loaded = None if settings.is_tiny else load_prepared(settings, run)
     with watch.phase("demonstrations", settings.demonstrations) as advance:
         transcripts = demonstrate(
             settings.env_id,
@@ -75,12 +78,12 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
 
 
 def load_prepared(settings: TrainSettings, run: Run) -> Pair:
-    """The checkpoint `sft` if there is one, else the model that the settings name.
+    """Return the checkpoint `sft` if there is one, otherwise the model that the settings name.
 
     The tiny model is loaded on the CPU.
 
     Raises:
-        ConfigurationError: The model cannot be loaded.
+        ConfigurationError: If the model cannot be loaded.
     """
     how: dict[str, Any] = {"for_training": True, "dtype": settings.dtype}
     folder = run.checkpoints / SFT
@@ -98,10 +101,13 @@ def save(
     folder: Path,
     settings: TrainSettings | None = None,
 ) -> None:
-    """Write a checkpoint folder as a whole; it replaces one of the same name.
+    """Write a checkpoint folder atomically, replacing one of the same name.
 
     Args:
-        settings: Settings of the run, for evaluations of the checkpoint.
+        model: The model.
+        tokenizer: Tokenizer of the model.
+        folder: The checkpoint folder.
+        settings: Settings of the run, which evaluations of the checkpoint use.
     """
     fresh = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -120,7 +126,7 @@ def note_origin(folder: Path, settings: TrainSettings) -> None:
 
 
 def for_this_machine(settings: TrainSettings) -> TrainSettings:
-    """The settings with the data type that `dtype="auto"` means on this machine."""
+    """Return the settings with the data type that `dtype="auto"` means on this machine."""
     if settings.dtype != "auto":
         return settings
     dtype = "float32" if settings.is_tiny or settings.needs_float32 else fast_dtype()
@@ -128,11 +134,11 @@ def for_this_machine(settings: TrainSettings) -> TrainSettings:
 
 
 def use_threads(settings: TrainSettings) -> int:
-    """Set the number of threads of PyTorch, and return it.
+    """Set the number of threads of PyTorch and return it.
 
-    The tiny model uses one, unless `OMP_NUM_THREADS` is set. A second thread makes an idle machine
-    a third faster, and a busy one ten times slower (measured on two cores); and one thread gives
-    the same numbers on any number of cores. Pretrained models use PyTorch's default.
+    The tiny model uses one thread, unless `OMP_NUM_THREADS` is set, so its results do not depend on
+    the number of cores. On an idle machine with two cores a second thread makes it a third faster,
+    and on a busy one ten times slower. Pretrained models use PyTorch's default.
     """
     if settings.is_tiny and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
@@ -140,10 +146,10 @@ def use_threads(settings: TrainSettings) -> int:
 
 
 def adapter_config(settings: TrainSettings) -> Any:
-    """The `LoraConfig` of peft for the adapter of `lora`; None without it.
+    """Return the `LoraConfig` of peft for the setting `lora`, or None without LoRA.
 
     Raises:
-        ConfigurationError: peft is not installed.
+        ConfigurationError: If peft is not installed.
     """
     if not settings.lora:
         return None
@@ -185,7 +191,7 @@ def _imitate(
 
     with (
         watch.phase("imitation", settings.sft_steps) as advance,
-        torch.random.fork_rng(),  # for models with dropout
+        torch.random.fork_rng(),  # models with dropout use the global random state
     ):
         torch.manual_seed(settings.seed)
 

@@ -1,4 +1,4 @@
-"""Progress of a run's phases, which the command line shows as bars; and peak memory."""
+"""Progress of the phases of a run, which the command line shows as bars, and peak memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Protocol
 import torch
 
 Advance = Callable[[int, str], None]
-"""Callback with the number of finished units of a phase, and a note on its state."""
+"""Callback with the number of finished units of a phase and a note on its state."""
 
 
 class ProgressListener(Protocol):
-    """Listener for the progress of each phase."""
+    """A listener for the progress of each phase."""
 
     def phase(self, title: str, total: int) -> AbstractContextManager[Advance]:
-        """A context that lasts as long as a phase of `total` units."""
+        """Return a context that lasts as long as a phase of `total` units."""
         ...
 
 
@@ -27,13 +27,13 @@ class NoProgress:
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Advance]:
-        """A context whose callback does nothing."""
+        """Return a context whose callback does nothing."""
         yield lambda done, note: None
 
 
 def peak_memory(device: torch.device) -> float:
-    """Peak memory of the tensors on a GPU, or else of the process, in MiB."""
+    """Return the peak memory of the tensors on a GPU, or else of the process, in MiB."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux, bytes on macOS
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux, in bytes on macOS
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

@@ -1,7 +1,7 @@
-"""The reproducibility record of a run: versions, machine, threads and data.
+"""Reproducibility record of a run: versions, machine, threads and data.
 
-It is written to `config.json` when a run begins. A run that is resumed elsewhere names what
-differs, since its numbers may differ from there on.
+The record is written to `config.json` when a run begins. A run that is resumed elsewhere lists the
+differences, since its results may differ from that point.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from toolgym import registration
 from toolgym.runs import run
 from toolgym.tasks import Task, TaskSet
 
-_LARGE = 64 * 2**20  # bytes; of a larger file only the size is hashed
+_LARGE = 64 * 2**20  # bytes; only the size of a larger file is hashed
 
 
 def reproducibility(settings: TrainSettings, threads: int) -> dict[str, Any]:
-    """The record of a run.
+    """Return the reproducibility record of a run.
 
     Args:
-        settings: The settings of the run.
+        settings: Settings of the run.
         threads: Number of threads of PyTorch.
 
     Returns:
-        The record of `toolgym.runs.run`, with `threads`, and with `data`, a hash of all tasks and
-        their files.
+        The record of `toolgym.runs.run` with `threads` and `data`, a hash of all tasks and their
+        files.
     """
     digest = hashlib.sha256()
     for env_kwargs in played_with(settings, evaluations(settings)):
@@ -39,9 +39,9 @@ def reproducibility(settings: TrainSettings, threads: int) -> dict[str, Any]:
 
 
 def data_hash(tasks: TaskSet[Task]) -> str:
-    """The sha256 of the texts and numbers of all tasks, and of the content of their files.
+    """Return the SHA-256 of the texts and numbers of all tasks and of the content of their files.
 
-    Paths do not count, so the same data have the same hash on every machine.
+    Paths are not hashed, so the same data have the same hash on every machine.
     """
     digest, files = hashlib.sha256(), dict[Path, str]()
     for task in tasks:
@@ -57,7 +57,10 @@ def data_hash(tasks: TaskSet[Task]) -> str:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """The differences of two records, each as `name then -> now`; packages by their names."""
+    """Return the differences of two records, each as `name then -> now`.
+
+    Packages are listed by their names.
+    """
     before, after = ({**each, **each.get("packages", {}), "packages": 0} for each in (then, now))
     return [
         f"{name} {before.get(name)} -> {after.get(name)}"

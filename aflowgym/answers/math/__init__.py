@@ -1,5 +1,6 @@
 """Mathematical answers, compared exactly.
 
-Read `mathematics` first, then `math_reading` (a text becomes a quantity) and `exact` (arithmetic
-without rounding).
+- `mathematics` returns the verdicts.
+- `math_reading` converts a text to a quantity.
+- `exact` computes without rounding.
 """

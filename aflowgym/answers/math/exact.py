@@ -1,17 +1,16 @@
-"""Exact arithmetic for the numbers and polynomials that answers to math problems are made of.
+"""Exact arithmetic for the numbers and polynomials in answers to math problems.
 
 A value is a sum of monomials: a rational coefficient, the square root of a squarefree integer, and
 symbols with integer powers (`π`, `e`, the unknowns, and `i` with its square reduced to -1). Square
-roots of different squarefree integers are linearly independent over the rationals, so two such
-sums are equal exactly if they have the same terms: no floating point, no rounding, and no answer
-that is right because it is near.
+roots of different squarefree integers are linearly independent over the rationals. So two such sums
+are equal exactly if they have the same terms, without floating point or rounding.
 
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
-A higher root that is irrational, such as the cube root of 2, is a symbol, with all that can be
-taken out of it taken out; real roots of different kinds are linearly independent, too. What does
-not fit (a product of two such roots, the quotient of two polynomials, a power that would fill the
-memory) raises `Unreadable`. No operation takes more than a few milliseconds, whatever the text.
+An irrational higher root, such as the cube root of 2, is a symbol, after all perfect powers are
+taken out. Real roots of different kinds are linearly independent, too. Other values raise
+`Unreadable`: a product of two such roots, the quotient of two polynomials, or a power that would
+exceed memory. No operation takes more than a few milliseconds, whatever the text.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from fractions import Fraction
 from typing import Final
 
 Monomial = tuple[int, tuple[tuple[str, int], ...]]
-"""The squarefree integer under the root, and the symbols with their powers, sorted."""
+"""A monomial: the squarefree integer under the root, and the symbols with their powers, sorted."""
 Value = dict[Monomial, Fraction]
-"""The coefficient, never 0, of each monomial; the empty sum is 0."""
+"""A sum: the coefficient of each monomial, which is never 0. The empty sum is 0."""
 
 ONE: Final[Monomial] = (1, ())
 MAX_BITS: Final = 2048
@@ -34,14 +33,14 @@ CONSTANTS: Final = {"π": math.pi, "e": math.e}
 
 
 class Unreadable(ValueError):
-    """The text is no value that this package can read exactly; the message says why."""
+    """Exception for a text that is not a value that this package reads exactly."""
 
 
 def number(of: Fraction | int) -> Value:
-    """A rational number.
+    """Return a rational number as a sum.
 
     Raises:
-        Unreadable: It is too long.
+        Unreadable: If it is too long.
     """
     fraction = Fraction(of)
     if fraction.numerator.bit_length() + fraction.denominator.bit_length() > MAX_BITS:
@@ -50,32 +49,32 @@ def number(of: Fraction | int) -> Value:
 
 
 def symbol(name: str) -> Value:
-    """A symbol to the first power."""
+    """Return a symbol to the first power."""
     return {(1, ((name, 1),)): Fraction(1)}
 
 
 def rational(value: Value) -> Fraction | None:
-    """The value as a rational number, None if it is none."""
+    """Return the value as a rational number, or None if it is not rational."""
     if not value:
         return Fraction(0)
     return value[ONE] if len(value) == 1 and ONE in value else None
 
 
 def add(left: Value, right: Value) -> Value:
-    """The sum."""
+    """Return the sum."""
     return _collect([*left.items(), *right.items()])
 
 
 def negate(value: Value) -> Value:
-    """The value with the other sign."""
+    """Return the value with the opposite sign."""
     return {monomial: -factor for monomial, factor in value.items()}
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """The product.
+    """Return the product.
 
     Raises:
-        Unreadable: It has too many terms, or too long numbers.
+        Unreadable: If it has too many terms, or its numbers are too long.
     """
     if len(left) * len(right) > MAX_TERMS * 4:
         raise Unreadable("it has too many terms")
@@ -85,10 +84,10 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """The quotient by a single term, or by a sum of two numbers (by its conjugate).
+    """Return the quotient by a single term, or by a sum of two numbers (using its conjugate).
 
     Raises:
-        Unreadable: A division by 0, or by a sum that has no exact inverse here.
+        Unreadable: If the divisor is 0, or a sum without a supported exact inverse.
     """
     if not right:
         raise Unreadable("it divides by 0")
@@ -105,10 +104,10 @@ def divide(left: Value, right: Value) -> Value:
 
 
 def power(base: Value, exponent: Value) -> Value:
-    """A power with a rational exponent.
+    """Return a power with a rational exponent.
 
     Raises:
-        Unreadable: The exponent is not rational, or the power is too large or not exact.
+        Unreadable: If the exponent is not rational, or the power is too large or not exact.
     """
     degree = rational(exponent)
     if degree is None:
@@ -127,14 +126,14 @@ def power(base: Value, exponent: Value) -> Value:
 
 
 def root(value: Value, degree: int) -> Value:
-    """The principal root of a rational number; the real one of an odd degree.
+    """Return the principal root of a rational number, or the real root of odd degree.
 
     Raises:
-        Unreadable: The value is not rational, or its root has no exact form here.
+        Unreadable: If the value is not rational, or its root has no supported exact form.
     """
     of = rational(value)
     if of is None or not 2 <= degree <= 64:
-        raise Unreadable("a root of something that is no number")
+        raise Unreadable("a root of a value that is not a number")
     if of < 0 and degree == 2:
         return multiply(_real_root(-of, 2), symbol("i"))
     if of < 0 and not degree % 2:
@@ -143,7 +142,10 @@ def root(value: Value, degree: int) -> Value:
 
 
 def approximate(value: Value) -> float | None:
-    """The value as a floating-point number; None with an unknown or `i` in it, or out of range."""
+    """Return the value as a floating-point number, or None.
+
+    None means that it contains an unknown or `i`, or is out of range.
+    """
     total = 0.0
     try:
         for (radicand, names), factor in value.items():
@@ -205,7 +207,7 @@ def _check_power(base: Value, degree: int) -> None:
 
 
 def _real_root(of: Fraction, degree: int) -> Value:
-    """A root as a rational number times the root of what has no power to take out."""
+    """Return a root as a rational number times a root that contains no perfect power."""
     if max(abs(of.numerator), of.denominator) > MAX_RADICAND:
         above, below = (_exact_root(each, degree) for each in (abs(of.numerator), of.denominator))
         return number(Fraction(above if of > 0 else -above, below))
@@ -224,13 +226,13 @@ def _real_root(of: Fraction, degree: int) -> Value:
 
 
 def _root_size(name: str) -> float:
-    """A root that is a symbol, as a floating-point number."""
+    """Return a root that is a symbol, as a floating-point number."""
     degree, _, radicand = name[1:].partition(":")
     return float(int(radicand) ** (1 / int(degree)))
 
 
 def _primes(of: int) -> dict[int, int]:
-    """The prime factors of a number up to `MAX_RADICAND`, with their powers."""
+    """Return the prime factors of a number up to `MAX_RADICAND`, with their powers."""
     powers: dict[int, int] = {}
     divisor = 2
     while divisor * divisor <= of:
@@ -242,7 +244,7 @@ def _primes(of: int) -> dict[int, int]:
 
 
 def _exact_root(of: int, degree: int) -> int:
-    """The integer whose power it is, found by bisection."""
+    """Return the integer whose power is the given number, found by bisection."""
     low, high = 0, 1 << (of.bit_length() // degree + 1)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,14 +1,14 @@
-"""Expressions as an answer writes them: their exact value, and what is left to be worked out.
+"""Expressions in answers: their exact value, and the steps that remain to be computed.
 
-The grammar is that of school: sums, products (written or implied), quotients, powers, `\\frac`
-with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`), separators
-of thousands, decimals with a repeating end (`0.\\overline{3}`), factorials of small numbers,
-single letters as unknowns. What could be read in two ways is refused: `1/2x`, `5 6`, `x2`, a word.
+The grammar is that of school mathematics: sums, products (written or implied), quotients, powers,
+`\\frac` with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`),
+thousands separators, repeating decimals (`0.\\overline{3}`), factorials of small numbers, and
+single letters as unknowns. Ambiguous text is refused: `1/2x`, `5 6`, `x2`, a word.
 
-`50-7*4-5*2` has the value 12 and is no answer to "what is the change?", since the question asks for
-the result. So the reader returns a `Form` with the value: work that is left (like terms, products
-and powers of numbers, a root or quotient that is whole), a fraction or root that can be reduced,
-and brackets that are not multiplied out. A single fraction of whole numbers, a sum of a
+`50-7*4-5*2` has the value 12 but is not an answer to "what is the change?", since the question asks
+for the result. So the reader returns the value with its `Form`: remaining computations (like terms,
+products and powers of numbers, a root or quotient that is a whole number), fractions or roots that
+can be reduced, and brackets that are not expanded. A single fraction of whole numbers, a sum of a
 number and a root, and a power of ten are final.
 """
 
@@ -32,7 +32,10 @@ _ASKED: Final = re.compile(
 
 
 def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
-    """The form of a product; `tens` means that the second is a power of ten, as in `3 * 10^8`."""
+    """Return the form of a product. `tens` means that the second factor is a power of ten.
+
+    An example is `3 * 10^8`.
+    """
     numbers = exact.rational(left) is not None and exact.rational(right) is not None
     if numbers:
         return PLAIN if tens else frozenset({"work"})
@@ -40,9 +43,9 @@ def _form_of_product(left: Value, right: Value, tens: bool) -> Form:
 
 
 def _form_of_quotient(above: Value, below: Value) -> Form:
-    """The form of a quotient: final of whole numbers that share no factor, or of unknowns."""
+    """Return the form of a quotient. It is final for coprime whole numbers and for unknowns."""
     one, other = exact.rational(above), exact.rational(below)
-    if one is None or not other:  # a quotient by 0 is refused where its value is worked out
+    if one is None or not other:  # a quotient by 0 is refused when its value is computed
         return PLAIN
     if one.denominator != 1 or other.denominator != 1:
         return frozenset({"work"})
@@ -52,7 +55,7 @@ def _form_of_quotient(above: Value, below: Value) -> Form:
 
 
 def _form_of_power(base: Value, result: Value) -> Form:
-    """The form of a power or a root."""
+    """Return the form of a power or a root."""
     of = exact.rational(base)
     if of == 10:
         return PLAIN
@@ -65,7 +68,10 @@ def _form_of_power(base: Value, result: Value) -> Form:
 
 
 def is_final(gold: Form, answer: Form, question: str) -> bool:
-    """Whether an answer of a form may stand for a gold of a form; a question may ask for more."""
+    """Return whether an answer of one form is acceptable for a gold of another form.
+
+    A question may demand more.
+    """
     asked = {match.lastgroup for match in _ASKED.finditer(question.lower())}
     left = set(answer - gold)
     if "factored" in asked and "brackets" in gold and "brackets" not in answer:
@@ -80,7 +86,7 @@ def is_final(gold: Form, answer: Form, question: str) -> bool:
 MAX_LENGTH: Final = 400
 _DEPTH: Final = 24
 _PRODUCTS: Final = frozenset("abcxyz")
-"""Letters that may stand side by side as a product; other runs of letters are words."""
+"""Letters that may form a product when they are adjacent. Other runs of letters are words."""
 _TOKEN: Final = re.compile(
     r"""\s*(?:
       (?P<repeating>\d*\.\d*\\overline\s*\{\d+\})
@@ -98,10 +104,10 @@ _SPACED: Final = re.compile(r"(?<![\d.,])\d{1,3}(?: \d{3})+(?![\d/])(?! \d)")
 
 
 def read_expression(text: str) -> tuple[Value, Form]:
-    """The exact value of an expression, and what its form leaves to be worked out.
+    """Return the exact value of an expression and its form.
 
     Raises:
-        Unreadable: It is none, or has no exact form here.
+        Unreadable: If the text is not an expression, or has no supported exact value.
 
     >>> value, form = read_expression(r"\\frac12 + 2\\sqrt{12}")
     >>> value == read_expression(r"0.5 + 4\\sqrt3")[0], sorted(form)
@@ -117,15 +123,15 @@ def read_expression(text: str) -> tuple[Value, Form]:
     reader = _Reader(text)
     value = reader.sum(0)
     if reader.kind != "end":
-        raise Unreadable(f"{reader.text!r} is not expected there")
+        raise Unreadable(f"unexpected {reader.text!r}")
     return value, reader.form
 
 
 def read_number(text: str) -> Fraction:
-    """The value of a number token: an integer or a decimal, with separators or an exponent.
+    """Return the value of a number token: an integer or a decimal, with separators or an exponent.
 
     Raises:
-        Unreadable: Its exponent is too large.
+        Unreadable: If its exponent is too large.
     """
     mantissa, _, exponent = text.replace(",", "").replace("_", "").lower().partition("e")
     if abs(int(exponent or 0)) > 300 or len(mantissa) > MAX_LENGTH:
@@ -136,7 +142,7 @@ def read_number(text: str) -> Fraction:
 
 
 class _Reader:
-    """Recursive descent over the tokens of one text, one token ahead."""
+    """A recursive-descent parser of one text with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._source, self._place = text, 0
@@ -167,7 +173,7 @@ class _Reader:
             raise Unreadable(f"{sign!r} is missing")
 
     def sum(self, depth: int) -> Value:
-        """Terms joined by + and -."""
+        """Read terms joined by + and -."""
         if depth > _DEPTH:
             raise Unreadable("it is nested too deeply")
         value = self._product(depth)
@@ -188,7 +194,7 @@ class _Reader:
                 value, divided = self._divide(value, self._signed(depth)), True
             elif self._starts_factor():
                 if divided:
-                    raise Unreadable("it can be read in two ways after '/'")
+                    raise Unreadable("it is ambiguous after '/'")
                 value = self._multiply(value, self._power(depth))
             else:
                 return value
@@ -202,9 +208,12 @@ class _Reader:
         return exact.divide(above, below)
 
     def _starts_factor(self) -> bool:
-        """Does a factor follow without a sign? A number never does: `x2` and `5 6` are unclear."""
+        """Return whether a factor follows without a sign.
+
+        A number never does, because `x2` and `5 6` are ambiguous.
+        """
         if self.kind in ("number", "repeating"):
-            raise Unreadable("two numbers stand side by side")
+            raise Unreadable("two numbers are adjacent")
         return self.kind in ("letters", "command") or (self.kind == "sign" and self.text in "([{")
 
     def _signed(self, depth: int) -> Value:
@@ -250,11 +259,11 @@ class _Reader:
             return self._command(text, depth)
         value = self._group(depth, ("(", ")"), ("{", "}"), ("[", "]"))
         if value is None:
-            raise Unreadable(f"{text!r} is not expected there")
+            raise Unreadable(f"unexpected {text!r}")
         return value
 
     def _group(self, depth: int, *brackets: tuple[str, str]) -> Value | None:
-        """A sum in brackets; None if no bracket follows."""
+        """Read a sum in brackets. Return None if no bracket follows."""
         for opening, closing in brackets:
             if self._take(opening):
                 value = self.sum(depth + 1)
@@ -263,7 +272,7 @@ class _Reader:
         return None
 
     def _number(self) -> Value:
-        """A number, or a mixed one: an integer with a fraction of two positive integers behind."""
+        """Read a number or a mixed number, which is an integer with a positive fraction."""
         text = self.text
         whole = read_number(text)
         self._advance()
@@ -277,7 +286,7 @@ class _Reader:
             return exact.number(whole)
         above, below = (int(part) for part in match.groups() if part is not None)
         if not 0 < above < below or (written and match.end() != len(rest.rstrip())):
-            raise Unreadable("two numbers stand side by side")
+            raise Unreadable("two numbers are adjacent")
         self._place += match.end() - len(self.text)
         self._advance()
         return exact.number(whole + Fraction(above, below))
@@ -293,7 +302,7 @@ class _Reader:
             index = exact.rational(self.sum(depth + 1))
             self._expect("]")
             if index is None or index.denominator != 1:
-                raise Unreadable("the degree of a root is no number")
+                raise Unreadable("the degree of a root is not a number")
             degree = int(index)
         base = self._argument(depth)
         value = exact.root(base, degree)
@@ -301,7 +310,7 @@ class _Reader:
         return value
 
     def _argument(self, depth: int) -> Value:
-        """What follows a command: a group, or a single digit or letter as in `\\frac12`."""
+        """Read the argument of a command: a group, or a single digit or letter as in `\\frac12`."""
         value = self._group(depth, ("{", "}"), ("(", ")"))
         if value is not None:
             return value
@@ -317,7 +326,7 @@ class _Reader:
 
 
 def _letters(text: str) -> Value:
-    """A letter is a symbol; a few side by side are a product; more are a word."""
+    """Read letters: one is a symbol, a few adjacent ones are a product, more are a word."""
     if len(text) > 1 and not (len(text) <= 3 and set(text) <= _PRODUCTS):
         raise Unreadable(f"{text!r} is a word")
     value = exact.number(1)
@@ -329,12 +338,16 @@ def _letters(text: str) -> Value:
 def _factorial(value: Value) -> Value:
     of = exact.rational(value)
     if of is None or of.denominator != 1 or not 0 <= of <= 100:
-        raise Unreadable("a factorial of something that is no small number")
+        raise Unreadable("a factorial of a value that is not a small number")
     return exact.number(math.factorial(int(of)))
 
 
 def _repeating(text: str) -> Fraction:
-    """0.1\\overline{6} is 1/6: the digits with one period, less those without, over nines."""
+    """Return a repeating decimal: 0.1\\overline{6} is 1/6.
+
+    The numerator is the digits including one period minus those without it; the denominator has
+    nines.
+    """
     fixed, _, period = text.rstrip("}").replace(" ", "").partition("\\overline{")
     whole, _, decimals = fixed.partition(".")
     start = int((whole + decimals) or 0)

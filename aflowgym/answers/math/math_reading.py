@@ -1,10 +1,10 @@
-"""Readings of the answer to a math problem: a quantity, several of them in brackets, or a word.
+"""Reader of the answer to a math problem: a quantity, several quantities, or a word.
 
-A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown it names
-(`x = 5`), the number of decimals it was written with, and what its form leaves to be worked out.
-Several are a list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of
-intervals or a set. Anything that is read is read whole: words that are no unit and do not
-stand in the question make the text unreadable, so that "42 or so" is no 42.
+A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown it names (`x
+= 5`), its number of decimals, and the steps that remain to be computed. Several quantities are a
+list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of intervals or a
+set. The whole text must be read. A word that is neither a unit nor in the question makes it
+unreadable, so "42 or so" is not 42.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ _NOTHING: Final = frozenset({"∅", "⦃⦄", "⦃ ⦄", "empty set", "the empty
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number or polynomial.
+    """A number or polynomial.
 
     Attributes:
-        value: Its terms.
-        unit: Its canonical unit.
-        decimals: How many it was written with; None if it is no decimal.
-        name: The unknown that it is the value of.
-        form: What is left in it to be worked out; it does not count when two are compared.
-        goes_on: It was written with dots behind its last decimal.
+        value: The terms of the value.
+        unit: The canonical unit.
+        decimals: Number of decimals as written; None if it is not a decimal.
+        name: The unknown that has the value.
+        form: Computations that remain. Comparisons ignore it.
+        goes_on: Whether dots follow the last decimal.
     """
 
     value: tuple[tuple[exact.Monomial, Fraction], ...]
@@ -64,7 +64,7 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Several:
-    """A list, a tuple, an interval or a set; `brackets` is empty for a plain list."""
+    """A list, a tuple, an interval or a set. `brackets` is empty for a plain list."""
 
     brackets: str
     items: tuple[Quantity | Several | Word, ...]
@@ -72,7 +72,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Word:
-    """An answer in words (`even`, `yes`, an option), in small letters."""
+    """An answer in words (`even`, `yes`, an option), in lower case."""
 
     text: str
 
@@ -81,18 +81,19 @@ Reading = Quantity | Several | Word
 
 
 def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
-    """Read one answer, without anything around it.
+    """Read one answer, without surrounding text.
 
     Args:
         text: The answer.
-        nouns: Words in small letters that may follow a number, in addition to units.
+        nouns: Lower-case words that may follow a number, in addition to units.
 
     Raises:
-        Unreadable: It is nothing that this module reads.
+        Unreadable: If the text has no supported form.
     """
     if len(text) > MAX_LENGTH:
         raise Unreadable("it is too long")
-    if text.isascii() and text.isdigit():  # what most answers are; the patterns take far longer
+    # Most answers are plain numbers, and the patterns take far longer.
+    if text.isascii() and text.isdigit():
         return _made(*read_expression(text), "", None, "")
     if text.count("$") > 1:  # formulas between words, `$x$ or $y$`
         text = _DELIMITER.sub("", text)
@@ -121,7 +122,7 @@ def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
 
 
 def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
-    """Read more than one quantity; None if the text is not of this kind."""
+    """Read more than one quantity. Return None if the text has another form."""
     closing = _CLOSED_BY.get(text[:1])
     if closing and text[-1] in closing and _is_group(text):
         parts = _split(text[1:-1])
@@ -142,7 +143,7 @@ def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
 
 
 def _interval(parts: list[str], nouns: frozenset[str]) -> Several | None:
-    """`2 < x ≤ 5`, `x > 3`, `3 < x` as intervals."""
+    """Read `2 < x ≤ 5`, `x > 3` and `3 < x` as intervals."""
     if len(parts) == 3 and not _UNKNOWN.fullmatch(parts[0]):
         parts = [parts[2], parts[1].translate(_TURNED), parts[0]]
     if len(parts) == 3:
@@ -155,13 +156,13 @@ def _interval(parts: list[str], nouns: frozenset[str]) -> Several | None:
     if first in ">≥" and second in ">≥":
         low, first, second, high = high, second.translate(_TURNED), first.translate(_TURNED), low
     if not _UNKNOWN.fullmatch(unknown) or first not in "<≤" or second not in "<≤":
-        raise Unreadable("it compares something else than an unknown")
+        raise Unreadable("it compares a value other than an unknown")
     brackets = ("[" if first == "≤" else "(") + ("]" if second == "≤" else ")")
     return Several(brackets, (_quantity(low, nouns), _quantity(high, nouns)))
 
 
 def _compound(text: str) -> Quantity | None:
-    """`2 hours and 30 minutes` in the first of its units."""
+    """Read `2 hours and 30 minutes` in its first unit."""
     pieces = [_PIECE.fullmatch(each) for each in _PIECES.split(text)]
     if not 2 <= len(pieces) <= 3:
         return None
@@ -179,7 +180,7 @@ def _compound(text: str) -> Quantity | None:
 
 
 def _is_group(text: str) -> bool:
-    """Does the bracket that opens the text close at its end?"""
+    """Return whether the bracket that opens the text closes at its end."""
     level = 0
     for index, sign in enumerate(text):
         level += (sign in "([{⦃") - (sign in ")]}⦄")
@@ -189,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between separators that are outside of brackets."""
+    """Return the parts between separators that are outside of brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
@@ -232,7 +233,7 @@ def _quantity(text: str, nouns: frozenset[str]) -> Quantity:
 
 
 def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] | None:
-    """A number in words, and the unit behind it."""
+    """Return a number in words, and the unit that follows it."""
     words = text.split()[:_MOST_WORDS]
     for end in range(len(words), 0, -1):
         if (value := read_number_words(" ".join(words[:end]))) is not None:
@@ -242,7 +243,10 @@ def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] |
 
 
 def _ends_apart(value: str, rest: str, text: str) -> bool:
-    """Is the rest a unit, not a factor? A single letter is one only with a space before it."""
+    """Return whether the rest is a unit and not a factor.
+
+    A single letter is a unit only after a space.
+    """
     return len(rest.strip()) > 1 or not rest.strip().isalpha() or text[len(value)] == " "
 
 

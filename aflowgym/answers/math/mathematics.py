@@ -1,19 +1,20 @@
-"""Verdicts on answers to math problems: by value, never by the look of them.
+"""Verdicts on answers to math problems, which are compared by value.
 
-An answer is read into numbers, polynomials, lists, tuples, intervals, sets or a word, with exact
-arithmetic (`aflowgym.answers.math.exact`), a unit, and the unknown it names (`x = 5`). Two are the
-same if everything is. Only here does a decimal stand for something it does not equal:
+An answer is read as numbers, polynomials, lists, tuples, intervals, sets or a word. Values have
+exact arithmetic (`aflowgym.answers.math.exact`), a unit, and the unknown they name (`x = 5`). Two
+answers are equal if all of this is equal. A decimal may match a different value only in these
+cases:
 
-| gold              | answer                | right if                                             |
+| gold              | answer                | correct if                                           |
 | ----------------- | --------------------- | ---------------------------------------------------- |
 | 1/3, √2, π        | a decimal             | it has 4 decimals or more and is the gold rounded    |
 | 1/3, √2, π        | `0.33...`             | the gold begins with these decimals                  |
 | any number        | 12 or more decimals   | they agree to 1e-9, as printed floating point does   |
 | 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
 
-So 99.5 is not 100 and `2√3` is not `2√5`. A value that is still to be worked out, `50-7*4-5*2`, is
-no answer (`expression.is_final`). A unit may be exchanged for another of its sort where the
-question names none: `0.5 m` is `50 cm`.
+So 99.5 is not 100 and `2√3` is not `2√5`. A value that is not computed, such as `50-7*4-5*2`, is
+not an answer (`expression.is_final`). A unit may be replaced by another of its kind if the question
+does not name one: `0.5 m` equals `50 cm`.
 """
 
 from __future__ import annotations
@@ -59,12 +60,13 @@ _IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
 
 def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
-    """Judge what was written against the gold. Never raises.
+    """Check an answer against the gold. No text raises an exception.
 
     Args:
-        gold: The right answer, as the data set gives it.
+        gold: The correct answer of the data set.
         answer: A text that ends in an answer; see `aflowgym.answers.answer`.
-        question: Tells which units and nouns may follow a number, and whether percent is asked.
+        question: The question. It determines which units and nouns may follow a number, and whether
+            a percentage is expected.
 
     >>> judge_math("0.5", r"\\boxed{\\frac12}").correct, judge_math("100", "99.5").correct
     (True, False)
@@ -95,7 +97,7 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
 
 
 def canonical(text: str) -> str:
-    """The form in which two unreadable answers are compared: without decoration and idle blanks."""
+    """Return the form in which unreadable answers are compared, without decoration."""
     spelled = _QUOTIENT.sub(r"(\1)/(\2)", plain(bare(text)))
     spelled = _FUNCTION.sub(r"\1 \2", spelled)
     return _IDLE_BLANK.sub("", " ".join(_GROUP.sub(r"\1", spelled).split()))
@@ -106,19 +108,19 @@ def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
     """Read a gold answer.
 
     Raises:
-        Unreadable: It is nothing that this module reads.
+        Unreadable: If the text has no supported form.
     """
     return read_math(bare(text), nouns)
 
 
 class Asked(NamedTuple):
-    """The question's demands on the form of its answer.
+    """The demands of a question on the form of its answer.
 
     Attributes:
-        units: The units that it speaks of.
-        wanted: Those that it asks its number in.
-        percent: It wants a number of percent.
-        question: Its text.
+        units: Units in the question.
+        wanted: Units in which the question asks for its number.
+        percent: Whether the question asks for a percentage.
+        question: Text of the question.
     """
 
     units: frozenset[str]
@@ -128,7 +130,7 @@ class Asked(NamedTuple):
 
 
 def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | None:
-    """Read an answer, or what its line of prose states at the end; None if it cannot be read."""
+    """Read an answer, or the statement at the end of its line of prose, or return None."""
     if _INTEGRAL.search(question):
         text = _CONSTANT.sub("", text)
     text = _CLOSE_BY.sub("", _LEAD.sub("", _BECAUSE.split(text, maxsplit=1)[0]))
@@ -139,7 +141,7 @@ def _read_answer(text: str, nouns: frozenset[str], question: str) -> Reading | N
             reading = read_math(bare(part), nouns)
         except Unreadable:
             continue
-        # Of `√2 ≈ 1.41` the exact side is the answer, of `x ≈ 3` the other.
+        # In `√2 ≈ 1.41` the exact side is the answer; in `x ≈ 3` it is the other side.
         unknown = isinstance(reading, Quantity) and exact.approximate(dict(reading.value)) is None
         if not isinstance(reading, Word) and not (sign and part is exact_ and unknown):
             return reading
@@ -163,7 +165,7 @@ def _same(gold: Reading, answer: Reading, asked: Asked) -> bool:
 
 
 def _as_tuple(answer: Several) -> Several:
-    """`x = 2, y = 3` as the tuple (2, 3)."""
+    """Return `x = 2, y = 3` as the tuple (2, 3)."""
     names = [item.name for item in answer.items if isinstance(item, Quantity)]
     if len(names) != len(answer.items) or not all(names) or names != sorted(set(names)):
         return answer
@@ -171,7 +173,7 @@ def _as_tuple(answer: Several) -> Several:
 
 
 def _same_items(gold: Several, answer: Several, asked: Asked) -> bool:
-    """Lists and sets have no order: each item finds its own."""
+    """Return whether two lists or sets have the same items, in any order."""
     left = list(answer.items)
     for item in gold.items:
         match = next((other for other in left if _same(item, other, asked)), None)
@@ -197,7 +199,10 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
 
 
 def _as_share(quantity: Quantity, percent: bool) -> Quantity:
-    """In a question for percent a bare number is one; elsewhere 50% is the number 1/2."""
+    """Return a percentage as the question expects it.
+
+    If the question asks for a percentage, a bare number is one. Otherwise 50% is the number 1/2.
+    """
     if quantity.unit != PERCENT:
         return quantity
     if percent:
@@ -207,7 +212,7 @@ def _as_share(quantity: Quantity, percent: bool) -> Quantity:
 
 
 def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
-    """Is the answer a decimal that stands for the gold? The table above says when."""
+    """Return whether the answer is a decimal that matches the gold by the table of this module."""
     if answer.goes_on:
         return _begins_with(gold, answer)
     if answer.decimals is None or answer.decimals < ROUNDED_DECIMALS:
@@ -225,7 +230,7 @@ def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
 
 
 def _begins_with(gold: Quantity, answer: Quantity) -> bool:
-    """Does the gold go on as `0.333...` does, cut off or rounded there?"""
+    """Return whether the gold continues as `0.333...` does, truncated or rounded there."""
     value, decimal = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
     rational = exact.rational(dict(gold.value))
     if value is None or decimal is None or (rational is not None and _terminates(rational)):

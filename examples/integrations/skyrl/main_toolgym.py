@@ -1,11 +1,9 @@
-"""Train with SkyRL on toolgym environments: the entry point, read for skyrl 0.4.0.
+"""Train with SkyRL 0.4.0 on toolgym environments.
 
     python main_toolgym.py data.train_data="['train.parquet']" data.val_data="['dev.parquet']"
 
-Settings come from `toolgym_grpo.yaml` beside this file, and the command line goes before them.
-`--check` reads and checks them and starts nothing.
-
-The environment class is registered inside the Ray task, which is another process than this one.
+Settings are read from `toolgym_grpo.yaml` in this folder, and the command line overrides them.
+`--check` validates and prints them without a training.
 """
 
 import sys
@@ -14,7 +12,7 @@ from typing import Any, Final
 
 from toolgym_generator import ToolgymGenerator
 
-# The version of skyrl is checked by now.
+# That import has checked the version of skyrl.
 # isort: split
 import ray
 from omegaconf import OmegaConf
@@ -30,10 +28,10 @@ SETTINGS: Final = Path(__file__).with_name("toolgym_grpo.yaml")
 
 
 class ToolgymExperiment(BasePPOExp):  # type: ignore[misc, unused-ignore]
-    """SkyRL's experiment with that generator."""
+    """SkyRL's experiment with `ToolgymGenerator`."""
 
     def get_generator(self, cfg: Any, tokenizer: Any, inference_engine_client: Any) -> Any:
-        """The generator."""
+        """Return the generator."""
         return ToolgymGenerator(
             generator_cfg=cfg.generator,
             skyrl_gym_cfg=cfg.environment.skyrl_gym,
@@ -45,7 +43,7 @@ class ToolgymExperiment(BasePPOExp):  # type: ignore[misc, unused-ignore]
 
 @ray.remote(num_cpus=1)  # type: ignore[untyped-decorator, unused-ignore]
 def train(cfg: Any) -> None:
-    """The training: a process of its own, in which the environment class has to be known."""
+    """Train, in a process of Ray in which the environment class must be registered."""
     from toolgym_text_env import register
 
     register()
@@ -53,7 +51,7 @@ def train(cfg: Any) -> None:
 
 
 def settings(overrides: list[str]) -> Any:
-    """The settings of the file, then those of the command line."""
+    """Return the settings of the file, overridden by the command line."""
     file = OmegaConf.to_container(OmegaConf.load(SETTINGS))
     return SkyRLTrainConfig.from_cli_overrides(
         [f"{key}={value}" for key, value in flat(file)] + overrides
@@ -61,7 +59,7 @@ def settings(overrides: list[str]) -> Any:
 
 
 def flat(tree: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    """The leaves of nested settings, by their dotted names."""
+    """Return the leaves of nested settings with their dotted names."""
     leaves = []
     for key, value in tree.items():
         name = f"{prefix}{key}"
@@ -70,7 +68,7 @@ def flat(tree: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def main(arguments: list[str]) -> None:
-    """Check the settings, and train."""
+    """Validate the settings and train."""
     cfg = settings([each for each in arguments if each != "--check"])
     validate_cfg(cfg)
     if "--check" in arguments:

@@ -1,7 +1,7 @@
-"""SkyRL's generator for toolgym environments, read for skyrl 0.4.0.
+"""SkyRL's generator for toolgym environments (skyrl 0.4.0).
 
-It is SkyRL's own with two additions: the score of an episode that a limit on tokens cut off
-includes what that costs, and a trajectory that met a fault of the machine is left out.
+It adds two things: an episode that the token limit cuts off is closed and scored, and a
+trajectory with a fault of the machine is excluded from the training.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -15,10 +15,10 @@ READ_FOR: Final = "0.4.0"
 
 
 def check_version() -> None:
-    """Make sure that the installed SkyRL is the one whose generator was read.
+    """Check that skyrl is installed in the supported version.
 
     Raises:
-        ConfigurationError: It is another one, or there is none.
+        ConfigurationError: It is missing, or has another version.
     """
     try:
         installed = version("skyrl")
@@ -26,21 +26,21 @@ def check_version() -> None:
         installed = "none"
     if installed != READ_FOR:
         raise ConfigurationError(
-            f"toolgym_generator was read for skyrl {READ_FOR}, and {installed} is installed."
-            f" Install that one (pip install 'skyrl[fsdp]=={READ_FOR}', Python 3.12 or newer), or"
-            " compare SkyRLGymGenerator of yours with what is overridden here, and change READ_FOR."
+            f"toolgym_generator supports skyrl {READ_FOR}; installed: {installed}. Run pip install"
+            f" 'skyrl[fsdp]=={READ_FOR}' (Python 3.12 or newer). For another version, compare its"
+            " SkyRLGymGenerator with the methods overridden here, and change READ_FOR."
         )
 
 
 check_version()
 
-from skyrl.train.generators.skyrl_gym_generator import (  # noqa: E402 - not before it was checked
+from skyrl.train.generators.skyrl_gym_generator import (  # noqa: E402 - after the check of the version
     SkyRLGymGenerator,
 )
 
 
 class ToolgymGenerator(SkyRLGymGenerator):  # type: ignore[misc, unused-ignore]
-    """SkyRL's generator, in which an episode is worth its score and a fault nothing at all."""
+    """SkyRL's generator with the score of an episode as its reward, and without faults."""
 
     def _validate_cfg(self, generator_cfg: Any) -> None:
         super()._validate_cfg(generator_cfg)
@@ -52,8 +52,8 @@ class ToolgymGenerator(SkyRLGymGenerator):  # type: ignore[misc, unused-ignore]
         }
         for setting in (name for name, is_set in wrong.items() if is_set):
             raise ConfigurationError(
-                f"generator.{setting} does not fit: an episode has several turns, which are kept as"
-                " the tokens that were sampled. Leave it at its default."
+                f"generator.{setting} is not supported, because the sampled tokens of all turns of"
+                " an episode must be kept. Use the default."
             )
 
     def _post_process_agent_loop_output(
@@ -63,7 +63,7 @@ class ToolgymGenerator(SkyRLGymGenerator):  # type: ignore[misc, unused-ignore]
         return settle(done)
 
     async def generate(self, input_batch: Any, disable_tqdm: bool = False) -> Any:
-        """Generate a batch, in which what is left out moves no baseline."""
+        """Generate a batch in which excluded trajectories do not change the mean of their group."""
         output = await super().generate(input_batch, disable_tqdm)
         ids = input_batch.get("trajectory_ids")
         if ids is not None:

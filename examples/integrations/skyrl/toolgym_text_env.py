@@ -1,12 +1,12 @@
 """The environment class `toolgym` for SkyRL-gym: toolgym environments as a `BaseTextEnv`.
 
-`register` makes it known to SkyRL-gym. It has to be called in the process that generates, which is
-the Ray task of the trainer: `main_toolgym` does so. Rows come from
+`register` registers it with SkyRL-gym. Call it in the process that generates, as `main_toolgym`
+does in the Ray task of the trainer. The rows are written by
 
     toolgym export rows ENV --for skyrl --out rows
 
-SkyRL hands each of their columns to the environment but for the prompt, which the environment
-writes anew: the system message with the tools, then the question with the budget.
+The environment reads the columns of a row and replaces its prompt by the system message with the
+tools and the question with the budget.
 """
 
 from importlib.metadata import PackageNotFoundError, version
@@ -21,10 +21,10 @@ ENV_CLASS: Final = "toolgym"
 
 
 def check_version() -> None:
-    """Make sure that the installed SkyRL-gym is the one that was read.
+    """Check that skyrl-gym is installed in the supported version.
 
     Raises:
-        ConfigurationError: It is another one, or there is none.
+        ConfigurationError: It is missing, or has another version.
     """
     try:
         installed = version("skyrl-gym")
@@ -32,24 +32,23 @@ def check_version() -> None:
         installed = "none"
     if installed != READ_FOR:
         raise ConfigurationError(
-            f"toolgym_text_env was read for skyrl-gym {READ_FOR}, and {installed} is installed."
-            f" Install that one (pip install 'skyrl-gym=={READ_FOR}'), or compare BaseTextEnv of"
-            " yours with what is used here, run the tests in tests/examples with it, and change"
-            " READ_FOR."
+            f"toolgym_text_env supports skyrl-gym {READ_FOR}; installed: {installed}. Run pip"
+            f" install 'skyrl-gym=={READ_FOR}'. For another version, compare its BaseTextEnv with"
+            " this file, run tests/examples, and change READ_FOR."
         )
 
 
 check_version()
 
-import skyrl_gym  # noqa: E402 - not before it was checked
+import skyrl_gym  # noqa: E402 - after the check of the version
 from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput  # noqa: E402
 
 
 class ToolgymTextEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
-    """One episode; SkyRL makes one for each trajectory, and calls it from changing threads.
+    """One episode. SkyRL creates one for each trajectory and calls it from several threads.
 
     Args:
-        env_config: SkyRL's settings of the class; there are none.
+        env_config: SkyRL's settings of the class; not used.
         extras: The columns of the row, and `max_turns`.
     """
 
@@ -58,11 +57,11 @@ class ToolgymTextEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
         self.trajectory = Trajectory(extras or {})
 
     def init(self, prompt: list[dict[str, str]]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """The chat before the first message; the bare prompt of the row after a fault."""
+        """Return the chat before the first message; after a fault, the prompt of the row."""
         return self.trajectory.begin() or prompt, {}
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Give the environment what the model wrote, as it is."""
+        """Pass a message of the model to the environment."""
         observation, reward, over = self.trajectory.take(action)
         self.turns = self.trajectory.turns
         return BaseTextEnvStepOutput(
@@ -73,12 +72,12 @@ class ToolgymTextEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
         )
 
     def get_metrics(self) -> dict[str, Any]:
-        """The figures of the episode, which is closed by this."""
+        """Close the episode and return its metrics."""
         return self.trajectory.metrics()
 
     @staticmethod
     def aggregate_metrics(metrics: list[dict[str, Any]]) -> dict[str, Any]:
-        """Means; one that a fault left out counts in `scored` only."""
+        """Return means of the metrics; an unscored trajectory counts only in `scored`."""
         return mean_metrics(metrics)
 
     def close(self) -> None:
@@ -87,6 +86,6 @@ class ToolgymTextEnv(BaseTextEnv):  # type: ignore[misc, unused-ignore]
 
 
 def register() -> None:
-    """Make the class known in this process, once."""
+    """Register the class in this process, if it is not registered."""
     if ENV_CLASS not in skyrl_gym.registry:
         skyrl_gym.register(id=ENV_CLASS, entry_point=ToolgymTextEnv)

@@ -1,13 +1,11 @@
-"""One trajectory of a toolgym environment for SkyRL: all of the recipe that needs no SkyRL.
+"""One trajectory of a toolgym environment for SkyRL; this module does not import SkyRL.
 
-The whole message of the model goes to the environment, which reads the calls, repairs what has one
-plain meaning, and answers mistakes with a call that works. SkyRL shows no tools to the chat
-template, so they are told in words in the system message; results are messages of the user.
+The environment receives each message of the model unchanged. SkyRL passes no tools to the chat
+template, so the system message describes them in words. Results are user messages.
 
-An exception would end the generation of a whole batch, so a fault of the machine ends the
-trajectory instead, and `metrics` says `scored` 0. What SkyRL then makes of it is put right by
-`settle` and `balance`: the tokens are not trained on, and the reward is the mean of the others of
-its group, which moves no baseline.
+An exception would end the generation of the whole batch. A fault of the machine therefore only
+ends its trajectory, with `scored` 0 in `metrics`. `settle` excludes its tokens from the loss, and
+`balance` sets its reward to the mean of the others in its group.
 """
 
 import json
@@ -24,22 +22,21 @@ from toolgym.messages import Message, system_prompt, tools_in_words
 from toolgym.records import EpisodeRecord
 
 FAULT: Final = "environment_fault"
-"""The stop reason of a trajectory that is left out."""
+"""The stop reason of a trajectory with a fault."""
 GRID: Final = 2**20
-"""Scores are rounded to multiples of one part in so many. SkyRL drops a group whose scores have no
-spread at all, and the mean of equal floats is often another one: `numpy.std([0.1] * 3)` is not 0.
-Sums of such multiples are exact."""
+"""Scores are rounded to multiples of 1 / GRID, whose sums are exact. SkyRL drops a group only if
+the standard deviation of its scores is 0, and `numpy.std([0.1] * 3)` is not 0."""
 _logger = logging.getLogger(__name__)
 
 
 class Trajectory:
-    """The episode of one row that `toolgym export rows --for skyrl` wrote.
+    """The episode of one row of `toolgym export rows --for skyrl`.
 
     Args:
         extras: The columns of the row, and `max_turns`, which SkyRL adds.
 
     Raises:
-        ConfigurationError: The row is none of those.
+        ConfigurationError: The row lacks a column.
     """
 
     def __init__(self, extras: Mapping[str, Any]) -> None:
@@ -56,21 +53,21 @@ class Trajectory:
         self.has_fault = False
 
     def begin(self) -> list[Message]:
-        """Begin the episode: the chat before the first message; empty after a fault.
+        """Begin the episode and return the chat before the first message; empty after a fault.
 
         Raises:
-            ConfigurationError: The environment cannot be made, or SkyRL allows one turn only.
+            ConfigurationError: The environment cannot be created, or SkyRL allows too few turns.
         """
         try:
             env = registration.make(self.env_id, **self.env_kwargs)
-            # A message without an answer spends a call at least, so turns never end before calls.
+            # Every message without an answer uses at least one call.
             if self.most is not None and self.most < env.step_limit:
                 raise ConfigurationError(
                     f"generator.max_turns is {self.most}, and {self.env_id} allows"
-                    f" {env.step_limit} calls: set it to {env.step_limit} at least, or the"
-                    " environment's step_limit lower (toolgym export rows --set step_limit=N)."
+                    f" {env.step_limit} calls: set it to {env.step_limit} at least, or lower the"
+                    " environment's step_limit (toolgym export rows --set step_limit=N)."
                 )
-            # SkyRL tells an environment neither step nor group, so its draws are fresh ones.
+            # The draws of the environment are random, because SkyRL passes neither step nor group.
             env.reset(options={"task_id": self.task_id})
         except EnvironmentFault as fault:
             self._note(fault)
@@ -82,10 +79,10 @@ class Trajectory:
         ]
 
     def take(self, text: str) -> tuple[str, float, bool]:
-        """Give the environment a whole message.
+        """Pass a message of the model to the environment.
 
         Returns:
-            The observation, what the message changed of the score, and whether it was the last.
+            The observation, the change of the score, and whether the episode is over.
         """
         self.turns += 1
         if self.env is None or self.has_fault:
@@ -98,7 +95,7 @@ class Trajectory:
         return observation, reward, self.env.episode.over
 
     def metrics(self) -> dict[str, float]:
-        """Close the episode: its figures; after a fault `scored`, 0, and no other."""
+        """Close the episode and return its metrics; after a fault only `scored`, which is 0."""
         if self.env is None or self.has_fault:
             return {"scored": 0.0}
         return EpisodeRecord.of(self.env.episode, self.env_id).figures()
@@ -110,11 +107,11 @@ class Trajectory:
 
     def _note(self, fault: EnvironmentFault) -> None:
         self.has_fault = True
-        _logger.error("a trajectory of task %s is left out: %s", self.task_id, fault)
+        _logger.error("a trajectory of task %s is excluded: %s", self.task_id, fault)
 
 
 def mean_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The mean of each figure over the trajectories that have it.
+    """Return the mean of each metric over the trajectories that have it.
 
     >>> mean_metrics([{"scored": 1.0, "correct": 1.0}, {"scored": 0.0}])
     {'correct': 1.0, 'scored': 0.5}
@@ -127,14 +124,13 @@ def mean_metrics(metrics: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def settle(trajectory: Any) -> Any:
-    """A trajectory of SkyRL, with its score as the reward of the last token.
+    """Set the reward of a trajectory to its score, on the last token.
 
-    The rewards of an episode add up to its score, unless a limit of SkyRL on tokens cut it off: it
-    is closed now, without an answer, and what that costs belongs to the score. After a fault no
-    token is trained on, and the stop reason says why.
+    An episode that the token limit cut off was closed without an answer, and its score includes the
+    cost of that. After a fault the loss mask is 0 and the stop reason is `FAULT`.
 
     Args:
-        trajectory: A `TrajectoryOutput`; one of another environment stays as it is.
+        trajectory: A `TrajectoryOutput`; those of other environments are unchanged.
     """
     figures = trajectory.env_metrics
     if "scored" not in figures:
@@ -152,16 +148,15 @@ def settle(trajectory: Any) -> Any:
 def balance(
     rewards: Sequence[list[float]], stop_reasons: Sequence[str], groups: Sequence[str]
 ) -> list[list[float]]:
-    """The rewards of a batch, in which one that is left out earned the mean of its group.
+    """Return rewards in which a trajectory with a fault has the mean reward of its group.
 
-    So the mean of the group is that of the others. With a spread that divides advantages
-    (`grpo_norm_by_std`), or a mean of the others only (RLOO), it is still a neutral reward, but not
-    an exact absence.
+    The mean of the group is then that of the others. With `grpo_norm_by_std` or RLOO the trajectory
+    still affects the advantages of the others.
 
     Args:
-        rewards: Of each token, for each trajectory.
-        stop_reasons: `FAULT` for what is left out.
-        groups: The task of each.
+        rewards: Rewards of the tokens, for each trajectory.
+        stop_reasons: Stop reasons; `FAULT` for trajectories with a fault.
+        groups: Task of each trajectory.
 
     >>> balance([[0.0, 1.0], [0.5], [0.0, 0.0]], ["stop", "stop", FAULT], ["a", "a", "a"])
     [[0.0, 1.0], [0.5], [0.0, 0.75]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # GRPO on the GPUs of this machine:  one_node.sh ROWS [KEY=VALUE...]
-# ROWS is the folder that `toolgym export rows ENV --for verl --out ROWS` wrote, with train and dev.
+# ROWS is the folder of `toolgym export rows ENV --for verl --out ROWS`, with the splits train and dev.
 set -euo pipefail
 rows=$(realpath "${1:?name the folder of rows}"); shift
 cd "$(dirname "$(realpath "$0")")"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# GRPO on a Ray cluster that runs:  several_nodes.sh ROWS NODES [KEY=VALUE...]
-# Before, on the first node: ray start --head; on the others: ray start --address FIRST:6379.
-# Every node has the same Python environment with verl and toolgym, and reads ROWS and the databases
-# of the tasks at the same paths. Ray brings this folder to each of them.
+# GRPO on a running Ray cluster of NODES nodes with eight GPUs each:
+#     several_nodes.sh ROWS NODES [KEY=VALUE...]
+# Start the cluster with `ray start --head` on the first node and `ray start --address FIRST:6379` on
+# the others. Every node needs the same Python environment with verl and toolgym, and ROWS and the
+# databases at the same paths. Ray copies this folder to every node.
 set -euo pipefail
 rows=$(realpath "${1:?name the folder of rows}")
-nodes=${2:?say how many nodes there are}; shift 2
+nodes=${2:?give the number of nodes}; shift 2
 cd "$(dirname "$(realpath "$0")")"
 train="$rows/data/train-00000-of-00001.parquet"
 dev="$rows/data/dev-00000-of-00001.parquet"

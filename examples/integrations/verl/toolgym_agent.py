@@ -1,15 +1,14 @@
-"""The agent loop `toolgym_agent` for verl: toolgym environments, whole messages, an exact mask.
+"""The agent loop `toolgym_agent` for verl 0.9.1.
 
-verl's own loop of tools reads calls by itself and drops the broken ones, makes a tool anew for each
-call, cuts results to 256 characters, and cannot end an episode. This one gives each message to the
-environment as it was written. Tokens are appended by verl's Continuous Token builder, which knows
-how families of models end a turn.
+It passes each message of the model to the environment unchanged, and appends tokens with verl's
+Continuous Token builder. verl's own tool loop drops calls that it cannot parse, cuts results to 256
+characters, and cannot end an episode.
 
-What is raised here leaves the rollout out of the update in verl's trainer V1
-(`trainer.use_v1=true`, the default); in the older one it ends the training. It is never scored.
+An exception excludes the rollout from the update in verl's V1 trainer (`trainer.use_v1=true`, the
+default), and ends the training in the older trainer.
 
-`agent_loop.yaml` names this class; the folder must be on PYTHONPATH in all of verl's processes.
-Run as a program it checks, before any GPU is used, that a file of rows can be played here:
+`agent_loop.yaml` names the class. This folder must be on PYTHONPATH in all processes of verl. As a
+script, this file checks that files of rows can be played on this machine:
 
     python toolgym_agent.py rows/data/train-00000-of-00001.parquet
 """
@@ -29,10 +28,10 @@ READ_FOR: Final = "0.9.1"
 
 
 def check_version() -> None:
-    """Make sure that the installed verl is the one whose agent loops were read.
+    """Check that verl is installed in the supported version.
 
     Raises:
-        ConfigurationError: It is another one, or there is none.
+        ConfigurationError: It is missing, or has another version.
     """
     try:
         installed = version("verl")
@@ -40,17 +39,16 @@ def check_version() -> None:
         installed = "none"
     if installed != READ_FOR:
         raise ConfigurationError(
-            f"toolgym_agent was read for verl {READ_FOR}, and {installed} is installed: agent loops"
-            " change between its releases, and a mask that is wrong trains without a word. Install"
-            f" that one (pip install 'verl=={READ_FOR}'), or compare AgentLoopBase and"
-            " AgentLoopOutput of yours with what is used here, run the tests in tests/examples with"
-            " it, and change READ_FOR."
+            f"toolgym_agent supports verl {READ_FOR}; installed: {installed}. Agent loops change"
+            " between releases, and a wrong mask causes no error. Run pip install"
+            f" 'verl=={READ_FOR}'. For another version, compare its AgentLoopBase and"
+            " AgentLoopOutput with this file, run tests/examples, and change READ_FOR."
         )
 
 
 check_version()
 
-from verl.experimental.agent_loop.agent_loop import (  # noqa: E402 - not before it was checked
+from verl.experimental.agent_loop.agent_loop import (  # noqa: E402 - after the check of the version
     AgentLoopBase,
     AgentLoopMetrics,
     AgentLoopOutput,
@@ -59,19 +57,19 @@ from verl.utils.profiler import simple_timer  # noqa: E402
 
 
 class ContinuousChat(Chat):
-    """verl's Continuous Token builder: tokens and their mask grow, nothing is rendered again."""
+    """verl's Continuous Token builder, which appends tokens and mask."""
 
     def __init__(self, loop: AgentLoopBase) -> None:
         self.loop = loop
 
     async def prompt(self, messages: list[Message], tools: list[dict[str, Any]]) -> list[int]:
-        """The tokens before the first message; not cut, as verl's own method would."""
+        """Return the tokens before the first message, without truncation."""
         builder = self.loop.continuous_token_builder
         ids = await asyncio.to_thread(builder.build_initial_tokens, messages, tools=tools)
         return list(ids)
 
     async def said(self, tokens: Tokens, message: Generated) -> Tokens:
-        """With a message of the model: mask 1."""
+        """Append a message of the model, with mask 1."""
         so_far = tokens.logprobs
         if message.logprobs is not None and so_far is None:
             so_far = [0.0] * len(tokens.mask)
@@ -83,7 +81,7 @@ class ContinuousChat(Chat):
     async def shown(
         self, tokens: Tokens, before: list[Message], after: list[Message], tools: list[Any]
     ) -> Tokens:
-        """With the results: mask 0."""
+        """Append results, with mask 0."""
         merged, mask, logprobs = await self.loop.ct_merge_context_msg(
             before, after, tokens.ids, tokens.mask, tokens.logprobs, tools=tools
         )
@@ -94,9 +92,8 @@ class ToolgymAgentLoop(AgentLoopBase):  # type: ignore[misc, unused-ignore]
     """Plays the task of a row in its environment.
 
     Args:
-        message_tokens: Tokens of one message at most, or a message without an end would use up the
-            whole rollout.
-        given: What verl gives to every agent loop.
+        message_tokens: Maximum tokens of one message.
+        given: Arguments of verl's `AgentLoopBase`.
     """
 
     def __init__(self, *given: Any, message_tokens: int = 1024, **named: Any) -> None:
@@ -115,8 +112,8 @@ class ToolgymAgentLoop(AgentLoopBase):  # type: ignore[misc, unused-ignore]
         """Play one rollout.
 
         Raises:
-            EnvironmentFault: The machine failed: trainer V1 leaves the rollout out.
-            ConfigurationError: The row or a limit does not fit; the message says what to change.
+            EnvironmentFault: The machine failed.
+            ConfigurationError: The row or a limit is wrong; the message says what to change.
         """
         timing: dict[str, Any] = {}
         extra: dict[str, Any] = {}
@@ -133,7 +130,7 @@ class ToolgymAgentLoop(AgentLoopBase):  # type: ignore[misc, unused-ignore]
                     sampling_params={**sampling_params, "max_tokens": most},
                     priority=int(priority),
                 )
-            # The versions of the weights at the beginning and at the end of the rollout.
+            # Keep the first and the last version of the weights.
             newest = output.extra_fields.get("max_global_steps")
             extra.update({**output.extra_fields, **extra})
             if newest is not None:
@@ -173,7 +170,7 @@ def main(files: list[str]) -> None:
     from datasets import load_dataset
 
     if not files:
-        sys.exit("name a file of rows: python toolgym_agent.py ROWS.parquet")
+        sys.exit("give a file of rows: python toolgym_agent.py ROWS.parquet")
     for file in files:
         kind = "parquet" if file.endswith(".parquet") else "json"
         rows = load_dataset(kind, data_files=file, split="train")
@@ -181,7 +178,7 @@ def main(files: list[str]) -> None:
             episode = RowEpisode(rows[0])
         except ConfigurationError as problem:
             sys.exit(f"{file}: {problem}")
-        print(f"{file}: {len(rows)} rows, the first begins: {episode.env.task.id}")
+        print(f"{file}: {len(rows)} rows; the first task is {episode.env.task.id}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""One rollout of a toolgym environment as tokens: all of the agent loop that needs no verl.
+"""One rollout of a toolgym environment as tokens; this module does not import verl.
 
-The whole message of the model goes to the environment, which reads the calls, repairs what has one
-plain meaning, and answers mistakes with a call that works. What verl is told is a growing list of
-tokens with a mask: 1 for those that the model wrote, 0 for the results in between. Earlier turns
-are never rendered again, so a model is trained on the very tokens that it sampled.
+The environment receives each message of the model unchanged. A rollout is a list of tokens with a
+mask: 1 for tokens that the model wrote, 0 for results. Earlier turns are never rendered again, so a
+model is trained on exactly the tokens that it sampled.
 
-A fault of the machine is raised, never scored. `toolgym_agent` is the class that verl makes.
+A fault of the machine is an exception and never a score.
 """
 
 import asyncio
@@ -23,21 +22,20 @@ from toolgym.records import EpisodeRecord
 from toolgym.tries import seed_of_try
 
 GRID: Final = 2**20
-"""Scores are rounded to multiples of one part in so many. verl drops a group whose scores have no
-spread at all, and the mean of equal floats is often another one: `numpy.std([0.1] * 3)` is not 0.
-Sums of such multiples are exact."""
+"""Scores are rounded to multiples of 1 / GRID, whose sums are exact. verl drops a group only if the
+standard deviation of its scores is 0, and `numpy.std([0.1] * 3)` is not 0."""
 _ROWS: Final = "write the rows with: toolgym export rows ENV --for verl"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How long a rollout may be.
+    """Limits of a rollout.
 
     Attributes:
-        prompt: Tokens before the first message.
-        response: Tokens behind the prompt, results included.
-        message: Tokens of one message.
-        messages: Messages; None for as many as the environment allows.
+        prompt: Maximum tokens before the first message.
+        response: Maximum tokens after the prompt, including results.
+        message: Maximum tokens of one message.
+        messages: Maximum messages; None: as many as the environment allows.
     """
 
     prompt: int
@@ -51,9 +49,9 @@ class Tokens:
     """A rollout so far.
 
     Attributes:
-        ids: The prompt and all that came after it.
-        mask: For each token behind the prompt, 1 where the model wrote it.
-        logprobs: Of the same tokens, 0 where the model did not write them; None if nobody counts.
+        ids: All tokens, including the prompt.
+        mask: For each token after the prompt, 1 if the model wrote it, else 0.
+        logprobs: Log-probabilities of the same tokens, 0 for results; None if not recorded.
     """
 
     ids: list[int]
@@ -67,55 +65,55 @@ class Tokens:
 
     @property
     def response(self) -> list[int]:
-        """The tokens behind the prompt."""
+        """The tokens after the prompt."""
         return self.ids[len(self.ids) - len(self.mask) :]
 
     def closed(self, end: int) -> "Tokens":
-        """With the end of a turn that the model did not write."""
+        """Append an end of turn that the model did not write."""
         logprobs = None if self.logprobs is None else [*self.logprobs, 0.0]
         return Tokens([*self.ids, end], [*self.mask, 0], logprobs)
 
 
 @dataclass(frozen=True)
 class Generated:
-    """What the inference server generated: the tokens of one message."""
+    """The tokens of one message from the inference server."""
 
     ids: list[int]
     logprobs: list[float] | None = None
 
 
 class Model(Protocol):
-    """Whoever writes the messages."""
+    """Protocol of a model that writes messages."""
 
     async def __call__(self, ids: list[int], most: int) -> Generated:
-        """The next message after these tokens, of at most so many."""
+        """Return the next message after these tokens, of at most `most` tokens."""
 
 
 class Chat(Protocol):
-    """The chat template, as tokens that are appended."""
+    """Protocol of a chat template that appends tokens."""
 
     async def prompt(self, messages: list[Message], tools: list[dict[str, Any]]) -> list[int]:
         """The tokens before the first message."""
 
     async def said(self, tokens: Tokens, message: Generated) -> Tokens:
-        """With a message of the model."""
+        """Append a message of the model."""
 
     async def shown(
         self, tokens: Tokens, before: list[Message], after: list[Message], tools: list[Any]
     ) -> Tokens:
-        """With what the chat `after` has more than the one `before`, and the opening of a turn."""
+        """Append the messages that `after` has and `before` lacks, and open the next turn."""
 
 
 class RowEpisode:
-    """The episode of one row that `toolgym export rows --for verl` wrote.
+    """The episode of one row of `toolgym export rows --for verl`.
 
     Attributes:
         messages: The chat so far.
-        tools: In the OpenAI function format.
+        tools: Tools in the OpenAI function format.
 
     Raises:
-        ConfigurationError: The row is none of those, or its environment cannot be made.
-        EnvironmentFault: What the task needs is not there.
+        ConfigurationError: The row lacks a field, or its environment cannot be created.
+        EnvironmentFault: The task cannot be loaded.
     """
 
     def __init__(self, row: Mapping[str, Any]) -> None:
@@ -125,7 +123,7 @@ class RowEpisode:
         task_id = str(extra["task_id"])
         env_kwargs = json.loads(extra.get("env_kwargs") or "{}")
         self.env = registration.make(str(extra["env_id"]), **env_kwargs)
-        # verl gives the rollouts of a group one uid, and a new one at each visit of the task.
+        # The rollouts of a group have the same uid, which is new in each step.
         group = row.get("uid")
         seed = None if group is None else seed_of_try(0, str(group), 0)
         self.env.reset(seed=seed, options={"task_id": task_id})
@@ -138,10 +136,10 @@ class RowEpisode:
         return self.env.episode.over
 
     def take(self, text: str) -> tuple[list[Message], list[Message]]:
-        """Give the environment a whole message.
+        """Pass a message of the model to the environment.
 
         Returns:
-            The chat up to the message, and the chat with what came back.
+            The chat with the message, and the chat with the message and its results.
 
         Raises:
             EnvironmentFault: The machine failed; the episode has no score.
@@ -153,13 +151,13 @@ class RowEpisode:
         return before, self.messages
 
     def figures(self) -> dict[str, float]:
-        """Close the episode: its score, whether it was correct, and the other figures."""
+        """Close the episode and return its metrics."""
         record = EpisodeRecord.of(self.env.episode, "")
         return record.figures()
 
 
 def on_grid(score: float) -> float:
-    """A score of which equal ones have no spread.
+    """Round a score to a multiple of 1 / GRID.
 
     >>> on_grid(0.9519144246449937)
     0.9519147872924805
@@ -168,12 +166,12 @@ def on_grid(score: float) -> float:
 
 
 def message_text(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> str:
-    """The text of a message as the environment reads it.
+    """Return the text of a message for the environment.
 
     Args:
-        tokenizer: Tags of calls may be special tokens of it, so none is skipped.
-        before: The tokens before it; a tag of thinking that the prompt opened belongs to it.
-        ids: Its tokens; the one that ended it is left out.
+        tokenizer: The tokenizer. Special tokens are kept, since they may be tags of calls.
+        before: The tokens before the message. A thinking tag that the prompt opened is prepended.
+        ids: The tokens of the message; its end-of-sequence token is omitted.
     """
     own = ids[:-1] if ids and ids[-1] == tokenizer.eos_token_id else ids
 
@@ -190,13 +188,13 @@ def message_text(tokenizer: Any, before: Sequence[int], ids: Sequence[int]) -> s
 async def play(
     episode: RowEpisode, model: Model, chat: Chat, tokenizer: Any, limits: Limits
 ) -> Tokens:
-    """Play an episode to its end, or to a limit, and return its tokens.
+    """Play an episode to its end or to a limit, and return its tokens.
 
-    The last token is always one of the model's: results that nobody reads are left out.
+    The last token is always one of the model; results after it are omitted.
 
     Raises:
-        ConfigurationError: The prompt is longer than the limit; verl would cut off its beginning.
-        EnvironmentFault: The machine failed, or the server generated nothing.
+        ConfigurationError: The prompt exceeds the limit.
+        EnvironmentFault: The machine failed, or the server generated no token.
     """
     tokens = Tokens(await chat.prompt(episode.messages, episode.tools))
     if len(tokens.ids) > limits.prompt:
@@ -226,7 +224,7 @@ async def play(
 
 
 def reward_of(figures: Mapping[str, float]) -> float:
-    """What verl is told a rollout is worth.
+    """Return the reward of a rollout for verl.
 
     Raises:
         EnvironmentFault: The episode has no score.

@@ -1,4 +1,4 @@
-"""Questions about groups of rows: those with one value in a column, or those of one owner."""
+"""Questions about groups of rows that share a value of a column or an owner."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Groups:
         query: Selects the column or the label of each group.
         entity: The table whose rows are grouped; its alias is `alias`.
         one: A group: "country", "stadium that has at least one concert".
-        shown: What tells a group: "the country", "the name of the stadium".
+        shown: The values that identify a group: "the country", "the name of the stadium".
         things: The rows of one group: "the singers", "its concerts".
-        give: What to add to "for which": "" or " Give the name."
+        give: Text to append after "for which": "" or " Give the name."
     """
 
     source: Rows | Owning
@@ -46,7 +46,7 @@ class Groups:
 
 
 def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
-    """Rows of a table by one of its columns."""
+    """Group the rows of a table by one of its columns."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR) and fits(e), (0, 0, 1))
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     query, one = rows.query(field.sql(), group=field.sql()), field.noun.one
@@ -54,7 +54,10 @@ def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
 
 
 def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
-    """Rows by what they refer to; with `far` also over other tables, or with a condition."""
+    """Group rows by the row that they refer to.
+
+    With `far`, the reference may lead over other tables, and the rows may have a condition.
+    """
     own = owning(draft, 0.35 * far, lambda owner, owned: owner.label and fits(owned), far)
     draft.unless(own.is_role and not far)
     label, one = label_of(draft, own.owner), own.owner.noun.one
@@ -78,7 +81,7 @@ def _measure(draft: Draft, groups: Groups) -> Field:
 
 @template("count-per-column", weight=2)
 def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> Candidate:
-    """Return the number of rows of each group, or aggregates of a column of theirs."""
+    """Ask for the number of rows of each group, or for aggregates of a column."""
     groups = make(draft, bool if is_count else measures, is_count)
     chosen, column, noun = ["count"], "*", "number"
     things = groups.things.removeprefix("the ")
@@ -91,7 +94,7 @@ def per_group(draft: Draft, make: Maker = by_column, is_count: bool = True) -> C
     select = [f"{each}({column})" for each in chosen]
     question = f"For each {groups.one}, show {groups.shown} and the {noun} of {things}."
     readings: tuple[str, ...] = ()
-    if where and not groups.alias:  # "each" may include groups without such a row
+    if where and not groups.alias:  # "each" could include groups without rows
         value = "1" if is_count else column
         every = [f"{each}(CASE WHEN {where} THEN {value} END)" for each in chosen]
         readings = (replace(query, select=(*query.select, *every), where=()).sql(),)
@@ -106,11 +109,11 @@ template("aggregate-per-owner", weight=2)(partial(per_group, make=by_owner, is_c
 
 @template("column-with-top-aggregate", weight=0.6)
 def group_with_top_aggregate(draft: Draft, make: Maker = by_column) -> Candidate:
-    """Return the group with the highest or lowest average or sum."""
+    """Ask for the group with the highest or lowest average or sum."""
     groups = make(draft, measures, False)
     measure = _measure(draft, groups)
     function = draft.pick(f for f in functions(measure) if f in ("avg", "sum"))
-    # An owner without rows has no average, but its sum may be said to be the lowest.
+    # An owner without rows has no average, but its sum could count as the lowest.
     is_most, column = draft.chance(0.7) or function == "sum", measure.value_sql(groups.alias)
     order = f"{function}({column}) {'DESC' if is_most else 'ASC'}"
     question = (
@@ -127,7 +130,7 @@ template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregat
 
 @template("columns-with-many", weight=1.5)
 def values_with_many(draft: Draft) -> Candidate:
-    """Values that enough rows share."""
+    """Ask for values that enough rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), (0, 0, 1))
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))
@@ -139,7 +142,7 @@ def values_with_many(draft: Draft) -> Candidate:
 
 @template("most-common", weight=2)
 def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Return the value that most rows share."""
+    """Ask for the value that most rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column = field.sql(rows.alias)

@@ -1,4 +1,4 @@
-"""Questions for columns of rows: lists, facts of one row, orders and pairs."""
+"""Questions for columns of rows: lists, facts of one row, sorted rows and pairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _list(draft: Draft, rows: Rows) -> Candidate:
 
 @template("list", weight=2)
 def list_rows(draft: Draft, own: tuple[int, ...] = (0, 1, 1, 1, 2), parents: int = 0) -> Candidate:
-    """Columns of the rows that fulfill conditions."""
+    """Ask for columns of the rows that satisfy conditions."""
     return _list(draft, rows_of(draft, lambda e: e.label, own, parents))
 
 
@@ -44,13 +44,13 @@ template("list-of-two-parents", weight=4)(partial(list_rows, own=(0,), parents=2
 
 @template("list-of-members", weight=3)
 def list_members(draft: Draft) -> Candidate:
-    """Columns of the rows that a junction table links to a row."""
+    """Ask for columns of the rows that a junction table links to a row."""
     return _list(draft, members(draft))
 
 
 @template("fact", weight=1)
 def fact(draft: Draft, is_far: bool = False) -> Candidate:
-    """Columns of a named row; if `is_far`, of a row to which it refers directly or indirectly."""
+    """Ask for columns of a named row; if `is_far`, of a row that it refers to."""
     links = [k for k in draft.world.links if is_said(k)]
     start = entity_of(draft, lambda e: e.label and (not is_far or any(k.child is e for k in links)))
     chain = chain_of(draft, [k for k in links if k.child is start], 0.4) if is_far else []
@@ -89,7 +89,7 @@ template("fact-of-parent", weight=4)(partial(fact, is_far=True))
 
 @template("superlative", weight=1.2)
 def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Return the row with the most or the least of something, among all rows or some."""
+    """Ask for the row with the highest or lowest value, among all rows or some."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
     fields, one = listing(draft, rows.entity, rows.where), rows.entity.noun.one
@@ -110,7 +110,7 @@ template("superlative-of-parent", weight=2)(partial(superlative, own=(0,), paren
 
 @template("sorted", weight=1.2)
 def in_order(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Columns of rows in the order of a column."""
+    """Ask for columns of rows, sorted by a column."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
     fields, down = listing(draft, rows.entity, rows.where), draft.chance(0.5)
@@ -132,7 +132,7 @@ template("sorted-of-parent", weight=1)(partial(in_order, own=(0,), parents=1))
 
 @template("pairs", weight=4)
 def pairs(draft: Draft) -> Candidate:
-    """Rows, each with a column of the row to which it refers."""
+    """Ask for rows, each with a column of the row that it refers to."""
     link = draft.pick(k for k in draft.world.links if is_said(k))
     child, parent = link.child, link.parent
     mine = label_of(draft, child)
@@ -150,6 +150,6 @@ def pairs(draft: Draft) -> Candidate:
         f"For each {child.noun.one}{said}, show {its} and {the(theirs)} of {child.its}"
         f" {role_of(link)}."
     )
-    # Rows that refer to nothing would be left out.
+    # An inner join would omit rows that refer to no row.
     outer = query.sql().replace(" JOIN ", " LEFT JOIN ")
     return rows.candidate(question, query, readings=(outer,), several=True)

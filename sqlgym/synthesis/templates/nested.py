@@ -1,4 +1,4 @@
-"""Questions that compare rows with an average, with one row, or rows of one kind with another."""
+"""Questions that compare rows with an average, with one row, or with rows of another kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sqlgym.synthesis.templates.rows import (
 
 @template("above-average", weight=0.8)
 def above_average(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Rows, or their number, with more or less than the average of all rows."""
+    """Ask for rows, or their number, above or below the average of all rows."""
     rows = rows_of(draft, measures, own, parents)
     draft.unless(rows.after and not rows.after.startswith(" whose"))
     field = draft.pick(f for f in rows.free(measures(rows.entity)) if "avg" in functions(f))
@@ -41,7 +41,7 @@ template("above-average-of-parent", weight=2)(partial(above_average, own=(0,), p
 
 @template("values-of-two-kinds", weight=2)
 def values_of_two_kinds(draft: Draft) -> Candidate:
-    """Values that occur among rows of two kinds, or of the first kind only."""
+    """Ask for values that occur among rows of two kinds, or of the first kind only."""
     entity = entity_of(draft, lambda e: e.having(Role.CATEGORY))
     field, pair = grouping(draft, entity.fields, entity), conditions.opposites(draft, entity)
     draft.unless(field.name in pair[0].columns)

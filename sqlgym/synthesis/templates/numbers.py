@@ -1,4 +1,4 @@
-"""Questions for one number, or for the different values of a column."""
+"""Questions for one number, or for the distinct values of a column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sqlgym.synthesis.templates.rows import Rows, members, rows_of
 
 
 def count(draft: Draft, rows: Rows) -> Candidate:
-    """Return the number of rows."""
+    """Ask for the number of rows."""
     many, only = rows.entity.noun.many, rows.conditions[0] if len(rows.conditions) == 1 else None
     if only and only.short.startswith("of "):
         question = f"How many {many} does {only.short.removeprefix('of ')} have?"
@@ -32,7 +32,7 @@ def count(draft: Draft, rows: Rows) -> Candidate:
 
 @template("count", weight=1.2)
 def count_rows(draft: Draft, own: tuple[int, ...] = (0, 1, 1, 1, 2), parents: int = 0) -> Candidate:
-    """Return the number of rows that fulfill conditions."""
+    """Ask for the number of rows that satisfy conditions."""
     return count(draft, rows_of(draft, own=own, parents=parents))
 
 
@@ -42,13 +42,13 @@ template("count-of-two-parents", weight=3)(partial(count_rows, own=(0,), parents
 
 @template("count-members", weight=2)
 def count_members(draft: Draft) -> Candidate:
-    """Return the number of rows that a junction table links to a row."""
+    """Ask for the number of rows that a junction table links to a row."""
     return count(draft, members(draft))
 
 
 @template("aggregate", weight=1.2)
 def aggregate(draft: Draft, own: tuple[int, ...] = (0, 1, 1), parents: int = 0) -> Candidate:
-    """One or two aggregates of a column over rows."""
+    """Ask for one or two aggregates of a column over rows."""
     rows = rows_of(draft, measures, own, parents)
     field = draft.pick(rows.free(measures(rows.entity)))
     chosen = draw_functions(draft, field)
@@ -65,7 +65,7 @@ template("aggregate-of-parent", weight=3)(partial(aggregate, own=(0, 0, 1), pare
 
 @template("different", weight=0.7)
 def different(draft: Draft, own: tuple[int, ...] = (0, 1), parents: int = 0) -> Candidate:
-    """Return the different values of a column, or their number."""
+    """Ask for the distinct values of a column, or their number."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column, many = field.sql(rows.alias), field.noun.many

@@ -1,4 +1,4 @@
-"""Questions about rows by the rows that refer to them: stadiums by their concerts.
+"""Questions about rows by the rows that refer to them, such as stadiums by their concerts.
 
 The rows refer to their owner directly, over a junction table, or over a table in between:
 
@@ -32,15 +32,15 @@ from sqlgym.synthesis.templates.rows import (
 
 @dataclass(frozen=True)
 class Owning:
-    """A relation from owners to the rows they own.
+    """A relation from owners to the rows that they own.
 
     Attributes:
         link: The reference to the owner T1 from the table T2.
-        rest: Further joins behind T2, up to the owned rows.
+        rest: Further joins after T2, up to the owned rows.
         alias: Alias of the owned rows.
-        member: Column that tells owned rows apart, where one may be counted twice; else "".
+        member: Column that identifies owned rows, if one may be counted twice; else "".
         across: The table in between as a noun in the plural; else "".
-        after: The conditions on the owned rows as said behind their noun.
+        after: The conditions on the owned rows, in the words after their noun.
     """
 
     link: Link
@@ -65,7 +65,7 @@ class Owning:
 
     @property
     def source(self) -> str:
-        """The text behind FROM."""
+        """The text after FROM."""
         child = self.link.child.sql
         return f"{self.owner.sql} AS T1 JOIN {child} AS T2 ON {self.link.on('T2', 'T1')}{self.rest}"
 
@@ -81,21 +81,23 @@ class Owning:
 
     @property
     def is_role(self) -> bool:
-        """Whether owners do not simply have the rows, but are something to them."""
+        """Whether the question states the role of the owners instead of "have"."""
         return not self.link.is_plain and self.link.role != self.owner.noun.one
 
     def have(self, things: str, has: bool = False) -> str:
-        """Owners own things, as a verb phrase in the plural, or with `has` in the singular."""
+        """Return a verb phrase for owners of things, in the plural, or with `has` in the
+        singular.
+        """
         if self.is_role:
             return f"{'is' if has else 'are'} the {self.link.role} of {things}"
         verb = "has" if has else "have"
         across = f"across {self.owner.its if has else 'their'} {self.across}" * bool(self.across)
-        if across and self.after:  # else it might belong to the condition
+        if across and self.after:  # otherwise it could belong to the condition
             return f"{verb}, {across}, {things}"
         return f"{verb} {things} {across}".rstrip()
 
     def columns(self, fields: Sequence[Field]) -> tuple[str, ...]:
-        """Columns of the owners in SQL."""
+        """Return columns of the owners in SQL."""
         return tuple(field.sql("T1") for field in fields)
 
     def query(self, *select: str, **clauses: Any) -> Query:
@@ -107,7 +109,7 @@ class Owning:
         return proven(question, query, self.tables, self.conditions, self.member, **facts)
 
     def which(self, draft: Draft, label: Sequence[Field], have: str) -> str:
-        """Return a question for the owners that own something."""
+        """Return a question for the owners with owned rows."""
         many = self.owner.noun.many
         which = f"Which {many} {have}? Give {the(label)} of each."
         return ask(draft, f"{names(label)} of the {many} that {have}", which)
@@ -123,8 +125,8 @@ def owning(
 
     Args:
         chance: Probability of a condition on the owned rows.
-        fits: Whether owner and owned table are eligible.
-        far: Whether a junction or a table may lie between them.
+        fits: Returns whether owner and owned table are eligible.
+        far: Whether a junction or a table may be in between.
     """
     own = _relation(draft, fits, draft.rng.random() if far else 0.0)
     if not draft.chance(chance):
@@ -168,7 +170,7 @@ def _relation(draft: Draft, fits: Callable[[Entity, Entity], Any], way: float) -
 
 @template("owners-with-many", weight=4)
 def owners_with_many(draft: Draft) -> Candidate:
-    """Owners of enough rows."""
+    """Ask for owners of enough rows."""
     own = owning(draft, 0.3)
     label = label_of(draft, own.owner)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
@@ -181,7 +183,7 @@ def owners_with_many(draft: Draft) -> Candidate:
 
 @template("owner-with-most", weight=4)
 def owner_with_most(draft: Draft) -> Candidate:
-    """Return the owner of the most rows."""
+    """Ask for the owner of the most rows."""
     own = owning(draft, 0.35)
     fields, many, one = listing(draft, own.owner), own.owned.noun.many, own.owner.noun.one
     counts = draft.pick(([], [], [], ["count(*)"]))
@@ -197,7 +199,7 @@ def owner_with_most(draft: Draft) -> Candidate:
 
 @template("owners-without", weight=4)
 def owners_without(draft: Draft) -> Candidate:
-    """Owners of no row, or the number of them."""
+    """Ask for owners without rows, or their number."""
     own = owning(draft, 0.45)
     draft.unless(own.across or any("<>" in sql for sql in own.where))
     have = own.have(f"no {own.thing}")
@@ -205,7 +207,7 @@ def owners_without(draft: Draft) -> Candidate:
         have = f"are not the {own.link.role} of any {own.thing}"
     column, child = f"T2.{identifier(own.link.column)}", f"{own.link.child.sql} AS T2{own.rest}"
     has_nulls = any(f.nulls for f in own.link.child.fields if f.name == own.link.column)
-    known = (f"{column} IS NOT NULL",) * has_nulls  # NOT IN a list with NULL is never true
+    known = (f"{column} IS NOT NULL",) * has_nulls  # NOT IN is never true for a list with NULL
     inner, every = (Query((column,), child, (*each, *known)).sql() for each in (own.where, ()))
     query = Query(("count(*)",), own.owner.sql, (f"{own.key} NOT IN ({inner})",))
     question = f"How many {own.owner.noun.many} {have}?"
@@ -224,7 +226,7 @@ def owners_without(draft: Draft) -> Candidate:
 
 @template("owners-with-some", weight=4)
 def owners_with_some(draft: Draft) -> Candidate:
-    """Owners of a row that fulfills a condition, or the number of them."""
+    """Ask for owners of a row that satisfies a condition, or their number."""
     own = owning(draft, 1.0)
     have, many = own.have(f"at least one {own.thing}"), own.owner.noun.many
     if draft.chance(0.3):
@@ -239,7 +241,7 @@ def owners_with_some(draft: Draft) -> Candidate:
 
 @template("owners-of-two-kinds", weight=5)
 def owners_of_two_kinds(draft: Draft) -> Candidate:
-    """Owners of rows of two kinds, or of the first kind only."""
+    """Ask for owners of rows of two kinds, or of the first kind only."""
     own = owning(draft, fits=lambda owner, owned: owner.label and owner.label.is_said)
     draft.unless(own.across)
     label, pair = label_of(draft, own.owner), conditions.opposites(draft, own.owned, own.alias)
@@ -255,7 +257,7 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 
 @template("owner-of-extreme", weight=3)
 def owner_of_extreme(draft: Draft) -> Candidate:
-    """Return the row to which the row with the most or the least of something refers."""
+    """Ask for the row that the row with the highest or lowest value refers to."""
     own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
     field = draft.pick(measured(own.owned))
     order, one, _ = extreme(draft, own.owned, field, "T2")
@@ -266,7 +268,7 @@ def owner_of_extreme(draft: Draft) -> Candidate:
     # The owned row may have no owner.
     outer = f"{own.owned.sql} AS T2 LEFT JOIN {own.owner.sql} AS T1 ON {own.link.on('T2', 'T1')}"
     every = replace(query, source=outer).sql()
-    # Two owned rows may have the most, of one owner.
+    # Two owned rows of one owner may share the highest value.
     column = field.value_sql("T2")
     first = Query((column,), f"{own.owned.sql} AS T2", order=order, limit=1)
     tied = replace(query, order="", limit=0, where=(f"{column} = ({first.sql()})",)).sql()
@@ -275,7 +277,7 @@ def owner_of_extreme(draft: Draft) -> Candidate:
 
 @template("rows-of-extreme", weight=2)
 def rows_of_extreme(draft: Draft) -> Candidate:
-    """Return the rows of the owner with the most or the least of something, or their number."""
+    """Ask for the rows of the owner with the highest or lowest value, or their number."""
     own = owning(draft, 0.0, lambda owner, owned: measured(owner), False)
     draft.unless(own.is_role)
     order, owner, _ = extreme(draft, own.owner, draft.pick(measured(own.owner)))

@@ -11,12 +11,12 @@ from sqlgym.synthesis.schema import Entity, Field, Role
 
 
 def names(fields: Sequence[Field]) -> str:
-    """Columns in the plural: "names and capacities"."""
+    """Return columns in the plural: "names and capacities"."""
     return _joined([field.shown.many for field in fields])
 
 
 def the(fields: Sequence[Field], *others: str) -> str:
-    """Columns, and other nouns, in the singular with articles: "the name and the capacity"."""
+    """Return columns and other nouns in the singular with articles: "the name and the capacity"."""
     return _joined([*(field.shown.one for field in fields), *others], "the ")
 
 
@@ -27,7 +27,7 @@ def _joined(nouns: list[str], article: str = "") -> str:
 
 
 def ask(draft: Draft, what: str, *others: str, many: bool | None = None) -> str:
-    """Return a question or a request for what a noun phrase without its article says.
+    """Return a question or a request for a noun phrase without its article.
 
     Args:
         others: Whole sentences that ask for the same.
@@ -54,7 +54,7 @@ _LONG = frozenset(["length", "duration", "distance", "time", "wait", "delay"])
 
 
 def ends(field: Field) -> tuple[str, str]:
-    """Adjectives for the largest and the smallest value of a column."""
+    """Return adjectives for the largest and the smallest value of a column."""
     if field.role in (Role.YEAR, Role.DATE):
         return "latest", "earliest"
     if field.noun.last in _LARGE or field.noun.counts:
@@ -65,11 +65,11 @@ def ends(field: Field) -> tuple[str, str]:
 
 
 def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tuple[str, str, str]:
-    """Return the row with the most or the least of something.
+    """Draw the highest or the lowest value of a column.
 
     Returns:
-        ORDER BY; the row as a noun, "singer with the highest rating"; as a verb, "is the
-        oldest".
+        The ORDER BY clause, the row as a noun ("singer with the highest rating"), and the row as a
+        verb ("is the oldest").
     """
     side = int(draft.chance(0.4))
     order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one
@@ -84,12 +84,12 @@ def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tupl
 
 
 def measured(entity: Entity) -> list[Field]:
-    """Columns by which rows can be compared."""
+    """Return columns by which rows can be compared."""
     return [f for f in entity.having(Role.QUANTITY, Role.YEAR, Role.DATE) if f.is_full]
 
 
 def measures(entity: Entity) -> list[Field]:
-    """Columns that can be aggregated."""
+    """Return columns that can be aggregated."""
     return [
         f
         for f in entity.having(Role.QUANTITY)
@@ -100,27 +100,30 @@ def measures(entity: Entity) -> list[Field]:
 
 
 def functions(field: Field) -> list[str]:
-    """Aggregates that make sense of a column."""
+    """Return the aggregates that are meaningful for a column."""
     is_average = {"average", "mean"} & set(field.noun.one.split())
     return ["max", "min", *["avg"] * (not is_average) * 2, *["sum"] * 2 * field.is_added]
 
 
 def draw_functions(draft: Draft, field: Field) -> list[str]:
-    """One or two aggregates of a column."""
+    """Draw one or two aggregates of a column."""
     first = draft.pick(functions(field))
     others = [each for each in functions(field) if each not in (first, "sum")]
     return [first] if first == "sum" or draft.chance(0.7) else [first, draft.pick(others)]
 
 
 def aggregate_noun(chosen: Sequence[str], field: Field) -> str:
-    """Aggregates as a noun phrase: "average age", "average and highest age"."""
+    """Return aggregates as a noun phrase: "average age", "average and highest age"."""
     most, least = ends(field)
     words = {"avg": "average", "sum": "total", "max": most, "min": least}
     return f"{' and '.join(words[each] for each in chosen)} {field.noun.one}"
 
 
 def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
-    """Return a column to group by: few short values, none missing, none alike but for its case."""
+    """Return a column to group by.
+
+    It has few short values, no missing ones, and none that differ only in case.
+    """
     return draft.pick(
         field
         for field in fields
@@ -136,4 +139,4 @@ def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
 
 
 MOST_GROUPS = 25
-"""Groups of an answer."""
+"""Number of groups of an answer."""

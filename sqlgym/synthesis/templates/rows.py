@@ -23,11 +23,11 @@ class Rows:
     """Rows of a table.
 
     Attributes:
-        source: The text behind FROM.
+        source: The text after FROM.
         alias: Alias of the table in it; "" if it is the only one.
         tables: Names of all tables in it.
-        after: The conditions as said behind the noun, with a blank in front.
-        distinct_key: Column to count instead of rows, where a row may occur twice; else "".
+        after: The conditions in the words after the noun, with a leading space.
+        distinct_key: Column to count instead of rows, if a row may occur twice; else "".
     """
 
     entity: Entity
@@ -54,12 +54,12 @@ class Rows:
         return f"{'the' if self.after else 'all'} {self.many}"
 
     def free(self, fields: Sequence[Field]) -> list[Field]:
-        """Return the columns of which no condition speaks."""
+        """Return the columns without a condition."""
         used = {name for each in self.conditions for name in each.columns}
         return [f for f in fields if f.name not in used and f.noun.one not in self.after]
 
     def columns(self, fields: Sequence[Field]) -> tuple[str, ...]:
-        """Columns of the rows in SQL."""
+        """Return columns of the rows in SQL."""
         return tuple(field.sql(self.alias) for field in fields)
 
     def query(self, *select: str, **clauses: Any) -> Query:
@@ -79,7 +79,7 @@ def proven(
     distinct_key: str = "",
     **facts: Any,
 ) -> Candidate:
-    """Return a candidate of which each condition must matter and have one reading.
+    """Return a candidate whose conditions must all matter and have one reading.
 
     Args:
         found: The conditions of the query.
@@ -105,7 +105,7 @@ def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
-    """Return a table that fits and is no junction: nobody asks about rows that only link others."""
+    """Return an eligible table that is not a junction, whose rows only link others."""
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
         entity
@@ -118,17 +118,17 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
 
 
 def is_said(link: Link) -> bool:
-    """Return whether words exist for what the parent is to the child."""
+    """Return whether words exist for the role of the parent."""
     return not link.role.startswith('"') and link.role != link.child.noun.one
 
 
 def role_of(link: Link) -> str:
-    """What the parent is to the child: "stadium", "manager"."""
+    """Return the role of the parent for the child: "stadium", "manager"."""
     return link.parent.noun.one if link.is_plain else link.role
 
 
 def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
-    """One of some links, with some probability followed by a link of its parent."""
+    """Draw one of some links, with some probability followed by a link of its parent."""
     first = draft.pick(links)
     further = [
         link
@@ -141,7 +141,7 @@ def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
 
 
 def joined(chain: Sequence[Link], tables: list[str]) -> str:
-    """Return the joins from T1 along a chain of links; adds their tables to `tables`."""
+    """Return the joins from T1 along a chain of links, and add their tables to `tables`."""
     text, below = "", "T1"
     for link in chain:
         new = f"T{len(tables) + 1}"
@@ -157,12 +157,12 @@ def rows_of(
     own: Sequence[int] = (0, 1, 1),
     parents: int = 0,
 ) -> Rows:
-    """Random rows.
+    """Return random rows.
 
     Args:
-        fits: Whether a table is eligible.
-        own: Numbers of conditions on the table itself, of which one is drawn.
-        parents: Number of conditions on rows to which it refers.
+        fits: Returns whether a table is eligible.
+        own: Possible numbers of conditions on the table itself.
+        parents: Number of conditions on rows that it refers to.
     """
     links = [link for link in draft.world.links if is_said(link)]
     entity = entity_of(draft, lambda e: sum(k.child is e for k in links) >= parents and fits(e))
@@ -184,9 +184,7 @@ def rows_of(
 
 
 def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
-    """Return a condition on the row at the end of a chain of references, as one on its first
-    child.
-    """
+    """Turn a condition on the last row of a chain of references into one on its first child."""
     end, role = chain[-1].parent, role_of(chain[-1])
     owner = role if len(chain) == 1 else f"{english.possessive(role_of(chain[0]))} {role}"
     if end.label and end.label.is_name and draft.chance(0.5):
@@ -194,12 +192,12 @@ def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
         short = f"of {row.said}" if len(chain) == 1 and chain[0].is_plain else ""
         return Condition(row.sql(alias), f"{owner} is {row.name}", short=short)
     found = conditions.condition(draft, end, alias)
-    draft.unless(len(chain) > 1 and not found.has)  # no genitive of a genitive
+    draft.unless(len(chain) > 1 and not found.has)  # avoid nested genitives
     return Condition(found.sql, found.of(owner), readings=found.readings)
 
 
 def members(draft: Draft) -> Rows:
-    """Rows that a junction table links to a named row."""
+    """Return rows that a junction table links to a named row."""
     bridge = bridge_of(draft, lambda b: b.right.parent.label and b.right.parent.label.is_name)
     own, other = bridge.left.parent, bridge.right.parent
     row = named_row(draft, other)
@@ -225,11 +223,11 @@ def junction(bridge: Bridge) -> str:
 
 @dataclass(frozen=True)
 class Named:
-    """One row by its label.
+    """One row with its label.
 
     Attributes:
-        name: The label as said: "Joe Sharp".
-        said: The row as said: "the singer Joe Sharp".
+        name: The label in words: "Joe Sharp".
+        said: The row in words: "the singer Joe Sharp".
     """
 
     fields: tuple[Field, ...]
@@ -244,7 +242,7 @@ class Named:
 
 
 def named_row(draft: Draft, entity: Entity) -> Named:
-    """Return a row whose label no other row has in another case; seldom one that has only a key."""
+    """Return a row with a label that is unique in any case; rarely one that only has a key."""
     label = draft.pick(filter(None, [entity.label]))
     draft.unless(not label.is_said and draft.chance(0.9))
     cells = draft.pick(label.rows)
@@ -259,7 +257,7 @@ def named_row(draft: Draft, entity: Entity) -> Named:
 
 
 def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
-    """Return the columns by which rows are listed: a name, or else, and seldom, a key."""
+    """Return the columns by which rows are listed: a name, or rarely a key."""
     label = entity.label
     if label and label.is_said:
         return label.fields
@@ -273,14 +271,14 @@ def label_of(draft: Draft, entity: Entity) -> tuple[Field, ...]:
 
 
 def outputs(entity: Entity) -> list[Field]:
-    """Columns that a question may ask for, besides the label."""
+    """Return columns that a question may ask for in addition to the label."""
     label = entity.label.fields if entity.label else ()
     shown = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
     return [f for f in entity.having(*shown) if f not in label and f.is_full]
 
 
 def listing(draft: Draft, entity: Entity, where: Sequence[str] = ()) -> tuple[Field, ...]:
-    """Return the label, sometimes with a column that the conditions `where` do not fix to one
+    """Return the label, sometimes with a column that the conditions do not restrict to one
     value.
     """
     label, fixed = label_of(draft, entity), " ".join(where)

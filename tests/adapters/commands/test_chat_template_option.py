@@ -82,7 +82,7 @@ def test_without_the_option_a_base_model_is_refused_with_its_name(
         done = run_here(*line)
         assert done.returncode == 2
         assert "has no chat template" in done.stderr
-        assert "add --chat-template hermes" in " ".join(done.stderr.split())
+        assert "Add --chat-template hermes" in " ".join(done.stderr.split())
 
 
 def test_eval_takes_the_option_in_two_ways_and_says_that_it_was_given(base: Path) -> None:

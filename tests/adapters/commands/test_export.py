@@ -99,7 +99,7 @@ def test_rollouts_have_the_prompt_that_was_played(tmp_path: Path) -> None:
     [
         (("rows", "sqlgym/Explore-v0", "--for", "ray"), "'ray' is not one of 'trl', 'verl'"),
         (("rows", "sqlgym/Explore-v0", "--split", "exam"), "bundled has no split 'exam'"),
-        (("rows", NOTES, "--split", "dev"), f"{NOTES} has no argument 'split'; leave it out"),
+        (("rows", NOTES, "--split", "dev"), f"{NOTES} has no argument 'split'"),
         (("rollouts", "nowhere"), "There is no run folder nowhere"),
     ],
 )

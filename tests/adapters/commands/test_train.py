@@ -158,7 +158,9 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     short = ("--steps", "1", "--eval-tasks", "2", "--max-completion-length", "104")
     done = run_here("train", ENV, *SMALL, *short, "--out", folder, "--quiet")
     assert done.returncode == 1
-    assert "preflight says no-go, so nothing was trained:\n- validity: " in done.stderr
+    assert (
+        "the preflight found a no-go, so the training did not start:\n- validity: " in done.stderr
+    )
     assert "Traceback" not in done.stderr
     run = Run.open(folder)
     assert (run.summary["status"], run.summary["before"]) == ("refused", None)

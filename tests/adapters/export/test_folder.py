@@ -88,7 +88,9 @@ def test_a_file_or_a_folder_with_something_in_it_is_refused(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
 
     for name in ("a", "file"):
-        with pytest.raises(ConfigurationError, match="is not an empty folder: name another one"):
+        with pytest.raises(
+            ConfigurationError, match=r"is not an empty folder\. Choose another one"
+        ):
             write_export(export(2), tmp_path / name, format="jsonl")
 
 
@@ -163,5 +165,5 @@ def test_the_data_set_names_its_license_and_its_sources(tmp_path: Path) -> None:
 
 
 def test_two_splits_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="two splits would be called train"):
+    with pytest.raises(ConfigurationError, match="two splits would have the name train"):
         open_parts(NOTES, [{}, {}], n=1)

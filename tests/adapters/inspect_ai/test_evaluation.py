@@ -88,7 +88,7 @@ def test_the_command_plays_to_the_end_and_keeps_everything(
     [
         (["-T", "env_id=sqlgym/Exlore-v0"], "Did you mean sqlgym/Explore-v0?"),
         (["-T", f"env_id={EXPLORE}", "-T", "split=exam"], "bundled has no split 'exam'"),
-        (["-T", f"env_id={EXPLORE}", "-T", "tools=none"], 'tools is "native" or "text"'),
+        (["-T", f"env_id={EXPLORE}", "-T", "tools=none"], 'tools must be "native" or "text"'),
     ],
 )
 def test_a_mistake_is_told_in_a_sentence(options: list[str], told: str) -> None:

@@ -45,7 +45,7 @@ def test_an_adapter_of_another_shape_is_refused(tmp_path: Path, tokenizer: Any) 
     checkpoints = Checkpoints(tmp_path, keep=2)
     checkpoints.save(3, one, tokenizer, {}, {})
 
-    with pytest.raises(ConfigurationError, match="holds no adapter of the shape"):
+    with pytest.raises(ConfigurationError, match="has no adapter of the shape"):
         checkpoints.load(3, other)
 
 
@@ -68,9 +68,11 @@ def test_a_checkpoint_of_another_model_or_a_damaged_one_is_refused(
     checkpoints = Checkpoints(tmp_path, keep=2)
     checkpoints.save(3, random_model(), tokenizer, {}, {})
 
-    with pytest.raises(ConfigurationError, match="another model than the one that is trained"):
+    with pytest.raises(ConfigurationError, match="another model than the trained one"):
         checkpoints.load(3, random_model(hidden_size=64))
     for file in ("model.safetensors", "optimizer.safetensors"):
         (tmp_path / "checkpoint-3" / file).write_bytes(b"half")
-        with pytest.raises(ConfigurationError, match="remove it to go on from an older checkpoint"):
+        with pytest.raises(
+            ConfigurationError, match="Remove it to resume from an older checkpoint"
+        ):
             checkpoints.load(3, random_model())

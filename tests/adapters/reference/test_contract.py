@@ -42,12 +42,14 @@ ONE = "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
 CHATML = "{% for m in messages %}" + ONE + "{% endfor %}" + PROMPTED
 BAD = {
     "drops": CHATML.replace(ONE, "{% if m.role != 'tool' %}" + ONE + "{% endif %}"),
-    "rewrites": CHATML.replace("m.content +", "(m.content if loop.last else m.content[:3]) +"),
-    "depend on its beginning": CHATML.replace(
+    "changes earlier messages": CHATML.replace(
+        "m.content +", "(m.content if loop.last else m.content[:3]) +"
+    ),
+    "depending on its beginning": CHATML.replace(
         PROMPTED, PROMPTED.replace("assistant", "assistant ' + messages[0].content + '")
     ),
     "ends the assistant's turn with none": CHATML.replace("<|im_end|>", ""),
-    "refuses a chat with tool results": CHATML.replace(
+    "cannot render a chat with tool results": CHATML.replace(
         ONE, "{% if m.role == 'tool' %}{{ raise_exception('no tools') }}{% endif %}" + ONE
     ),
 }

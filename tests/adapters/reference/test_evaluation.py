@@ -80,8 +80,8 @@ def test_a_try_is_sampled_alike_in_whatever_batch(read_tokenizer: Any) -> None:
 
 
 def test_a_template_that_rewrites_earlier_turns_is_refused(tokenizer: Any) -> None:
-    tokenizer.chat_template = BAD["rewrites"]
-    with pytest.raises(ConfigurationError, match=r"rewrites earlier messages.*--chat-template"):
+    tokenizer.chat_template = BAD["changes earlier messages"]
+    with pytest.raises(ConfigurationError, match=r"changes earlier messages.*--chat-template"):
         evaluator(model_for(tokenizer), tokenizer).play(of(), TASKS, "before")
 
 

@@ -168,7 +168,7 @@ def test_calls_padded_with_nulls_are_a_no_go_if_the_parser_refuses_them(
     assert strict.verdict == "no-go"
     assert "unexpected_argument" in words(strict, "validity")
     assert "100% of the calls pass null for arguments" in words(strict, "validity")
-    assert 'Take parsing="lenient"' in words(strict, "validity")
+    assert 'Use parsing="lenient"' in words(strict, "validity")
     assert lenient.verdict == "go"
     assert levels(lenient) == {"repairs_per_call": "warn"}
     assert "dropped_null" in words(lenient, "repairs_per_call")
@@ -224,13 +224,13 @@ def test_a_model_that_is_never_right_is_refused_with_the_bound_on_its_success(
 
     report, few = played(never), played(never, tasks=2, tries=4)
 
-    assert "None of 72 rollouts is right (at most 5.1% are" in words(report, "accuracy")
+    assert "None of 72 rollouts is correct (at most 5.1% are" in words(report, "accuracy")
     assert "--model" in words(report, "accuracy")
     assert "docs/own-database.md" in words(report, "accuracy")
     assert levels(few) == {"accuracy": "warn"}
     assert "Play more rollouts" in words(few, "accuracy")
     monkeypatch.setattr(module, "_SMALL", 0)  # as for a pretrained model
-    assert "begin with easier tasks" in words(played(never), "accuracy")
+    assert "start with easier tasks" in words(played(never), "accuracy")
     assert "docs/own-database.md" not in words(played(never), "accuracy")
 
 
@@ -252,7 +252,7 @@ def test_a_model_that_knows_its_training_tasks_by_heart_is_refused(
     none, few = played(by_heart, **apart), played(partly, **apart)
 
     assert levels(none) == levels(few) == {"held_out": "no-go"}
-    assert "0.0% of the rollouts of held-out tasks are right" in words(none, "held_out")
+    assert "0.0% of the rollouts of held-out tasks are correct" in words(none, "held_out")
     assert levels(played(by_heart)) == {}  # nothing is held out
     assert levels(played(now_and_then, **apart))["held_out"] == "warn"  # none of 64 by chance
     monkeypatch.setattr(module, "_SMALL", 0)  # as for a pretrained model, which knows more
@@ -286,7 +286,7 @@ def test_rollouts_that_run_out_of_tokens_are_worse_if_few_are_right(
 def test_a_model_that_never_learned_to_call_is_refused(pair: Pair) -> None:
     report = preflight(settings_for(), *pair, NoProgress(), tasks=1, tries=2)
 
-    assert "0% of the turns hold calls" in words(report, "validity")
+    assert "Only 0% of the turns have valid calls" in words(report, "validity")
     assert "--sft-steps" in words(report, "validity")
     with pytest.raises(ConfigurationError, match="tries must be at least 2"):
         preflight(settings_for(), *pair, NoProgress(), tries=1)
@@ -377,9 +377,9 @@ LISTED = "{{- ' ' + (tool.function if tool.function is defined else tool).name -
 ARGUMENTS = "function.arguments if function.arguments is string else function.arguments | tojson"
 BROKEN = {
     "hides a tool": (LISTED, "", "template", "does not show the tools read, count, answer"),
-    "writes null": (LISTED, LISTED + "{{- ' null' -}}", "template", "null where there is none"),
+    "writes null": (LISTED, LISTED + "{{- ' null' -}}", "template", "adds null to the tools"),
     "refuses": (LISTED, "{{ raise_exception('no tools') }}", "tool_turn", "no tools"),
-    "rewrites": ("", "{{- messages | length -}}", "tool_turn", "rewrites earlier messages"),
+    "rewrites": ("", "{{- messages | length -}}", "tool_turn", "changes earlier messages"),
     "garbles calls": (ARGUMENTS, "function.arguments", "round_trip", "repaired_json"),
     "pads calls": ("| tojson }}", '| tojson }}, "id": null', "round_trip", "null that the expert"),
 }
@@ -440,7 +440,7 @@ def test_a_run_keeps_the_report_and_checks_again_after_a_no_go_only(
     run = Run.create(tmp_path / "run", {})
     good = played(lambda task, n: right(task) if n % 2 else wrong(task))
 
-    with pytest.raises(NoGo, match=r"nothing was trained:\n- room: "):
+    with pytest.raises(NoGo, match=r"the training did not start:\n- room: "):
         before_training(run, settings_for(max_completion_length=16), *pair, NoProgress())
     assert json.loads((run.path / "preflight.json").read_text())["verdict"] == "no-go"
     monkeypatch.setattr(module, "preflight", lambda *_: good)

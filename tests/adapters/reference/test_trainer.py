@@ -174,7 +174,7 @@ def test_an_incomplete_checkpoint_is_passed_over(make: Any, tmp_path: Path) -> N
 def test_a_run_resumes_with_the_same_tasks_only(make: Any) -> None:
     make(steps=1).train()
 
-    with pytest.raises(ConfigurationError, match="resume with the same tasks and seed"):
+    with pytest.raises(ConfigurationError, match="Resume with the same tasks and seed"):
         make(steps=2, seed=7).train()
 
 
@@ -250,7 +250,7 @@ def test_without_healthy_weights_the_run_stops(make: Any) -> None:
     decide(trainer, 1, Action.ROLL_BACK)
     trainer._guards.choose_snapshot = lambda steps: None
 
-    with pytest.raises(TrainingStopped, match=r"(?s)there are none.*Lower save_every"):
+    with pytest.raises(TrainingStopped, match=r"(?s)no healthy checkpoint.*Lower save_every"):
         trainer.train()
 
 
@@ -492,5 +492,7 @@ def test_processes_that_do_not_find_each_other_are_refused(monkeypatch: Any) -> 
     monkeypatch.setenv("WORLD_SIZE", "2")
     monkeypatch.setattr("adapters.reference.processes.PartialState", Alone)
 
-    with pytest.raises(ConfigurationError, match="2 processes were started, and they found 1"):
+    with pytest.raises(
+        ConfigurationError, match="2 processes were started, but the process group has 1"
+    ):
         Processes()

@@ -125,7 +125,9 @@ def test_the_floor_keeps_a_cost_small_where_everything_is_solved() -> None:
 
 def test_an_unknown_estimator_or_missing_turns_are_refused() -> None:
     rewards, groups = exact(1, 0), whole(0, 0)
-    with pytest.raises(ConfigurationError, match=r"no advantage estimator 'gae'.*leave_one_out"):
+    with pytest.raises(
+        ConfigurationError, match=r"unknown advantage estimator 'gae'.*leave_one_out"
+    ):
         advantages("gae", rewards, groups)
     with pytest.raises(ConfigurationError, match="'turn_normalized' needs the rewards of turns"):
         advantages("turn_normalized", rewards, groups)

@@ -107,8 +107,8 @@ def test_other_data_are_told_and_lost_tasks_are_not_decided(run: Run, tmp_path: 
     [
         ({}, {}, "can be audited"),
         ({"settings": resolve(EXPLORE).model_dump()}, {}, "has no scored rollout"),
-        ({"settings": resolve(EXPLORE).model_dump()}, {"n": 0}, "above 0"),
-        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["sft"]}, "a phase one of"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"n": 0}, "at least 1"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["sft"]}, "each phase one of"),
     ],
 )
 def test_what_cannot_be_audited_is_told(
@@ -123,7 +123,7 @@ def test_a_family_without_a_second_rule_is_refused(tmp_path: Path) -> None:
     notes = notes.model_copy(update={"split": None, "eval_split": None})
     run = Run.create(tmp_path / "run", {"settings": notes.model_dump()})
 
-    with pytest.raises(ConfigurationError, match="has no second rule to judge by"):
+    with pytest.raises(ConfigurationError, match="has no second rule"):
         audit(run)
 
 

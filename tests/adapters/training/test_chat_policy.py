@@ -101,12 +101,12 @@ def test_a_model_that_is_not_there_is_told_in_a_sentence(name, words):
 def test_a_run_folder_in_the_place_of_a_model_names_the_models_in_it(pair, tmp_path):
     save(*pair, tmp_path / "checkpoints" / "final")
 
-    with pytest.raises(ConfigurationError, match="It holds the models checkpoints/final"):
+    with pytest.raises(ConfigurationError, match="It contains the models checkpoints/final"):
         load(str(tmp_path))
 
 
 def test_options_out_of_range_are_refused(pair):
-    with pytest.raises(ConfigurationError, match="temperature must not be negative"):
+    with pytest.raises(ConfigurationError, match="temperature must be at least 0"):
         ChatModelPolicy(*pair, temperature=-1)
 
 

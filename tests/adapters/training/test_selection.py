@@ -124,7 +124,9 @@ def test_with_too_few_tasks_there_is_no_selection_and_early_stopping_is_refused(
     assert choose_tasks(settings, planned)[1] == []
     for name, value in (("patience", 2), ("checkpoint", "best")):
         strict = settings.model_copy(update={name: value})
-        with pytest.raises(ConfigurationError, match=r"notes has 1 tasks: too few .* Leave out"):
+        with pytest.raises(
+            ConfigurationError, match=r"notes has only 1 tasks, .* too few .* Remove"
+        ):
             choose_tasks(strict, planned)
 
 
@@ -237,7 +239,7 @@ def test_imitation_alone_is_evaluated_once(tmp_path: Path) -> None:
 
     summary = run.summary
     assert (summary["status"], summary["before"]) == ("complete", None)
-    assert "is 0.0% (greedy, 4 episodes) after imitation alone" in summary["gain"]
+    assert "is 0.0% (greedy, 4 episodes) after supervised training alone" in summary["gain"]
     assert summary["after"]["episodes"] == 4
     assert run.metrics("grpo") == []
     assert weights(run, "final") == weights(run, "sft")

@@ -105,7 +105,7 @@ def test_a_template_that_hides_the_turn_is_refused_in_words(
     tokenizer = make_tokenizer()
     tokenizer.chat_template = "{% if add_generation_prompt %}now speak{% else %}nothing{% endif %}"
 
-    with pytest.raises(ConfigurationError, match="it cannot be learned from"):
+    with pytest.raises(ConfigurationError, match="the turn cannot be learned"):
         list(examples_of(tiny_transcripts[0], tiny_tools, tokenizer))
 
 

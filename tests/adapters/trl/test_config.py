@@ -58,7 +58,7 @@ def test_the_machine_decides_on_number_format_and_memory(
     ("settings", "words"),
     [
         ({"learning_rat": 1}, "no argument 'learning_rat'. Did you mean learning_rate"),
-        ({"eval_strategy": "sometimes"}, "make no GRPOConfig"),
+        ({"eval_strategy": "sometimes"}, "invalid settings of GRPOConfig"),
         ({"temperature": 0}, r"temperature must be above 0; got 0\."),
         ({"beta": -0.1}, r"beta must be at least 0; got -0\.1"),
         ({"num_iterations": 0}, "num_iterations must be at least 1"),
@@ -66,7 +66,7 @@ def test_the_machine_decides_on_number_format_and_memory(
         ({"loss_type": "ppo"}, "loss_type must be one of dapo, .*; got 'ppo'"),
         ({"scale_rewards": "grup"}, "one of none, group, batch; got 'grup'"),
         ({"importance_sampling_level": "word"}, "one of token, sequence; got 'word'"),
-        ({"num_generations": 2, "scale_rewards": "group"}, "num_generations=8, or scale_rewards"),
+        ({"num_generations": 2, "scale_rewards": "group"}, "num_generations=8 or scale_rewards"),
         ({"loss_type": "cispo"}, r"Set epsilon_high=5\.0"),
         ({"loss_type": "cispo", "epsilon_high": None}, r"Set epsilon_high=5\.0"),
     ],
@@ -83,7 +83,7 @@ def test_groups_that_are_split_over_processes_are_refused(
 ) -> None:
     monkeypatch.setattr(GRPOConfig, "world_size", 2)
     settings = {"per_device_train_batch_size": 4, "num_generations": 8}
-    with pytest.raises(ConfigurationError, match=r"each has 4 rollouts .* in groups of 8"):
+    with pytest.raises(ConfigurationError, match=r"each process has 4 rollouts .* in groups of 8"):
         make(gradient_accumulation_steps=1, **settings)
     assert make(gradient_accumulation_steps=2, **settings).generation_batch_size == 16
 
@@ -106,8 +106,8 @@ def test_vllm_that_is_not_installed_is_refused_with_the_command_that_installs_it
     ("settings", "words"),
     [
         ({"num_generations": 2}, "68 %"),
-        ({"use_bias_correction_kl": False}, "off by 79 %"),
-        ({"max_grad_norm": 0.0}, "without a bound"),
+        ({"use_bias_correction_kl": False}, "by 79 %"),
+        ({"max_grad_norm": 0.0}, "without bound"),
     ],
 )
 def test_settings_that_often_fail_are_warned_about(
@@ -126,7 +126,7 @@ def test_nothing_is_said_of_healthy_settings(make: Any, caplog: pytest.LogCaptur
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"max_tool_calling_iterations": 3}, "set its step_limit"),
+        ({"max_tool_calling_iterations": 3}, "Set step_limit"),
         ({"top_p": 0.9}, r"top_p=0\.9 has no effect without vLLM"),
         ({"top_k": 20}, "top_k=20"),
         ({"min_p": 0.1}, r"min_p=0\.1"),

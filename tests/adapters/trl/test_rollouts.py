@@ -283,7 +283,7 @@ def test_the_data_set_has_each_task_once_or_as_many_rows_as_asked_for() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rows": 1}, r"1 rows, and a generation batch takes 2"),
+        ({"rows": 1}, r"1 rows, but a generation batch needs 2"),
         ({"settings": {"per_device_train_batch_size": 4, "top_p": 0.9}}, "top_p=0.9 has no effect"),
     ],
     ids=["rows", "top_p"],
@@ -337,7 +337,7 @@ def test_tools_of_trl_beside_the_rollouts_are_refused(make: Make) -> None:
         return "nothing"
 
     trainer = make(one_right, tools=[look])
-    with pytest.raises(ConfigurationError, match="leave out tools and environment_factory"):
+    with pytest.raises(ConfigurationError, match="Remove tools and environment_factory"):
         trainer.train()
 
 

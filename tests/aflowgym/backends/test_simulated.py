@@ -103,7 +103,7 @@ def test_an_operator_of_your_own_acts_by_its_inputs_and_outputs(kind):
 
 @pytest.mark.parametrize("changes", [{"custom": 1.2}, {"keep": -0.1}, {"weight": -1.0}])
 def test_a_skill_out_of_range_is_refused(changes):
-    with pytest.raises(ConfigurationError, match=f"{next(iter(changes))} must lie"):
+    with pytest.raises(ConfigurationError, match=f"{next(iter(changes))} must be between"):
         always(**changes)
 
 
@@ -137,8 +137,8 @@ def test_a_backend_is_found_by_name_and_a_missing_one_says_what_to_do():
     assert make_backend("simulated:paper").preset.name == "paper"
     for name, message in (
         ("openai", "name the model"),
-        ("transformers", "name the model"),
-        ("magic", "there are simulated, simulated:PRESET, replay"),
+        ("transformers", "is not a model folder"),
+        ("magic", "use simulated, simulated:PRESET, replay"),
         ("simulated:magic", "there are paper, teaching"),
     ):
         with pytest.raises(ConfigurationError, match=message):

@@ -112,7 +112,7 @@ def test_a_model_is_found_by_its_folder_and_loaded_once(pair, tmp_path):
 
 
 def test_what_cannot_be_is_told_with_the_cure(pair, tmp_path):
-    with pytest.raises(ConfigurationError, match=r"name the model's folder"):
+    with pytest.raises(ConfigurationError, match=r"is not a model folder"):
         make_backend(f"transformers:{tmp_path}")
     with pytest.raises(
         ConfigurationError, match="has no option 'size'; there are batch, max_new_tokens"

@@ -160,7 +160,7 @@ def test_a_workflow_that_is_run_again_leaves_the_same_and_pays_for_it(env):
     [
         ({"kind": "poem"}, "kind must be one of 'math', 'code', 'qa'"),
         ({"split": "exam"}, "exam"),
-        ({"backend": "oracle"}, "no backend 'oracle'"),
+        ({"backend": "oracle"}, "unknown backend 'oracle'"),
         ({"step_limit": 1}, "step_limit must be an integer"),
     ],
 )

@@ -85,8 +85,8 @@ def test_the_mean_score_of_submitting_once_is_what_the_workflow_is_worth(dsl, ki
 
 def test_weights_that_make_nonsense_worth_a_wrong_workflow_are_refused():
     check_weights(RewardConfig(), 32)
-    told = r"a valid wrong workflow of 32 calls scores 0\.2000 - 0\.1986 = 0\.0014, and an"
-    told += r" invalid one 0\.0400 - 0\.0321 = 0\.0079; 0\.0014 > 0\.0079 must hold: raise partial"
+    told = r"of 32 calls with a wrong solution scores 0\.2000 - 0\.1986 = 0\.0014, but an invalid"
+    told += r" workflow scores 0\.0400 - 0\.0321 = 0\.0079, which must be less\. Raise partial"
     for env_id in ENV_IDS:
         with pytest.raises(ConfigurationError, match=told):
             registration.make(env_id, rewards={"step": 0.03, "failed_call": 0.005})

@@ -95,7 +95,7 @@ def test_they_are_pickled_with_the_environment_and_belong_to_it_alone(env_id):
     [
         (["Review"], "none of them makes a solution from the problem alone"),
         (["Custom", "Custm"], "Custm"),
-        ([Operator("Answer", "Answer.", prompt="{problem}")], "would be the tool answer"),
+        ([Operator("Answer", "Answer.", prompt="{problem}")], "would be answer"),
     ],
 )
 def test_operators_that_cannot_be_used_are_refused(operators, problem):

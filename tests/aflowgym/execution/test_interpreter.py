@@ -210,8 +210,8 @@ def test_the_trace_is_printed_as_a_tree():
 
 def test_what_cannot_run_says_why():
     for text, reason in (
-        ("Customer -> Review", "no workflow to run"),
-        ("Programmer", "there is no sandbox: pass one as sandbox="),
+        ("Customer -> Review", "expected a workflow to run"),
+        ("Programmer", "there is no sandbox to run programs. Pass one as sandbox="),
     ):
         with pytest.raises(ConfigurationError, match=reason):
             execute(parse(text).workflow, MATH, ScriptedBackend(ROWS))

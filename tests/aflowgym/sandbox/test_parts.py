@@ -119,10 +119,10 @@ def test_without_landlock_the_walls_are_refused_and_the_subset_takes_over_and_sa
     """
     refused, *told = printed(textwrap.dedent(script)).splitlines()
     assert refused.startswith(
-        "there is no safe place to run programs: the walls do not stand here: the kernel has no"
-        " Landlock, or it is switched off."
+        "there is no safe sandbox for programs: a restriction does not work on this machine: the"
+        " kernel has no Landlock, or it is disabled."
     )
-    assert refused.endswith("say unsafe=True.")
+    assert refused.endswith("pass unsafe=True.")
     if importlib.util.find_spec("pydantic_monty") is not None:
         assert told[0] == "sandbox: subset"
         assert told[1].startswith("  walls: pydantic-monty: an interpreter of a SUBSET")
@@ -201,13 +201,13 @@ def test_the_subset_holds_hostile_programs(subset, body, error):
     ],
 )
 def test_what_the_subset_lacks_fails_no_solution(subset, program):
-    with pytest.raises(EnvironmentFault, match="could not judge a program"):
+    with pytest.raises(EnvironmentFault, match="could not run a program"):
         subset.run(job(program))
 
 
 def test_without_the_library_the_subset_is_refused_with_the_cure(monkeypatch):
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
-    cure = r"the subset interpreter is not installed: pip install 'toolgym\[sandbox\]'"
+    cure = r"the subset interpreter is not installed. Run: pip install 'toolgym\[sandbox\]'"
     with pytest.raises(SandboxRefused, match=cure):
         open_sandbox("subset")
 
@@ -298,4 +298,4 @@ def test_without_seccomp_the_walls_are_refused_as_the_machines_failure():
     script = "from aflowgym.sandbox import open_sandbox; open_sandbox('walled')"
     done = run_without(str(number), script)
     assert done.returncode == 1
-    assert "the walls do not stand here: [Errno 38] prctl" in done.stderr
+    assert "a restriction does not work on this machine: [Errno 38] prctl" in done.stderr

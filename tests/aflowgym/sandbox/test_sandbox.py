@@ -235,7 +235,7 @@ def test_walls_that_cannot_be_put_up_are_the_machines_failure(tmp_path):
     assert reason == b"there is no wall"
     assert list(tmp_path.iterdir()) == [], "the program ran without walls"
     with pytest.raises(
-        EnvironmentFault, match="walls of a sandbox did not stand: there is no wall"
+        EnvironmentFault, match="restrictions of a sandbox could not be applied: there is no wall"
     ):
         outcome_of(worker.REPORT.pack(worker.NO_WALLS, 0) + reason, b"")
 
@@ -340,7 +340,7 @@ def test_a_worker_that_cannot_start_says_why(tmp_path, monkeypatch):
     script.write_text("#!/bin/sh\necho it is broken >&2\nexit 1\n")
     script.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(script))
-    with pytest.raises(EnvironmentFault, match=r"did not start\. It said: it is broken"):
+    with pytest.raises(EnvironmentFault, match=r"did not start\. Its output: it is broken"):
         WalledSandbox(1)
 
 

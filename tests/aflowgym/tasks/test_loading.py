@@ -179,7 +179,7 @@ def test_a_folder_is_read_by_split_and_anew_after_a_change(tmp_path):
         ("nowhere", "train", "there is no data set 'nowhere'"),
         ("bundled", "final", "has no split 'final'; its splits are 'dev', 'test', 'train'"),
         ({"train": [OWN]}, "dev", "has no split 'dev': it has 'train'"),
-        (7, "train", "a int is no data set"),
+        (7, "train", "a data set cannot be of type int"),
         ([{"text": "?"}], "train", "no usable entry; the first: row 0"),
         ([], "train", "no usable entry"),
     ],

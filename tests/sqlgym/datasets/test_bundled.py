@@ -87,7 +87,9 @@ def test_processes_that_start_at_the_same_time_build_the_same_folder(tmp_path):
 
 def test_a_cache_that_cannot_be_written_is_a_fault_with_the_next_step(tmp_path):
     (tmp_path / "cache").write_text("a file in place of the folder")
-    with pytest.raises(EnvironmentFault, match=r"cannot be built in .* set TOOLGYM_CACHE to one"):
+    with pytest.raises(
+        EnvironmentFault, match=r"cannot be built in .* set TOOLGYM_CACHE to a writable"
+    ):
         bundled.dataset_folder("tiny", tmp_path / "cache")
 
 
@@ -102,7 +104,9 @@ def test_the_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 
 def test_an_installed_package_reads_its_own_data_before_a_checkouts(monkeypatch, tmp_path):
     monkeypatch.setattr(bundled, "__file__", str(tmp_path / "sqlgym" / "datasets" / "bundled.py"))
-    with pytest.raises(EnvironmentFault, match=r"data set 'tiny' is missing: .*Install toolgym"):
+    with pytest.raises(
+        EnvironmentFault, match=r"data set 'tiny' is missing from .*Reinstall toolgym"
+    ):
         bundled.dataset_folder("tiny")
     for place in (tmp_path / "data" / "sql", tmp_path / "sqlgym" / "_data" / "sql"):
         place.mkdir(parents=True)

@@ -72,7 +72,7 @@ def test_databases_may_lie_elsewhere(folder, tmp_path_factory):
         "sqlgym/Explore-v0", dataset=questions, split="dev", databases=folder / "database"
     )
     assert "How many?" in env.reset(seed=0)[0]
-    with pytest.raises(ConfigurationError, match="there is no such folder"):
+    with pytest.raises(ConfigurationError, match="does not exist"):
         sqlgym.load_tasks(questions, "dev", databases=folder / "none")
 
 
@@ -208,7 +208,7 @@ def text_file(folder):
         (only_dev, "has no split 'train': it has 'dev'"),
         (text_file, "single files must be .jsonl or SQLite"),
         (lambda folder: "hf:no such thing", r"pip install 'toolgym\[train\]'|name the|cannot be"),
-        (lambda folder: [GOOD], "list has questions only; name the folder of their databases"),
+        (lambda folder: [GOOD], "list has questions only; give the folder of their databases"),
     ],
 )
 def test_what_is_no_data_set_is_told_with_the_cure(folder, made, words):

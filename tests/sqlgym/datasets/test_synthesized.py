@@ -192,7 +192,7 @@ def test_a_database_of_which_nothing_can_be_asked_is_refused_and_the_others_play
     }
     assert "hollow: It is empty" in tasks.refused["void"].reason
     assert {task.item for task in tasks} == {"shop"}
-    with pytest.raises(ConfigurationError, match=r"has no tasks for split 'train': nothing can be"):
+    with pytest.raises(ConfigurationError, match=r"has no tasks for split 'train': no question is"):
         sqlgym.load_tasks(tmp_path / "void.db", "train")
 
 
@@ -211,10 +211,13 @@ def test_options_reach_the_synthesis(shop):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n": 0}, r"n: Input should be greater than or equal to 1\. There are n, seed, hardness"),
+        (
+            {"n": 0},
+            r"n: Input should be greater than or equal to 1\. The options are n, seed, hardness",
+        ),
         ({"m": 3}, "m: Extra inputs are not permitted"),
         ({"hardness": {"brutal": 1}}, "hardness.brutal"),
-        (7, "these options of a synthesis are refused"),
+        (7, "invalid synthesis options"),
     ],
 )
 def test_options_that_are_none_are_refused(shop, options, words):
@@ -225,8 +228,8 @@ def test_options_that_are_none_are_refused(shop, options, words):
 @pytest.mark.parametrize(
     ("dataset", "more", "words"),
     [
-        ("bundled", {"synthesis": FEW}, "synthesis= is for a database file"),
-        ("SHOP", {"databases": "."}, "has no questions: leave out databases="),
+        ("bundled", {"synthesis": FEW}, "synthesis= is only valid for a database file"),
+        ("SHOP", {"databases": "."}, "has no questions, so databases= must not be given"),
         ("SHOP", {"split": "exam"}, "has no split 'exam': it has 'train', 'dev', 'test', 'all'"),
     ],
 )
@@ -242,7 +245,7 @@ def load_each(shop, options):
 
 
 def test_a_split_that_stays_empty_says_what_to_do(shop):
-    words = r"none of its 1 tasks belongs to '\w+'; take another split, 'all' for all of them, or"
+    words = r"none of its 1 tasks belongs to '\w+'; take another split, 'all' for all tasks, or"
     with pytest.raises(ConfigurationError, match=words):
         load_each(shop, {"n": 1})
 

@@ -272,8 +272,8 @@ def test_an_environment_with_fewer_tools_leaves_the_others_theirs(one_shot, env)
     ("kwargs", "words"),
     [
         ({"match": "exact"}, '"sound", "spider" or "suite"'),
-        ({"tools": ()}, '"answer" among them'),
-        ({"tools": ("query",)}, '"answer" among them'),
+        ({"tools": ()}, 'including "answer"'),
+        ({"tools": ("query",)}, 'including "answer"'),
         ({"tools": ("answer", "drop")}, "some of describe, sample, query, answer"),
     ],
 )

@@ -93,9 +93,12 @@ def test_commands_go_from_nothing_to_tasks(tmp_path: Path) -> None:
 
     again = run_here("tasks", "invent", "--out", tmp_path / "made", "--n", 3, "--first", 9)
     assert again.returncode == 2
-    assert "inv_009.sqlite exists already: name another folder" in again.stderr
+    assert "inv_009.sqlite already exists: choose another folder" in again.stderr
     other = run_here("tasks", "invent", "--out", tmp_path, "--env", "aflowgym/Compose-v0")
-    assert (other.returncode, "nothing can be invented" in other.stderr) == (2, True)
+    assert (other.returncode, "does not support the invention of items" in other.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -103,5 +106,5 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="cannot be written"):
         invent_databases(tmp_path / "file" / "in", 1)
     invent_databases(tmp_path / "out", 1)
-    with pytest.raises(ConfigurationError, match="name another folder"):
+    with pytest.raises(ConfigurationError, match="choose another folder"):
         invent_databases(tmp_path / "out", 1)

@@ -177,7 +177,7 @@ def test_only_the_tables_that_are_named_are_asked_about(books, tables):
 def test_views_and_empty_tables_are_left_out_with_a_reason(made):
     assert made.report.tables_left_out == {
         "shelf": "It is empty.",
-        "long_book": "It is a view: its rows are those of tables.",
+        "long_book": "It is a view, whose rows are those of tables.",
     }
     assert set().union(*(tables_in(task.sql) for task in made.tasks)) == {"author", "book", "loan"}
 
@@ -185,21 +185,21 @@ def test_views_and_empty_tables_are_left_out_with_a_reason(made):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n": 0}, "n=0: ask for at least one task"),
-        ({"n": -3}, "n=-3: ask for at least one task"),
+        ({"n": 0}, "n must be at least 1, got 0"),
+        ({"n": -3}, "n must be at least 1, got -3"),
         ({"tables": ["bok"]}, "tables: .*'bok'.*Did you mean 'book'"),
-        ({"tables": "book"}, r"tables='book' is one text: give a list, \['book'\]"),
-        ({"tables": []}, "nothing can be asked about .*no table with rows"),
+        ({"tables": "book"}, r"tables must be a list such as \['book'\], got 'book'"),
+        ({"tables": []}, "no question is possible about .*no table with rows"),
         ({"tables": ["shelf"]}, "no table with rows .*shelf: It is empty"),
-        ({"variants": 0}, "variants=0: give 1 or more"),
+        ({"variants": 0}, "variants must be at least 1, got 0"),
         (
             {"hardness": {"brutal": 1}},
-            "no level 'brutal'; the levels are easy, medium, hard, extra",
+            "unknown level 'brutal'; the levels are easy, medium, hard, extra",
         ),
-        ({"hardness": {"easy": -1}}, "the share of easy is -1; give 0 or more"),
-        ({"hardness": {"easy": float("nan")}}, "the share of easy is nan"),
-        ({"hardness": {"easy": 0}}, "all shares are 0; give one level at least a share"),
-        ({"hardness": {}}, "all shares are 0"),
+        ({"hardness": {"easy": -1}}, "the share of easy must be 0 or more, got -1"),
+        ({"hardness": {"easy": float("nan")}}, "the share of easy must be 0 or more, got nan"),
+        ({"hardness": {"easy": 0}}, "at least one share must be positive"),
+        ({"hardness": {}}, "at least one share must be positive"),
     ],
 )
 def test_a_wrong_option_is_a_configuration_error_that_says_what_to_do(books, options, message):
@@ -213,7 +213,7 @@ def test_a_database_about_which_nothing_can_be_asked_is_told(tmp_path):
         connection.executescript("CREATE TABLE a (x); INSERT INTO a VALUES (1), (1)")
     connection.close()
 
-    with pytest.raises(ConfigurationError, match=r"no sensible question .* Add rows, or write"):
+    with pytest.raises(ConfigurationError, match=r"no suitable question .* Add rows, or write"):
         synthesize(path, n=3)
 
 

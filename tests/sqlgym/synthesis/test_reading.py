@@ -198,8 +198,8 @@ def test_what_is_not_used_has_a_reason(tmp_path):
 
     assert left_out == {
         "nobody": "It is empty.",
-        "best": "It is a view: its rows are those of tables.",
-        "broken": "It is a view: its rows are those of tables.",
+        "best": "It is a view, whose rows are those of tables.",
+        "broken": "It is a view, whose rows are those of tables.",
     }
 
 
@@ -209,7 +209,7 @@ def test_a_view_is_used_where_it_is_asked_for(tmp_path):
     world = world_of(tmp_path / "a.db", script, tables=["BEST"])
 
     assert [entity.name for entity in world.entities] == ["best"]
-    assert world.left_out == {"singer": "It is not among the tables that were asked for."}
+    assert world.left_out == {"singer": "It is not one of the requested tables."}
 
 
 def test_values_too_long_to_be_read_spoil_their_column_only(tmp_path):

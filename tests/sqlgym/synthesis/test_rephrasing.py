@@ -228,8 +228,8 @@ def test_a_failing_server_writes_nothing_and_the_next_run_asks_only_what_is_miss
     [
         ({"--policy": "expert"}, "--policy must be a chat model on a server"),
         ({"tasks": "nowhere"}, "nowhere is not a folder with questions"),
-        ({"--out": "here"}, "here exists already: name another folder"),
-        ({"--env": "aflowgym/Compose-v0"}, "cannot be rephrased"),
+        ({"--out": "here"}, "here already exists: choose another folder"),
+        ({"--env": "aflowgym/Compose-v0"}, "does not support rephrasing"),
     ],
 )
 def test_what_cannot_be_rephrased_is_refused_before_a_request(

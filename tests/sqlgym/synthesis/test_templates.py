@@ -203,7 +203,9 @@ def test_a_template_of_your_own_is_used_like_the_others(firm, registry):
     assert own
     assert all(question.startswith("What is twice the highest ") for question in own)
 
-    with pytest.raises(ConfigurationError, match="a template 'twice' already; take another name"):
+    with pytest.raises(
+        ConfigurationError, match="a template 'twice' already exists; choose another name"
+    ):
         template("twice")(never)
 
 

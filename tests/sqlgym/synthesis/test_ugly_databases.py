@@ -183,9 +183,9 @@ def test_a_large_table_is_no_obstacle(tmp_path):
     [
         ("PRAGMA user_version = 3", "it has no table with rows"),
         ("CREATE TABLE t (a, b)", "it has no table with rows (t: It is empty.)"),
-        ("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)", "no sensible question was found"),
-        ("CREATE TABLE t (a); INSERT INTO t VALUES (NULL), (NULL)", "no sensible question was"),
-        ("CREATE TABLE t (a); INSERT INTO t VALUES (x'00'), (x'01')", "no sensible question was"),
+        ("CREATE TABLE t (a, b); INSERT INTO t VALUES (1, 2)", "no suitable question was found"),
+        ("CREATE TABLE t (a); INSERT INTO t VALUES (NULL), (NULL)", "no suitable question was"),
+        ("CREATE TABLE t (a); INSERT INTO t VALUES (x'00'), (x'01')", "no suitable question was"),
         ("CREATE VIEW v AS SELECT * FROM gone", "it has no table with rows"),
     ],
 )

@@ -134,7 +134,7 @@ def test_an_environment_in_a_module_of_the_current_folder_is_played_by_module_an
 @pytest.mark.parametrize(
     ("env_id", "told"),
     [
-        ("mygym/Safes-v0", "give MODULE:ID, as in mygym:mygym/"),
+        ("mygym/Safes-v0", "use MODULE:ID, as in mygym:mygym/"),
         ("mygym:Locks", "The module 'mygym' registers mygym/Locks-v0."),
         ("nomodule:mygym/Locks-v0", "No module named 'nomodule'"),
         ("broken:mygym/Locks-v0", "'broken' cannot be imported: ZeroDivisionError"),

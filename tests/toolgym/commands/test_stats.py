@@ -44,7 +44,7 @@ def test_what_cannot_be_counted_is_said_with_status_2(tmp_path):
         (["silent.jsonl", "--phase", "grpo"], "is a file and has no phases"),
         ([empty.name, "--phase", "after"], f"{empty} has no rollouts of phase after."),
         (["strange.jsonl"], "Known environments"),
-        (["silent.jsonl"], "there are no statistics for the environment that was played"),
+        (["silent.jsonl"], "there are no statistics for this environment"),
     ):
         done = run_here("stats", tmp_path / arguments[0], *arguments[1:])
         assert done.returncode == 2

@@ -95,7 +95,7 @@ def test_a_folder_that_is_there_is_replaced_only_if_it_was_written_here(harbour,
 
     done = tasks("synth", harbour, "--out", out, "--n", 9)
     assert done.returncode == 2
-    assert "exists already: name another folder, or add --overwrite" in done.stderr
+    assert "already exists: choose another folder, or add --overwrite" in done.stderr
     assert (out / "dev.json").read_bytes() == before
 
     again = ("--n", 9, "--splits", "dev=1", "--overwrite")
@@ -128,7 +128,7 @@ def test_a_family_that_writes_no_tasks_says_so_and_has_its_tasks_counted_and_sho
     env = ("--env", "aflowgym/Compose-v0")
     done = tasks("synth", harbour, "--out", "out", *env)
     assert done.returncode == 2
-    assert "the tasks of this environment cannot be written by a program" in done.stderr
+    assert "this environment does not support the synthesis of tasks" in done.stderr
     counted = json.loads(tasks("stats", "bundled", *env, "--json").stdout)
     assert counted["rows"][-1]["tasks"] == counted["playable"] > 0
     task_id = make("aflowgym/Compose-v0").tasks.ids[0]

@@ -65,7 +65,7 @@ def test_a_strangers_checkpoint_names_no_server_and_imports_nothing(tmp_path):
             environment_of(place)
     assert origin_of(place).complete({"backend": "simulated"}) == {"backend": "simulated"}
     place = checkpoint(tmp_path / "two", "mygym:mygym/Locks-v0")
-    with pytest.raises(ConfigurationError, match="if it is yours"):
+    with pytest.raises(ConfigurationError, match="If you trust it"):
         environment_of(place)
 
 
@@ -81,7 +81,7 @@ def test_a_model_of_another_kind_has_no_origin(tmp_path):
     assert origin_of("Qwen/Qwen3-0.6B") is None
     assert origin_of("\0" * 9) is None
     assert origin_of("m" * 100_000) is None
-    with pytest.raises(ConfigurationError, match="name an environment, such as"):
+    with pytest.raises(ConfigurationError, match="give an environment, such as"):
         environment_of(str(tmp_path))
 
 

@@ -90,7 +90,7 @@ def test_tasks_that_one_has_not_or_has_not_scored_are_counted_and_left_out() -> 
 
 def test_what_cannot_be_paired_is_refused() -> None:
     one = singles([True])
-    with pytest.raises(ConfigurationError, match="t0 is two different tasks, of e/E-v0 and"):
+    with pytest.raises(ConfigurationError, match="t0 names different tasks of e/E-v0 and"):
         paired(one, [replace(one[0], question="Another?")])
     with pytest.raises(ConfigurationError, match="no task was scored in both"):
         paired(one, [replace(one[0], task_id="else")])

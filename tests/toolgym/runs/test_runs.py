@@ -131,7 +131,7 @@ def test_a_line_cut_off_at_any_byte_is_dropped_told_and_never_glued_to_the_next(
         run.log_metrics(grpo(3))
 
         assert run.metrics() == [*kept, grpo(3)]
-        told = [] if is_whole else ["The last line of metrics.jsonl was cut off and is left out."]
+        told = [] if is_whole else ["The last line of metrics.jsonl was cut off and is omitted."]
         assert run.notes == told
 
 

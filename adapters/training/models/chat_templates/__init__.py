@@ -1,13 +1,15 @@
-"""Chat templates for models that have none, or one that does not show tools.
+"""Chat templates for models that have none, or whose template does not show tools.
 
 `hermes` shows the tools as JSON schemas and writes calls and results in tags. Any other name is the
 path of a Jinja file.
 
-A model has to be able to stop at the end of its turn. With `hermes` its turns end with the
-tokenizer's `eos_token`. That is `<|im_end|>` if the tokenizer has it as one token, else the present
-one, since generation cannot stop at a text of several tokens, and a new token would have to be
-learned. The turns of others end with `<|im_end|>`. With a file, turns end as the template writes,
-and that token becomes the `eos_token`.
+The template decides which token ends a turn:
+
+- With `hermes` the turns of the model end with the tokenizer's `eos_token`. It becomes `<|im_end|>`
+  if the tokenizer has that text as one token, and stays unchanged otherwise. Generation cannot stop
+  at a text of several tokens, and a model would have to learn a new token. All other turns end with
+  `<|im_end|>`.
+- With a file, turns end as the template writes, and that token becomes the `eos_token`.
 
 The tokenizer is saved with the template, so a checkpoint needs no option.
 """
@@ -51,10 +53,10 @@ class ChatTemplate:
 
     @classmethod
     def named(cls, name: str) -> ChatTemplate:
-        """Read a template and render a short chat with it; PyTorch is not loaded.
+        """Read a template and render a short chat with it. This does not import PyTorch.
 
         Raises:
-            ConfigurationError: There is no such template or file, or it cannot render a chat.
+            ConfigurationError: If there is no such template or file, or it cannot render a chat.
         """
         if name == HERMES:
             return cls(name, Path(__file__).with_name("hermes.jinja").read_text())
@@ -62,18 +64,18 @@ class ChatTemplate:
             template = cls(name, Path(name).expanduser().read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError) as problem:
             raise ConfigurationError(
-                f"there is no chat template {name!r} ({problem}): choose hermes, or name"
-                " a file with a Jinja template."
+                f"there is no chat template {name!r} ({problem}). Use hermes or the path of a file"
+                " with a Jinja template."
             ) from problem
         template.render()
         return template
 
     def render(self, **special_tokens: str) -> str:
-        """A question and an answer, as transformers renders them.
+        """Render a question and an answer as transformers does.
 
         Raises:
-            ConfigurationError: The template cannot be compiled, raises an error, or does not show
-                the messages.
+            ConfigurationError: If the template cannot be compiled, raises an error, or does not
+                show the messages.
         """
         from transformers.utils.chat_template_utils import render_jinja_template
 
@@ -82,17 +84,17 @@ class ChatTemplate:
             rendered, _ = render_jinja_template([_CHAT], chat_template=self.text, **tokens)
         except TemplateSyntaxError as problem:
             raise ConfigurationError(
-                f"the chat template {self.name} is no Jinja template: line {problem.lineno}:"
+                f"the chat template {self.name} is not a Jinja template: line {problem.lineno}:"
                 f" {problem.message}"
             ) from problem
-        except Exception as problem:  # an expression of a template can raise anything
+        except Exception as problem:  # expressions of a template can raise any exception
             raise ConfigurationError(
-                f"the chat template {self.name} refuses a question and an answer: {problem}."
+                f"the chat template {self.name} cannot render a question and an answer: {problem}."
             ) from problem
         if not all(word in rendered[0] for word in _WORDS):
             raise ConfigurationError(
-                f"the chat template {self.name} does not show the messages of a chat: write a Jinja"
-                " template over `messages`, as a tokenizer's chat_template is."
+                f"the chat template {self.name} does not show the messages of a chat. Write a Jinja"
+                " template over `messages`, in the form of a tokenizer's chat_template."
             )
         return str(rendered[0])
 
@@ -102,21 +104,23 @@ def with_chat_template(
     template: str | ChatTemplate,
     model: PreTrainedModel | None = None,
 ) -> PreTrainedTokenizerBase:
-    """A copy of a tokenizer with another chat template.
+    """Return a copy of a tokenizer with another chat template.
 
     Args:
-        tokenizer: The tokenizer; it is not changed.
+        tokenizer: The tokenizer, which is not changed.
         template: `hermes`, the path of a Jinja file, or a `ChatTemplate`.
-        model: Its generation config gets the token that ends a turn, besides its own.
+        model: Model whose generation config gets the token that ends a turn, in addition to its
+            own.
 
     Raises:
-        ConfigurationError: There is no such template, or no token could end its turns.
+        ConfigurationError: If there is no such template, or the tokenizer has no token to end its
+            turns.
     """
     from adapters.tiny.tokenizer import response_template
 
     chosen = ChatTemplate.named(template) if isinstance(template, str) else template
     made = copy.deepcopy(tokenizer)
-    for former in ("response_template", "response_schema"):  # of the former template
+    for former in ("response_template", "response_schema"):  # belong to the previous template
         if getattr(made, former, None) is not None:
             setattr(made, former, None)
     made.chat_template = chosen.text
@@ -130,10 +134,10 @@ def with_chat_template(
             made.eos_token = END_OF_TURN
         if not made.eos_token:
             raise ConfigurationError(
-                f"the tokenizer has neither {END_OF_TURN} nor an eos_token, so no turn of"
-                f" --chat-template hermes could end: set tokenizer.eos_token and save it."
+                f"the tokenizer has neither {END_OF_TURN} nor an eos_token, so turns of"
+                " --chat-template hermes cannot end. Set tokenizer.eos_token and save it."
             )
-        # `apply_chat_template` does not add the token that begins each text of some models.
+        # `apply_chat_template` does not add the token that begins every text of some models.
         ids = made("")["input_ids"]
         if made.bos_token_id is not None and list(ids[:1]) == [made.bos_token_id]:
             made.chat_template = "{{- bos_token -}}\n" + chosen.text
