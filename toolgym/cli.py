@@ -30,7 +30,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
-_KIND = re.compile(r"<(\w+) range>|<list\[(\w+)\]>")  # as Typer names types in help texts
+_KIND = re.compile(r"<(\w+) range>|<list\[(\w+)\]>")  # types in the help texts of Typer
 _REMARKS = re.compile(r"\s*\[(required|(?:default: |x>=|[\d.]+<=x)[^\[\]]*)\]$")
 _EXAMPLE = re.compile(r"^(Examples?:\n(?:[ \t]+\S.*\n?)+)", re.M)
 
@@ -53,7 +53,7 @@ class Command(TyperCommand):
 
 
 def _plain(option: str, text: str) -> tuple[str, str]:
-    """Return an option and its help text, with the remarks of Typer in the words of this project.
+    """Return an option and its help text, with types, defaults and ranges in plain words.
 
     >>> _plain("--n <int range>", "Number of tasks.  [default: 9; x>=1]")
     ('--n <int>', 'Number of tasks (default: 9).')

@@ -28,6 +28,7 @@ from tools.make_architecture import architecture_page
 from tools.make_formats import formats_page
 from tools.make_reference import reference_page
 
+# The same row in every command, and its section if it has no other row.
 _HELP_ROW = re.compile(r"(\n\nOptions:)?\n  -h, --help +Show this message and exit\.$", re.M)
 ROOT = Path(__file__).resolve().parent.parent
 WIDTH = 96
@@ -108,15 +109,15 @@ def _printed(app: Typer, *arguments: str) -> str:
     shown = CliRunner().invoke(app, [*arguments, "--help"], **options)
     if shown.exit_code != 0:
         raise RuntimeError(f"toolgym {' '.join(arguments)} --help failed: {shown.output}")
-    text = "\n".join(line.rstrip() for line in shown.stdout.strip().splitlines())
-    return _HELP_ROW.sub("", text) if arguments else text
+    return "\n".join(line.rstrip() for line in shown.stdout.strip().splitlines())
 
 
 def cli_page() -> str:
     """Return the text of `docs/cli.md`."""
     sections = [INTRO, f"## toolgym\n\n```text\n{help_of()}\n```\n"]
     for name in our_commands():
-        sections.append(f"## toolgym {name}\n\n```text\n{help_of(name)}\n```\n{_json_keys(name)}")
+        text = _HELP_ROW.sub("", help_of(name))
+        sections.append(f"## toolgym {name}\n\n```text\n{text}\n```\n{_json_keys(name)}")
     return "\n".join(sections)
 
 

@@ -77,7 +77,9 @@ Trainer = Annotated[
 ]
 Final = Annotated[
     str,
-    typer.Option(help="Text of the last turn, for the tool loop of TRL; may be empty."),
+    typer.Option(
+        help="Text of the final turn without a call, for the tool loop of TRL; may be empty."
+    ),
 ]
 Recoveries = Annotated[
     float,
@@ -91,7 +93,7 @@ ArgumentsName = Annotated[
     Literal["text", "object"],
     typer.Option(
         "--arguments",
-        help="Form of call arguments: JSON text, or object for templates that encode it.",
+        help="Form of call arguments: JSON text, or object for chat templates that encode it.",
     ),
 ]
 PackageName = Annotated[
@@ -99,7 +101,7 @@ PackageName = Annotated[
 ]
 RunPath = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="Run folder, or folder or file of `toolgym eval --out`."),
+    typer.Argument(metavar="RUN", help="Run folder, or output of `toolgym eval --out`."),
 ]
 
 

@@ -386,7 +386,7 @@ def announcement(settings: TrainSettings, planned: Sequence[Evaluation]) -> Iter
     yield f"Training {model_title(settings)} on {settings.env_id}{on}{control}."
     if not planned[0].is_held_out:
         yield (
-            "Warning: no tasks are held out, since training and evaluation use the same tasks, which"
+            "Warning: no tasks are held out. Training and evaluation use the same tasks, which"
             " cannot be divided."
         )
         return

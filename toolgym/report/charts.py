@@ -1,6 +1,6 @@
 """The plots of a report as Vega-Lite specifications, JSON objects that contain their data.
 
-Vega draws legends, tooltips and zoom. Untrusted text is in the data and in lists of values only,
+Vega draws legends, tooltips and zoom. Untrusted text appears only in data and in lists of values,
 never in an expression or a field name, so Vega does not interpret it. Colors are variables of the
 style sheet, which has a light and a dark scheme.
 """
@@ -21,9 +21,9 @@ COLORS: Final = 6
 POINTS: Final = 250
 """Maximum number of points of a curve. For longer runs, each point is the mean of several steps."""
 CROWDED: Final = 3
-"""Maximum number of curves in a plot with bands and unsmoothed curves."""
+"""Maximum number of curves in a plot that also shows bands and unsmoothed curves."""
 BANDS: Final = {"held_out_accuracy": ("held_out_low", "held_out_high"), "reward": ("reward_std",)}
-"""The metrics of the band around a metric: of its two ends, or of half its width."""
+"""The metrics for the band around a metric: its two ends, or half its width."""
 SECTIONS: Final = {
     "Rollouts": ("grpo", ("rollouts",)),
     "Held-out evaluation": ("selection", ("evaluation", "clock")),
@@ -58,7 +58,7 @@ PICK: Final = {
     "select": {"type": "point", "fields": ["series"], "toggle": "true"},
     "bind": "legend",
 }
-"""Selection by clicks on the legend: the first shows one series alone, others add to it."""
+"""Selection in the legend: the first click shows one series alone, further clicks add others."""
 ZOOM: Final = {
     "name": "zoom",
     "bind": "scales",
@@ -309,5 +309,5 @@ def accuracy_chart(runs: Sequence[RunView]) -> Chart | None:
         ],
     }
     words = " ".join(f"{row['evaluation']}, {row['when']}: {row['accuracy']} %." for row in rows)
-    note = "Points are accuracies; bars are their 95 % intervals."
+    note = "Points are accuracies, and bars are 95 % confidence intervals."
     return Chart("Accuracy", note, words, _framed(spec, words, 22 * len(rows)))

@@ -1,9 +1,9 @@
-"""`write_report`: writes the report as one HTML file without external resources.
+"""`write_report` writes the report as one HTML file without external resources.
 
-Texts of models, databases and data sets are untrusted: the template escapes them, plots contain
+Texts of models, databases and data sets are untrusted. The template escapes them, plots contain
 them as data, and a content security policy allows only the two scripts of the page, by their
-hashes. By default Vega compiles expressions with `eval`; on this page it interprets them. A run
-always gives the same bytes.
+hashes. Vega interprets expressions on this page, and does not use `eval`. The same run always gives
+the same bytes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def write_report(
     """
     shown = [runs] if isinstance(runs, Run) else list(runs)
     if not shown:
-        raise ConfigurationError("A report needs at least one run.")
+        raise ConfigurationError("a report needs at least one run.")
     if out is None:
         out = shown[0].path if len(shown) == 1 else shown[0].path.resolve().parent
     file = out / FILE if out.is_dir() else out
@@ -116,7 +116,7 @@ def plotting_script() -> str | None:
     with suppress(OSError):
         return cached.read_text("utf-8")
     bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("\r\n", "\n")
-    # In a function, since its names would hide those of other scripts.
+    # In a function, so that its names do not hide those of other scripts.
     script = f"(() => {{{bundle}\n}})();".replace("</script", "<\\/script").replace(
         "<!--", "<\\!--"
     )
@@ -135,7 +135,7 @@ def _policy(scripts: Sequence[str]) -> str:
 
 
 def embedded(value: Any) -> Markup:
-    """Return a value as JSON for an HTML page: in ASCII, and without the signs of tags.
+    """Return a value as JSON for an HTML page: in ASCII, without `<`, `>` and `&`.
 
     >>> print(embedded("</script> \\u2028 \\ud800"))
     "\\u003c/script\\u003e \\u2028 \\ud800"

@@ -40,7 +40,11 @@ def results(runs: Sequence[RunView]) -> list[Row]:
                 between = f"{100 * ends[0]:.1f} to {percent(ends[1])}" if ends else ""
                 shares = [(percent(figures.get(key)), "") for key in ("answered", "validity")]
                 score, episodes = figures.get("mean_score"), figures.get("episodes")
-                played = [f"{episodes:,} episodes"] if isinstance(episodes, int) else []
+                played = (
+                    [f"{episodes:,} episode{'s' * (episodes != 1)}"]
+                    if isinstance(episodes, int)
+                    else []
+                )
                 used = figures.get("env_usage")
                 if isinstance(used, Mapping) and (text := usage_text(used)):
                     played.append(f"models of the environment: {text}")
@@ -54,7 +58,7 @@ def results(runs: Sequence[RunView]) -> list[Row]:
 
 
 def seeds_together(runs: Sequence[RunView]) -> list[Row]:
-    """Return means over runs that differ in their seed only, with a 95 % interval for 3 or more."""
+    """Return means over runs that differ only in the seed, with a 95 % interval for 3 or more."""
     groups: dict[str, list[RunView]] = {}
     for run in runs:
         same = json.dumps(_without_seeds(run.config), sort_keys=True)

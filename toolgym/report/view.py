@@ -33,7 +33,7 @@ class Measured:
     Attributes:
         name: The name, such as `unseen databases`.
         how: Whether its tasks were held out from training, and the decoding of the model.
-        figures: The figures by `before` and `after` (a training), or by `evaluated`.
+        figures: The results by `before` and `after` (a training), or by `evaluated`.
     """
 
     name: str
@@ -81,7 +81,7 @@ class RunView:
 
     @property
     def facts(self) -> list[tuple[str, str]]:
-        """Names and values of environment, model etc., without unknown ones."""
+        """Names and values of the environment, the model and so on, without unknown ones."""
         values = {**self.config, **{k: v for k, v in self.summary.items() if v is not None}}
         values["model"] = values.get("model_title") or values.get("model")
         seconds = self.summary.get("seconds")
@@ -97,7 +97,7 @@ class RunView:
 
     @property
     def evaluations(self) -> list[Measured]:
-        """All evaluations that have figures."""
+        """All evaluations that have results."""
         listed = self.summary.get("evaluations")
         whens = (
             {"after": "evaluated"} if self.is_evaluation else {"before": "before", "after": "after"}

@@ -147,7 +147,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("evaluation_seconds", "seconds"): "duration of the evaluation on selection tasks",
         ("rollout_seconds", "seconds"): "duration of the rollouts",
         ("update_seconds", "seconds"): "duration of the update",
-        ("peak_memory", "MiB"): "peak memory of the GPU, or of the process without one",
+        ("peak_memory", "MiB"): "peak memory of the GPU, or of the process on a CPU",
     },
 }
 _BREAKS: Final = ("loss", "grad_norm", "entropy", "kl", "policy_loss", "ratio", "mismatch")

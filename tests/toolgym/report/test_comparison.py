@@ -58,4 +58,4 @@ def test_seeds_of_the_same_settings_are_taken_together(tmp_path: Path) -> None:
         ("50.0 %", "25.2 to 74.8 %"),
         ("30.0 %", "5.2 to 54.8 %"),
     ]
-    assert "runs that differ in their seed only" in Page(write_report(runs)).text
+    assert "runs that differ only in the seed" in Page(write_report(runs)).text

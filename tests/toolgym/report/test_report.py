@@ -112,7 +112,7 @@ def test_without_vega_there_are_words_and_a_line_that_says_how_to_get_plots(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     bare = Page(write_report(run, tmp_path / "page.html"))
 
-    assert "run pip install 'toolgym[report]' , then write this page again" in bare.text
+    assert "run pip install 'toolgym[report]' , then run toolgym report again" in bare.text
     assert len(bare.scripts) == 2  # the data and the page's own
     assert re.search(r"entropy: [\d.]+ nats to [\d.]+ nats in 60 steps\.", bare.text)
 
@@ -258,7 +258,10 @@ def odd(run: Run) -> None:
 @pytest.mark.parametrize(
     ("leave", "words"),
     [
-        (empty, ["Interrupted: before any step.", "No metrics were logged", "has no evaluation"]),
+        (
+            empty,
+            ["Interrupted: before any step.", "No metrics were logged", "There is no evaluation"],
+        ),
         (started, ["Interrupted: step 7 of SFT."]),
         (interrupted, ["Interrupted: step 3 of GRPO. Continue: toolgym", "before 4 episodes 50.0"]),
         (
