@@ -1,11 +1,11 @@
 """The final answer in a text, and the verdict on it.
 
-`final_answer` looks for these kinds in order and takes the last one of the first kind in the text:
+`final_answer` looks for these forms in order, and returns the last match of the first one found:
 `\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last
-line. It never searches all the numbers of a text. So listing several answers gains nothing, and an
-error message that contains the correct number is still wrong.
+line. It never searches through all numbers in a text. Therefore a list of several answers is not
+accepted, and an error message that contains the correct number is still wrong.
 
-`statement_in` takes the text after the last "we get", "equals" or "=" of one line of prose. `plain`
+`statement_in` returns the text after the last "we get", "equals" or "=" in a line of prose. `plain`
 converts LaTeX and Unicode to plain text. It only makes changes that preserve the value, and keeps
 `\\frac`, `\\sqrt`, `\\overline` and unknown commands.
 """
@@ -85,8 +85,9 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain(text: str) -> str:
-    """Return a text without the LaTeX commands that only affect its layout. `\\text{cm}` becomes `
-    cm `.
+    """Return a text without LaTeX commands that only affect its layout.
+
+    For example, `\\text{cm}` becomes ` cm `.
 
     >>> plain(r"\\left( \\dfrac{1}{2}, 3\\,\\text{cm} \\right)")
     '( \\\\frac{1}{2}, 3 cm )'
@@ -191,8 +192,7 @@ def final_answer(text: str) -> FinalAnswer:
 
 
 def statement_in(line: str) -> str | None:
-    """Return the statement after the last linking word in a line of prose, or None if there is
-    none.
+    """Return the statement after the last linking word in a line of prose, or None.
 
     >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
