@@ -47,7 +47,8 @@ class OpenAIBackend:
     def dollars(self, usage: Usage) -> float | None:
         """Return the cost of a run or step in dollars, including cached replies.
 
-        The result is None if no price is known."""
+        The result is None if no price is known.
+        """
         return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)
 
 
