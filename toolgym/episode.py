@@ -35,13 +35,13 @@ class Info(TypedDict):
     calls: tuple[ToolCall, ...]
     """Every call that was found in the action, in order."""
     repairs: tuple[str, ...]
-    """The codes of all repairs that the action needed."""
+    """The codes of all repairs that were made to the action."""
     error: ToolError | None
     """The first error in the action."""
     reward_parts: dict[str, float]
-    """The parts of the running score; the values sum to it."""
+    """The components of the running score, which is their sum."""
     score: float
-    """The running score, 0 at reset; nan only after a fault."""
+    """The score so far, which is 0 after `reset`, and nan only after a fault."""
     correct: bool
     """Whether the correct answer was given."""
     scored: bool

@@ -42,19 +42,19 @@ class RewardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     partial: float = Field(0.4, ge=0)
-    """Score of full progress without a correct answer."""
+    """Score for full progress without a correct answer."""
     cost_cap: float = Field(0.2, gt=0)
-    """Upper bound of all costs together."""
+    """Upper bound on the sum of all costs."""
     margin: float = Field(0.3, gt=0)
-    """Smallest difference between a correct episode and an incorrect one."""
+    """Minimum difference in score between a correct episode and an incorrect one."""
     bins: int = Field(10, ge=1)
     """Number of steps into which progress is rounded."""
     step: float = Field(0.01, ge=0)
-    """Cost of each call except the terminal one."""
+    """Cost of each call except the one that ends the episode."""
     repeat: float = Field(0.01, ge=0)
     """Additional cost of a call that repeats an earlier one with the same arguments."""
     failed_call: float = Field(0.02, ge=0)
-    """Additional cost of a call that ends in an error observation."""
+    """Additional cost of a call whose observation is an error."""
     repaired_call: float = Field(0.005, ge=0)
     """Cost of a call that was repaired, regardless of the number of repairs."""
     after_end: float = Field(0.02, ge=0)

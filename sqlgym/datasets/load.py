@@ -90,19 +90,23 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-    "empty_gold": "The gold SQL finds no rows, so any query without rows would be correct.",
-    "null_gold": "The gold SQL returns only NULL.",
-    "constant_gold": "The gold SQL reads no table.",
+    "empty_gold": (
+        "The gold query returns no rows, so any query that returns no rows would be correct."
+    ),
+    "null_gold": "The gold query returns only NULL.",
+    "constant_gold": "The gold query does not read from any table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "A LIMIT of the gold SQL cuts through tied rows, so several results are correct.",
-    "open_choice": "The gold SQL does not determine which of several values it returns.",
-    "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
+    "tied_limit": "A LIMIT in the gold query cuts off tied rows, so several results are correct.",
+    "open_choice": "The gold query does not determine which of several values is returned.",
+    "gold_...": (
+        "The gold query fails; the code contains that of the error (`gold_sql_error`, ...)."
+    ),
     "not_an_object": "The entry of the data set is not a JSON object.",
-    "missing_key": "The entry lacks its question, its SQL or its database.",
+    "missing_key": "The question, the gold query or the database is missing in the entry.",
     "duplicate_id": "Another entry has the same id.",
     "unknown_database": "The folder does not contain the database.",
-    "not_a_database": "The database file is not an SQLite file.",
-    "no_tasks": "No task can be written for the database.",
+    "not_a_database": "The database file is not a SQLite file.",
+    "no_tasks": "No task can be generated for the database.",
 }
 """Codes of refused tasks and their meanings, for the documentation."""
 

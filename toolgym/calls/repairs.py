@@ -58,13 +58,13 @@ _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})
 
 MISSING_CLOSE_TAG = _repair(
     "missing_close_tag",
-    "Reads a complete call whose tag is not closed.",
+    "Accepts a complete call whose tag is not closed.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
     _SINGER,
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-    "Reads a message that consists of a tool's argument, such as a workflow, as its call.",
+    "Interprets a message that consists only of a tool's argument as a call of the tool.",
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )
@@ -77,78 +77,78 @@ REPAIRED_JSON = _repair(
 )
 REPLACED_SURROGATE = _repair(
     "replaced_surrogate",
-    "Replaces a lone surrogate, which no file or database can store, by U+FFFD.",
+    "Replaces an unpaired surrogate, which cannot be stored in a file or database, with U+FFFD.",
     '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
     ("answer", {"value": "a\ufffd"}),
 )
 RENAMED_FIELD = _repair(
     "renamed_field",
-    "Reads `tool`, `tool_name`, `function` as `name`; `args`, `input`, `kwargs` as `arguments`.",
+    "Renames `tool`, `tool_name`, `function` to `name`; `args`, `input`, `kwargs` to `arguments`.",
     '<tool_call>\n{"tool": "describe", "args": {"table_name": "singer"}}\n</tool_call>',
     _SINGER,
 )
 FLAT_ARGUMENTS = _repair(
     "flat_arguments",
-    "Takes the arguments from the object of the call if it has no `arguments`.",
+    "Takes the arguments from the top level of a call that has no `arguments`.",
     '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
 DECODED_ARGUMENTS = _repair(
     "decoded_arguments",
-    "Decodes arguments that are JSON inside a string, encoded once or several times.",
+    "Decodes arguments that were encoded as a JSON string, once or several times.",
     '<tool_call>\n{"name": "describe", "arguments": "{\\"table_name\\": \\"singer\\"}"}\n'
     "</tool_call>",
     _SINGER,
 )
 UNWRAPPED_ARGUMENTS = _repair(
     "unwrapped_arguments",
-    "Takes the arguments out of an object nested in them.",
+    "Unwraps arguments that are nested in an extra object.",
     '<tool_call>\n{"name": "describe", "arguments": {"arguments": {"table_name": "singer"}}}\n'
     "</tool_call>",
     _SINGER,
 )
 POSITIONAL_ARGUMENTS = _repair(
     "positional_arguments",
-    "Assigns values without names to the tool's arguments in order.",
+    "Assigns positional values to the tool's arguments in order.",
     'describe("singer")',
     _SINGER,
 )
 RENAMED_TOOL = _repair(
     "renamed_tool",
-    "Finds the tool regardless of case, separators and namespace, or by alias or nearest name.",
+    "Matches a tool name regardless of case, separators and namespace, by alias or similarity.",
     '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 DROPPED_NULL = _repair(
     "dropped_null",
-    "Drops a null for an argument that the tool does not have, or that has a default.",
+    "Drops a null value for an unknown argument or for an argument with a default.",
     '<tool_call>\n{"name": "describe", "arguments": {"sql": null, "table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 RENAMED_KEY = _repair(
     "renamed_key",
-    "Uses the only unknown key for the only missing required argument.",
+    "Renames the only unknown key to the only missing required argument.",
     '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
     _SINGER,
 )
 DROPPED_ARGUMENT = _repair(
     "dropped_argument",
-    "Drops a value for an argument that the tool does not have.",
+    "Drops an argument that the tool does not have.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer", "limit": 5}}\n'
     "</tool_call>",
     _SINGER,
 )
 COERCED_VALUE = _repair(
     "coerced_value",
-    "Converts a value to the argument's type, or takes it out of a list or object with one entry.",
+    "Converts a value to the type of the argument, or unwraps a list or object with one entry.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": ["singer"]}}\n</tool_call>',
     _SINGER,
 )
 STRIPPED_FENCE = _repair(
     "stripped_fence",
-    "Removes a code fence or quotes around the whole text of a code argument.",
+    "Removes a code fence or quotes around the entire text of a code argument.",
     '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
