@@ -33,7 +33,7 @@ class _OwnCaches:
             moved.add(id(source))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Return an empty collection, since no tensor is arranged in slots and columns."""
+        """Return an empty iterator, since no tensor is arranged in slots and columns."""
         return iter(())
 
 

@@ -1,5 +1,4 @@
-"""Attention for decoding steps on a CPU, in which a prompt shared by several rows is read only
-once.
+"""Attention for decoding steps on a CPU that reads a prompt shared by several rows only once.
 
 A step spends most of its time on reading keys and values, most of which belong to the common prompt
 of a group of rollouts. The queries of all rows of a group attend to the prompt together, then each
