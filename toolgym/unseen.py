@@ -1,4 +1,4 @@
-"""Selects tasks that a training set does not contain, and splits sets into training and evaluation.
+"""Selects tasks that are absent from a training set, and splits sets into training and evaluation.
 
 Held-out tasks are determined by comparing the two sets, not by the names of splits. A family
 provides keys for each task (`TaskFamily.marks`). A task is unseen with respect to a kind if no

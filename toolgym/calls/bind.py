@@ -54,7 +54,7 @@ MAX_OPENED = 3  # as in a list with one entry, which is JSON text, which is a nu
 MAX_ENCODED = 4  # JSON text in JSON text in JSON text ...
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
-MAX_INTEGER_BITS = 1024  # the range of a float; Python refuses to print integers of 4,300 digits
+MAX_INTEGER_BITS = 1024  # the range of a float; Python does not print integers of 4,300 digits
 
 
 @dataclass(slots=True)  # not frozen, because frozen instances are slower and every call creates one
@@ -120,7 +120,7 @@ class ToolCall:
         values.
         """
         plain = {"name": self.name, "arguments": self.arguments}
-        # `to_jsonable_python` alone refuses lone surrogates.
+        # `to_jsonable_python` alone rejects lone surrogates.
         copied: dict[str, Any] = json.loads(json.dumps(plain, default=to_jsonable_python))
         return copied
 

@@ -18,14 +18,14 @@ from toolgym.tools import ToolSpec
 CALL_ERRORS: dict[str, str] = {
     "no_call": "The text contains no tool call.",
     "bad_action": "The action is neither text, nor a call, nor a list of calls.",
-    "truncated_call": "The text ends inside the call, so it was not executed.",
+    "truncated_call": "The text ends inside the call, so the call was not executed.",
     "malformed_call": "The call cannot be read: broken JSON, no name, or two values for one key.",
-    "unknown_tool": "No tool has this name, or more than one could be meant.",
+    "unknown_tool": "No tool has this name, or the name could refer to more than one tool.",
     "missing_argument": "A required argument is absent or null.",
     "invalid_argument": "An argument has a value of the wrong type.",
-    "ambiguous_argument": "More than one value could be meant for an argument.",
-    "unexpected_argument": "The tool has no such argument (strict parsing only).",
-    "episode_over": "The episode had ended before this call; it was not executed.",
+    "ambiguous_argument": "An argument has more than one possible value.",
+    "unexpected_argument": "The tool does not have this argument (strict parsing only).",
+    "episode_over": "The episode had ended before this call, which was not executed.",
 }
 
 Specs = Mapping[str, ToolSpec]

@@ -124,7 +124,7 @@ _SIGN = re.compile(
 _SUFFIXED = re.compile(r"^(</?(?:tool_calls?|tool_responses?|think|arg_value)):\w{1,16}>")
 _STOPS = "|".join(alternatives(dict.fromkeys(stop for each in FORMATS for stop in each.stop)))
 _LAST_TOKENS = re.compile(rf"(?:{_STOPS})(?:\s*+(?:{_STOPS}))*+\s*+\Z")
-_TAIL = 120  # maximum length of the tokens at the end of a text
+_TAIL = 120  # maximum length of the tokens at the end of the text
 
 _compiled = functools.cache(re.compile)
 
@@ -178,7 +178,7 @@ _FENCE = re.compile(r"\s*+(?:```\w*+\s*+|`)?+")
 _BETWEEN = re.compile(r"[\s;,]*+")
 _BETWEEN_CALLS = re.compile(r"(?:[\s;,]++|#[^\n]*+)*+")
 
-# Lines. The word after a fence is matched as a whole or, before a bracket, not at all, because
+# Lines. The word after a fence is matched completely or, before a bracket, not at all, because
 # dividing it between a language and a name would take quadratic time.
 _HERE = re.compile(
     r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?"
@@ -205,7 +205,7 @@ _NEXT = re.compile(r"[\s;,]*+(?:\Z|`|<(?![\s\d=])|[A-Za-z_][\w.\-/:]*+\()")
 
 
 class _Finder:
-    """One pass through a text.
+    """One pass through the text.
 
     Attributes:
         visible: The position of the first text that is neither blank nor hidden.
@@ -553,7 +553,7 @@ class _Finder:
                 break
             value, position = text[key.end() : tag.start()], tag.end()
             if value.startswith("\n") and value.endswith("\n"):
-                value = value[1:].removesuffix("\n")  # a line of its own, as in Qwen's template
+                value = value[1:].removesuffix("\n")  # on a separate line, as in Qwen's template
             opens, closes = entry.quotes
             if opens and value.startswith(opens) and value.endswith(closes):
                 value = value[len(opens) : -len(closes)]
@@ -860,7 +860,7 @@ def _as_read(call: RawCall, read: JsonRead) -> RawCall:
 _LOOK_BACK = 200  # characters of the line before a mark
 _LOOK_AHEAD = 4_000  # characters up to a closing quotation mark
 _WORD = re.compile(r"[^\W\d_]{2}")
-_CONTROL = (  # approximates all control texts of the table
+_CONTROL = (  # approximates all control strings of the table
     r"(?:<[^<>\n]{1,60}>|\]<\]minimax\[>\[|\[/?[A-Z_]+\]|\[unused\d+\]|\u273f\w+\u273f)"
 )
 _WITH_WORD = re.compile(rf"</?\w+>|{_CONTROL}(?:\w++(?=[<\[\]]|\Z))?+")

@@ -166,7 +166,7 @@ def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
 
 
 def formats_in(text: str, tools: Any) -> list[str]:
-    """Return the names of the formats of the calls in a text, in order.
+    """Return the names of the formats of the calls in text, in order.
 
     If several formats share a mark, the name is that of the first format that can read the call,
     or, if none can, that of the first format.

@@ -58,13 +58,13 @@ _SINGER: tuple[str, dict[str, Any]] = ("describe", {"table_name": "singer"})
 
 MISSING_CLOSE_TAG = _repair(
     "missing_close_tag",
-    "Reads a complete call whose tag is not closed.",
+    "Accepts a complete call whose tag is not closed.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer"}}',
     _SINGER,
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-    "Reads a message that consists of a tool's argument, such as a workflow, as its call.",
+    "Interprets a message that consists of a tool's argument, such as a workflow, as a call of the tool.",
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )
@@ -77,7 +77,7 @@ REPAIRED_JSON = _repair(
 )
 REPLACED_SURROGATE = _repair(
     "replaced_surrogate",
-    "Replaces a lone surrogate, which no file or database can store, by U+FFFD.",
+    "Replaces a lone surrogate, which no file or database can store, with U+FFFD.",
     '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
     ("answer", {"value": "a\ufffd"}),
 )
@@ -89,7 +89,7 @@ RENAMED_FIELD = _repair(
 )
 FLAT_ARGUMENTS = _repair(
     "flat_arguments",
-    "Takes the arguments from the object of the call if it has no `arguments`.",
+    "Takes the arguments from the call object itself if it has no `arguments`.",
     '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
@@ -102,7 +102,7 @@ DECODED_ARGUMENTS = _repair(
 )
 UNWRAPPED_ARGUMENTS = _repair(
     "unwrapped_arguments",
-    "Takes the arguments out of an object nested in them.",
+    "Unwraps arguments that are nested in an extra object.",
     '<tool_call>\n{"name": "describe", "arguments": {"arguments": {"table_name": "singer"}}}\n'
     "</tool_call>",
     _SINGER,
@@ -115,40 +115,40 @@ POSITIONAL_ARGUMENTS = _repair(
 )
 RENAMED_TOOL = _repair(
     "renamed_tool",
-    "Finds the tool regardless of case, separators and namespace, or by alias or nearest name.",
+    "Finds the tool regardless of case, separators and namespace, or by alias or closest name.",
     '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 DROPPED_NULL = _repair(
     "dropped_null",
-    "Drops a null for an argument that the tool does not have, or that has a default.",
+    "Drops a null whose key is not an argument of the tool or whose argument has a default.",
     '<tool_call>\n{"name": "describe", "arguments": {"sql": null, "table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 RENAMED_KEY = _repair(
     "renamed_key",
-    "Uses the only unknown key for the only missing required argument.",
+    "Interprets the only unknown key as the only missing required argument.",
     '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
     _SINGER,
 )
 DROPPED_ARGUMENT = _repair(
     "dropped_argument",
-    "Drops a value for an argument that the tool does not have.",
+    "Drops a value whose key is not an argument of the tool.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer", "limit": 5}}\n'
     "</tool_call>",
     _SINGER,
 )
 COERCED_VALUE = _repair(
     "coerced_value",
-    "Converts a value to the argument's type, or takes it out of a list or object with one entry.",
+    "Converts a value to the argument's type, or unwraps it from a list or object with one entry.",
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": ["singer"]}}\n</tool_call>',
     _SINGER,
 )
 STRIPPED_FENCE = _repair(
     "stripped_fence",
-    "Removes a code fence or quotes around the whole text of a code argument.",
+    "Removes a code fence or quotes that enclose a complete code argument.",
     '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )

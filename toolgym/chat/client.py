@@ -44,7 +44,7 @@ class Totals:
         tokens_in: Number of prompt tokens of the replies from the server.
         tokens_out: Number of generated tokens of the replies from the server.
         estimated: Number of replies for which the server did not report token counts.
-        dollars: Cost of the replies; None if a price is not known.
+        dollars: Cost of the replies in dollars; None if a price is unknown.
     """
 
     replies: int = 0
@@ -261,7 +261,7 @@ class _Server:
         if error.code == "context_length_exceeded":
             return Reply("", finish="length")  # the context is too short for a reply
         code = code_of_status(status, error.code)
-        # A server that refuses a key may quote it or a part of it.
+        # A server that rejects a key may quote the key or a part of it.
         quoted = f": {error.message}" if error.message and code != "refused_key" else ""
         return self._fault(code, f"status {status}{quoted}")
 

@@ -170,7 +170,7 @@ class Decoder:
         """Append tokens to the slots, starting at slot `first`, in one forward pass.
 
         Args:
-            texts: The new tokens of each slot, at least one per slot.
+            texts: The new tokens for each slot, at least one per slot.
             starts: The number of tokens already in each slot.
 
         Returns:

@@ -1,8 +1,8 @@
 """Attention for decoding steps on a CPU that reads a prompt shared by several rows only once.
 
-A step spends most of its time on reading keys and values, most of which belong to the common prompt
-of a group of rollouts. The queries of all rows of a group attend to the prompt together, then each
-row attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
+A step spends most of its time reading keys and values, most of which belong to the common prompt of
+a group of rollouts. The queries of all rows of a group attend to the prompt together, then each row
+attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
 2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
 """
 
