@@ -12,7 +12,8 @@ from platformdirs import user_cache_path
 def cache_folder() -> Path:
     """Return the cache folder, without creating it.
 
-    The folder is the value of the variable `TOOLGYM_CACHE`, or else the cache folder of the
+    The folder is the value of the environment variable `TOOLGYM_CACHE`, or else the cache folder of
+    the
     platform: `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`), `~/Library/Caches/toolgym` on
     macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """

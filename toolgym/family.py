@@ -136,7 +136,7 @@ class TaskFamily:
         return {"question": task.question, "item": task.item or "none"}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Return whether a recorded episode has the correct answer, by an independent second check.
+        """Check independently whether the answer of a recorded episode is correct.
 
         An override must not share code with the environment's own check.
 
@@ -147,7 +147,7 @@ class TaskFamily:
             turns: The turns, as in `EpisodeRecord.turns`.
 
         Returns:
-            The verdict, or None if the second check cannot decide.
+            The verdict, or None if this check cannot decide.
         """
         return None
 
@@ -176,7 +176,8 @@ class TaskFamily:
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
         """Yield the model outputs in a log file of another program, as rollouts for `statistics`.
 
-        `toolgym stats FILE` uses the first family that yields a rollout. The default yields none.
+        `toolgym stats FILE` uses the first family that yields a rollout. The default implementation
+        yields none.
 
         Args:
             lines: The lines of the log, without undecodable bytes. Very long lines are truncated.

@@ -1,4 +1,4 @@
-"""Fork safety: renews locks, connections and threads in a forked child process.
+"""Fork safety: recreates locks, connections and threads in a forked child process.
 
 A fork copies the memory, but only one thread. A lock that another thread holds at that moment stays
 locked in the child forever, and the data that the lock protects may be inconsistent. Open files,

@@ -47,7 +47,7 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def pass_at(n: int, correct: int, k: int) -> float:
-    """Return pass@k for n attempts with c correct ones: 1 - C(n - c, k) / C(n, k) (Chen et al.
+    """Return pass@k for n attempts, c of them correct: 1 - C(n - c, k) / C(n, k) (Chen et al.
     2021).
 
     >>> pass_at(4, 1, 2)

@@ -180,8 +180,8 @@ def make(
         env_id: The id of a registered environment, or MODULE:ID.
         task_part: The part of the environment's tasks to keep, even for environments without
             splits. "training" and "evaluation" are the two parts of `toolgym.unseen.divided`.
-            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that are unseen with respect to
-            this kind in the environment made with `{**kwargs, **OTHER}`.
+            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that, with respect to this kind,
+            are absent from the environment made with `{**kwargs, **OTHER}`.
         kwargs: Arguments of the environment.
 
     Raises:

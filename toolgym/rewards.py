@@ -62,7 +62,7 @@ class RewardConfig(BaseModel):
     after_end: float = Field(0.02, ge=0)
     """Cost of a call after the end of the episode."""
     unanswered: float = Field(0.05, gt=0)
-    """Cost of an episode without an answer, so that answering is never worse than stopping."""
+    """Cost of an episode without an answer. It makes answering never worse than stopping."""
 
     @model_validator(mode="after")
     def _check_inequalities(self) -> Self:

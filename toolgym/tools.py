@@ -39,8 +39,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Code:
-    """Annotation of a string argument that contains source code: `sql: Annotated[str,
-    Code("sql")]`.
+    """Annotation of a string argument with source code: `sql: Annotated[str, Code("sql")]`.
 
     The parser removes code fences and matching quotes that enclose the entire string.
     """
@@ -57,7 +56,7 @@ class ToolSpec:
         description: The docstring without its sections.
         arguments: A pydantic model with one field per argument, in the order of the signature. In a
             spec that was read from a schema, the alias of each field is the name of the argument.
-        terminal: Whether a call ends the episode. Such a call costs no step.
+        terminal: Whether a call ends the episode. Such a call does not count as a step.
         aliases: Other names that a call may use.
         function: The undecorated method; None for a spec that was read from a schema.
         bare: Function that reads a message without a call. If the message consists of the arguments
@@ -127,7 +126,7 @@ def tool(
 
     Args:
         method: The method, if the decorator is used without parentheses.
-        terminal: Whether a call ends the episode. Such a call costs no step.
+        terminal: Whether a call ends the episode. Such a call does not count as a step.
         aliases: Other names that a call may use.
 
     Raises:

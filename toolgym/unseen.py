@@ -117,7 +117,7 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
 def kinds_unseen(
     tasks: Tasks, training: Tasks, kinds: Sequence[str], family: TaskFamily
 ) -> tuple[str, ...]:
-    """Return the kinds in which all tasks are unseen."""
+    """Return the kinds with respect to which all tasks are unseen."""
     whole = len(tasks)
     return tuple(k for k in kinds if whole and len(unseen(tasks, training, k, family)) == whole)
 
@@ -139,8 +139,8 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
 
 @dataclass(frozen=True)
 class _HashableSet:
-    """A cache key for a set of tasks. Keys are equal if the contents are, as in copies of an
-    environment."""
+    """A cache key for a set of tasks. Two keys are equal if the contents are equal, as in copies of
+    an environment."""
 
     contents: tuple[tuple[str, str, str], ...]
     tasks: Tasks = field(compare=False)

@@ -482,8 +482,9 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
-    """Return the values, converted to the types of the arguments. The values are validated as JSON,
-    in which dates are strings and tuples are lists.
+    """Return the values, converted to the types of the arguments.
+
+    The values are validated as JSON, in which dates are strings and tuples are lists.
 
     Raises:
         ValidationError: A value does not fit.

@@ -326,9 +326,10 @@ class _Finder:
         return next((sign for sign in signs if _plain(sign) in names), None)
 
     def _doubt(self, spans: list[Span], begun: bool) -> None:
-        """Turn calls before a stray tag, which closes a value but belongs to no call, into errors.
+        """Turn the calls before a stray tag into errors. A stray tag closes a value but belongs to
+        no call.
 
-        Formats with bare text do not escape values, so a value may contain the tags that end its
+        Formats with plain text do not escape values, so a value may contain the tags that end its
         call, and even another call after them. So the text from the first call in tags to the stray
         tag may be a single value, which may even begin in a thought.
         """
@@ -457,8 +458,8 @@ class _Finder:
         return calls, start
 
     def _described(self, read: JsonRead, kind: str, keyed: bool) -> list[RawCall]:
-        """Return the calls that a JSON object describes, or none if the object is mere data without
-        a mark."""
+        """Return the calls that a JSON object describes, or none if the object is plain data
+        without a mark."""
         data = read.value
         if keyed and len(data) == 1 and all(isinstance(each, dict) for each in data.values()):
             [(name, arguments)] = data.items()
@@ -530,7 +531,7 @@ class _Finder:
                 return [RawCall(head.group(1), read.value, entry.name, repairs)], end
         return [self._failed(TRUNCATED, entry.name)], len(text)
 
-    # Bare text in tags.
+    # Plain text in tags.
 
     def _tagged(self, begin: int, limit: int, entry: Format) -> Found:
         """Read a name, and values that are plain text between tags.
@@ -602,7 +603,7 @@ class _Finder:
             start: The position of the first call or of the list.
             kind: The name of the format.
             sure: Whether a mark precedes the calls, so that unreadable text is an error. Otherwise
-                nothing may follow each call, or the list, on its line, and unreadable text is
+                each call, or the list, must be the last item on its line, and unreadable text is
                 prose.
         """
         text, specs = self.text, self.specs
@@ -758,7 +759,8 @@ def _is_in_program(text: str, start: int, end: int, calls: list[RawCall]) -> boo
     """Return whether calls are lines of a program rather than intended tool calls.
 
     Python calls in a code fence are lines of a program if the fence contains lines other than calls
-    and comments. Calls without a fence are if the line before or after them is a statement.
+    and comments. Calls without a fence are lines of a program if the line before or after them is a
+    statement.
     """
     if calls[0].format != "python":
         return False
@@ -900,7 +902,7 @@ def _is_sentence(text: str, place: int, floor: int) -> bool:
 
 
 def _quotation_end(text: str, place: int, floor: int) -> int:
-    """Return the end of the quotation in a sentence that contains a mark, or -1 if there is none.
+    """Return the end of the quotation that contains a mark in a sentence, or -1 if there is none.
 
     Args:
         text: The text.

@@ -1,4 +1,5 @@
-"""The table of call formats: the syntax of calls, thinking and ends of turns of each model family.
+"""The table of call formats: for each model family, the syntax of calls, thinking and ends of
+turns.
 
 `toolgym.calls.find` reads calls according to this table, which the documentation, the tests and
 `toolgym.sanitize` also use. To support a new family, add an entry and a fixture. Each entry names
@@ -558,7 +559,7 @@ FORMATS: Final = (
         lead=r"Call:[ \t]*+",
         stop=("<bot_end>",),
     ),
-    # Bare text in tags, and the braces of Gemma.
+    # Plain text in tags, and Gemma's braces.
     Format(
         "qwen3-coder",
         "Qwen 3 Coder, Qwen 3.5, Nemotron 3, Step 3.5, MiMo, Nanbeige",
@@ -897,7 +898,7 @@ def alternatives(texts: Iterable[str]) -> list[str]:
     """Return patterns that match the longest of some strings, one pattern for each first character.
 
     A pattern contains the common prefix of several strings only once, so a search reads each
-    character once instead of once for each of a hundred strings.
+    character once rather than once for each of a hundred strings.
     """
     by_first: dict[str, list[str]] = {}
     for text in texts:

@@ -3,12 +3,12 @@
 Valid JSON is decoded unchanged, regardless of tags in its strings. Invalid JSON is repaired if it
 has only one possible interpretation. Repairs concern raw control characters in strings, missing
 brackets at the end, Python notation (single quotes, True, a comma after the last value), and keys
-without quotes. Any other invalid JSON results in an error that quotes the text at the position.
-Values are never guessed.
+without quotes. Any other invalid JSON results in an error that quotes the invalid text. Values are
+never guessed.
 
 Text that was cut off is not repaired. If it ends inside a string, a number or a list, or before a
-value, the object is `truncated`, because a part of an answer must not be executed. Brackets are
-added only after a complete value.
+value, the object is `truncated`, because a partial answer must not be executed. Brackets are added
+only after a complete value.
 
 In invalid JSON, a tag that closes a call may also be part of a string. In this case, the object is
 read beyond the tag if the longer text can be repaired, and is an error otherwise. An object is

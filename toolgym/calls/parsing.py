@@ -166,7 +166,7 @@ def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
 
 
 def formats_in(text: str, tools: Any) -> list[str]:
-    """Return the names of the formats of the calls in text, in order.
+    """Return the format names of the calls in the text, in order.
 
     If several formats share a mark, the name is that of the first format that can read the call,
     or, if none can, that of the first format.
@@ -192,8 +192,8 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
 
 
 def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Return the raw calls in the text. If there are none and the text is a mere argument, return
-    its call.
+    """Return the raw calls in the text. If there are none and the text is only an argument, return
+    the call with this argument.
     """
     found = find_calls(text, specs)
     calls: list[Any] = [raw for raw in found if parsing == "lenient" or raw.format == HERMES]

@@ -64,7 +64,7 @@ MISSING_CLOSE_TAG = _repair(
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-    "Interprets a message that consists of a tool's argument, such as a workflow, as a call of the tool.",
+    "Interprets a message that is only a tool's argument, such as a workflow, as a call.",
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )

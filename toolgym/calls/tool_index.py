@@ -38,7 +38,7 @@ def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
     3. The name with a namespace, prefix or suffix of whole words (`functions.describe`,
        `sql_describe`, `describe_table`).
     4. The nearest name by edit distance, if it is close enough and clearly closer than the second
-    nearest.
+       nearest.
 
     Only the first two rules find a terminal tool, because its call ends the episode and must not be
     guessed.

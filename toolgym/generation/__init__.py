@@ -1,7 +1,8 @@
 """Text generation with a causal language model in this process.
 
 `Engine.generate` extends token sequences turn by turn. The engine samples a turn, then appends the
-tokens that the caller returns as an answer. Trainers, evaluations, policies and operators use it.
+tokens that the caller returns as an answer. Trainers, evaluations, policies and operators use the
+engine.
 
 This package requires torch and transformers (the extra `train`). `import toolgym` does not import
 this package.

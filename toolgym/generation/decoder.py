@@ -1,6 +1,6 @@
 """A causal language model with a KV cache that has one slot for each sequence.
 
-The code is independent of the architecture. It calls `model(input_ids, attention_mask,
+The code is independent of the model architecture. It calls `model(input_ids, attention_mask,
 position_ids, past_key_values)` with a full mask of shape (rows, 1, queries, columns). The keys and
 values of a token at position p are stored in column p of its slot. Sequences of different lengths
 therefore need no padding, and a step writes in place. A query attends to the columns up to its own
@@ -154,7 +154,7 @@ class Decoder:
     """
 
     keeps_prefixes: bool = True
-    """Whether the first columns of a slot can be copied as the cache of its first tokens."""
+    """Whether a copy of the first columns of a slot is a valid cache of its first tokens."""
 
     def __init__(self, model: PreTrainedModel, slots: int, columns: int = 0) -> None:
         self.cache = SlotCache(slots, columns, model.device)

@@ -1,9 +1,9 @@
 """Decoding steps with their state on the device, so that several steps run without synchronization.
 
 A step reads the pending token of each row, and samples and stores the next one. For a row that has
-stopped, it repeats the same computation and changes nothing. Shapes are fixed and all state is
-updated in place. On CUDA, a step can therefore be recorded as a graph for each number of rows and
-width, and replayed with a single call. For a model with 30 layers, a step has 1,350 kernels.
+stopped, the step repeats the same computation and changes nothing. Shapes are fixed and all state
+is updated in place. On CUDA, a step can therefore be recorded as a graph for each number of rows
+and width, and replayed with a single call. For a model with 30 layers, a step has 1,350 kernels.
 Launching them from Python takes 25 ms, several times as long as running them.
 """
 

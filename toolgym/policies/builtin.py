@@ -84,7 +84,7 @@ class ExpertPolicy:
 
 
 class RandomPolicy:
-    """The policy that calls random tools with random values. It is a baseline for other policies.
+    """The policy that calls random tools with random values, as a baseline for other policies.
 
     Values have the types and bounds of the tool's schema. Where any string is allowed, a word from
     the observations is chosen.
@@ -179,8 +179,8 @@ class FunctionPolicy:
     """A policy that calls a function once per turn.
 
     Args:
-        function: Maps an observation to an action. In the first turn, the observation is the
-            question.
+        function: Function that maps an observation to an action. In the first turn, the observation
+            is the question.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:

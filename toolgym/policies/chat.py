@@ -29,12 +29,14 @@ Tools = Literal["native", "text"]
 
 
 class ChatPolicy:
-    """The policy for a model on a server. Args:
-    client: The client that sends the requests.
-    seed: Seed that, combined with the seed and the turn of the episode, determines the seed of
-        each request.
-    tools: "native" sends the tools with the request; "text" describes them in the prompt, for
-        servers without support for tools.
+    """The policy for a model on a server.
+
+    Args:
+        client: The client that sends the requests.
+        seed: Seed that, combined with the seed and the turn of the episode, determines the seed of
+            each request.
+        tools: "native" sends the tools with the request; "text" describes them in the prompt, for
+            servers without support for tools.
     """
 
     def __init__(self, client: ChatClient, *, seed: int = 0, tools: Tools = "native") -> None:

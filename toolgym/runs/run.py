@@ -17,8 +17,8 @@ crash.
 A run is written by one process, which may be killed at any time. Each record is one line, written
 in a single operation. An incomplete last line is dropped with a note in `Run.notes`. Any other
 damaged line raises an error that names the file and line. Nothing is overwritten: if a folder
-exists, a number is appended to the name of the new one. nan and infinity are written as null under
-their keys. Times are measured by the caller, since this module reads no clock.
+exists, a number is appended to the name of the new folder. nan and infinity are written as null
+under their keys. Times are measured by the caller, since this module reads no clock.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class Run:
         """Return all records of `metrics.jsonl`, or those of one phase, in order.
 
         Raises:
-            ConfigurationError: A line before the last is damaged. The message names file and line.
+            ConfigurationError: A line other than the last is damaged. The message states where.
         """
         records = self._lines(METRICS)
         return [record for record in records if phase is None or record["phase"] == phase]
@@ -216,7 +216,7 @@ class Run:
         """Yield the episodes of `rollouts.jsonl`, or those of one phase.
 
         Raises:
-            ConfigurationError: A line before the last is damaged. The message names file and line.
+            ConfigurationError: A line other than the last is damaged. The message states where.
         """
         records = self._lines(ROLLOUTS)
         return (record for record in records if phase is None or record["phase"] == phase)
