@@ -189,7 +189,8 @@ class Run:
         """Return all records of `metrics.jsonl`, or those of one phase, in order.
 
         Raises:
-            ConfigurationError: A line other than the last is damaged. The message states where.
+            ConfigurationError: A line other than the last is damaged. The message names the
+                file and the line.
         """
         records = self._lines(METRICS)
         return [record for record in records if phase is None or record["phase"] == phase]
@@ -216,7 +217,8 @@ class Run:
         """Yield the episodes of `rollouts.jsonl`, or those of one phase.
 
         Raises:
-            ConfigurationError: A line other than the last is damaged. The message states where.
+            ConfigurationError: A line other than the last is damaged. The message names the
+                file and the line.
         """
         records = self._lines(ROLLOUTS)
         return (record for record in records if phase is None or record["phase"] == phase)
