@@ -47,8 +47,8 @@ class Limits:
     value_bytes: int = 100_000
     """Maximum length of one text or blob, in bytes."""
     heap_bytes: int = 2 << 30
-    """Memory of the SQLite library in the whole process, in bytes. It includes connections of other
-    code. A process can lower this limit but not raise it.
+    """Maximum memory of the SQLite library in the entire process, in bytes, including connections
+    opened by other code. A process can lower this limit but not raise it.
     """
 
     def __post_init__(self) -> None:
