@@ -21,7 +21,7 @@ from sqlgym.database.sqlite_file import quoted
 from toolgym.errors import ToolError
 
 SQL_ERRORS: dict[str, str] = {
-    "sql_error": "SQLite cannot read or run the statement.",
+    "sql_error": "SQLite cannot parse or run the statement.",
     "unknown_table": "The table does not exist; the error names the most similar table.",
     "unknown_column": "The column does not exist; the error names the most similar column.",
     "ambiguous_column": "Several tables of the query have a column of this name.",
@@ -29,7 +29,7 @@ SQL_ERRORS: dict[str, str] = {
     "nondeterministic": "The result would be random or depend on the current time.",
     "empty_sql": "The text contains no statement.",
     "several_statements": "The text contains several statements.",
-    "too_many_steps": "The statement exceeded its limit of steps.",
+    "too_many_steps": "The statement exceeded its step limit.",
     "too_large": "The statement, an expression in it, or a value is too large.",
     "too_much_memory": "The statement needs too much memory. This error is never cached.",
 }

@@ -90,7 +90,7 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-    "empty_gold": "The gold SQL finds no rows, so any query without rows would be correct.",
+    "empty_gold": "The gold SQL returns no rows, so any query without rows would be correct.",
     "null_gold": "The gold SQL returns only NULL.",
     "constant_gold": "The gold SQL reads no table.",
     "result_too_large": "The gold result does not fit into an observation.",

@@ -220,7 +220,7 @@ def _repeats(cells: Any, columns: Sequence[str]) -> bool:
 
 
 def _line_up(cells: Sequence[Any]) -> Iterator[Grid]:
-    """Return the values as one column and as one row."""
+    """Yield the values as one column and as one row."""
     yield [[cell] for cell in cells]
     yield [cells]
 

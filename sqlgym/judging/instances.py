@@ -52,9 +52,7 @@ class GoldValues:
 
 
 def gold_values(golds: Iterable[str]) -> GoldValues:
-    """Extract the values that gold queries compare columns with, from queries that can be
-    parsed.
-    """
+    """Extract the values that gold queries compare columns with, skipping unparsable queries."""
     found = GoldValues()
     for sql in golds:
         try:

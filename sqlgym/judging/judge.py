@@ -110,7 +110,7 @@ def compare(
 def sound_query(
     gold: QueryResult, gold_sql: str, result: QueryResult, sql: str, runs: Sequence[int]
 ) -> Verdict:
-    """Check a query as with `match="sound"`: its result must be correct and not constant output.
+    """Check a query as with `match="sound"`: its result must be correct and depend on columns.
 
     Args:
         runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not matter.

@@ -103,7 +103,7 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Return whether this text makes a number a percentage that expresses a share between 0 and
+        """Return whether this text makes a number a percentage that stands for a share from 0 to
         1.
         """
         if self.is_percent or not self.named <= {COUNT, PERCENT}:

@@ -56,7 +56,7 @@ def _rename(tree: exp.Expr) -> None:
 
 
 def _sorted(tree: exp.Expr) -> exp.Expr:
-    """Sort operands by their text wherever their order has no meaning."""
+    """Sort operands by their text wherever their order has no effect."""
     for listed in list(tree.find_all(exp.In)):
         if listed.expressions:
             listed.set("expressions", sorted(listed.expressions, key=_text))

@@ -39,7 +39,7 @@ class Field:
         is_unique: Whether no value occurs twice.
         values: Values for questions. Texts are sorted by frequency, and numbers and dates in
             ascending order.
-        has_blanks: Whether some values are empty texts or words such as "N/A".
+        has_blanks: Whether some values are empty strings or words such as "N/A".
         as_number: Whether numbers are stored as text and compared with a CAST.
         is_whole: Whether all numbers are whole.
         has_time: Whether dates have a time of day.
@@ -141,13 +141,13 @@ class Label:
 
 @dataclass(frozen=True)
 class Entity:
-    """A table whose rows questions are about.
+    """A table with rows that questions can be about.
 
     Attributes:
         noun: The noun for a row.
         rows: The number of rows.
         key: The column that identifies a row; None if there is none.
-        label: The columns that identify a row in an answer; None if rows are not distinguishable.
+        label: The columns that identify a row in an answer; None if rows cannot be distinguished.
         is_link: Whether its rows only link rows of other tables, so that no question is about them.
     """
 
@@ -214,7 +214,7 @@ class Link:
     is_inferred: bool = False
 
     def on(self, child: str, parent: str) -> str:
-        """Return the condition of a join, for the aliases of both tables."""
+        """Return the join condition for the given aliases of both tables."""
         return f"{child}.{identifier(self.column)} = {parent}.{identifier(self.target)}"
 
 
@@ -239,7 +239,7 @@ class World:
     Attributes:
         entities: Tables, in the order of the file.
         bridges: Pairs of links over a junction table, in both directions.
-        left_out: Reasons by the names of tables that are not used.
+        left_out: Reasons why tables are not used, by table name.
     """
 
     entities: tuple[Entity, ...]

@@ -24,7 +24,7 @@ class SqlTask(Task):
         evidence: BIRD's external knowledge, shown with the question.
         foreign_keys: Foreign keys from `tables.json` that the file does not declare.
         answerable: Whether the database has an answer. If not, `cannot_answer` is the correct call.
-        problem: Code and reason why the entry cannot be used, if so.
+        problem: Code and reason if the entry cannot be used.
     """
 
     gold_sql: str = ""

@@ -1,4 +1,4 @@
-"""Questions for columns of rows: lists, facts of one row, sorted rows and pairs."""
+"""Questions that ask for columns of rows: lists, facts about one row, sorted rows and pairs."""
 
 from __future__ import annotations
 
