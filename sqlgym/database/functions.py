@@ -131,7 +131,7 @@ def _original(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def _c_text(value: Any) -> str:
-    """Return an argument as the C code of SQLite reads text: up to the first NUL."""
+    """Return an argument as SQLite's C code reads text: up to the first NUL."""
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return value.split("\0", 1)[0] if isinstance(value, str) else ""

@@ -251,7 +251,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
 
 
 def foreign_keys_of(folder: Path) -> Keys:
-    """Return the foreign keys in the `tables.json` of a folder by database, without malformed ones.
+    """Return the well-formed foreign keys in the `tables.json` of a folder, by database.
 
     Raises:
         ConfigurationError: A file cannot be read.

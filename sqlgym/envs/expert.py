@@ -98,7 +98,7 @@ def read_answer(observation: str) -> Any:
 
 
 def _value(cell: str | None) -> Any:
-    """Return a cell as a JSON value. Text that looks like a number becomes a number."""
+    """Return a cell as a JSON value. Text that looks like a number is converted to a number."""
     if cell is None:
         return None
     for kind in (int, float):

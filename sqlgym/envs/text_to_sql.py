@@ -140,7 +140,9 @@ class TextToSQLEnv(ExploreEnv):
         return super().example_call(tool_name)
 
     def budget_line(self) -> str:
-        """Return the line on the remaining calls, or a fixed line if `answer` is the only tool."""
+        """Return the line about the remaining calls, or a fixed line if `answer` is the only
+        tool.
+        """
         if all(spec.terminal for spec in self.tools.values()):
             return "Answer with one call: it ends the episode."
         return super().budget_line()

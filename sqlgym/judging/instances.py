@@ -174,7 +174,7 @@ class _Maker:
         return self._planted.values.get(column.name.lower(), [])
 
     def _copy(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
-        """Copy a row with another key and up to two other changed values."""
+        """Copy a row with a different key and up to two other changed values."""
         row = self._rekeyed(table, like)
         bound = {place for key in table.keys for place in key}
         bound |= {place for reference in table.references for place in reference.columns}

@@ -187,8 +187,9 @@ def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> bool:
     """Return whether two results have the same rows equally often, within the tolerance of numbers.
 
-    Rows that are not identical on both sides are sorted and compared one by one. They are sorted by
-    their other values and the clusters of their numbers, then by the numbers themselves.
+    Rows that are not identical on both sides are sorted and compared one by one. The sort key
+    consists of the other values and the clusters of the numbers, followed by the numbers
+    themselves.
     """
     left, right = Counter(gold), Counter(rows)
     gold_rest, rest = [*(left - right).elements()], [*(right - left).elements()]

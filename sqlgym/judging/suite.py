@@ -1,11 +1,12 @@
 """Verdicts on several instances of a database: a query must be correct on other data as well.
 
 A wrong query may return the gold result because the data of one database does not distinguish the
-two queries. For example, no value is on a boundary, every row has a partner, or the agent has
-looked up the values and written them into the query. Therefore a query that is correct by the sound
-comparison also runs on other instances of the database. It must be correct on each instance on
-which the gold query runs and has only one correct result. This is test-suite accuracy (Zhong, Yu
-and Klein 2020, arXiv:2010.02840) with different instances; see `sqlgym.judging.instances`.
+two queries. For example, there may be no value on a boundary or no row without a partner, or the
+agent may have looked up the values and written them into the query. Therefore a query that is
+correct by the sound comparison also runs on other instances of the database. It must be correct on
+each instance on which the gold query runs and has only one correct result. This is test-suite
+accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with different instances; see
+`sqlgym.judging.instances`.
 
 An instance is skipped if the gold query fails on it, returns only NULL, or has several correct
 results that cannot be listed. If the gold query returns no rows, the checked query must return no
@@ -65,7 +66,7 @@ class GoldRun:
     Attributes:
         runs: The sizes of the runs of tied rows, from `sqlgym.judging.ties.free_runs`.
         tied: If a LIMIT cuts through tied rows that differ, the rows up to the last of them, and
-            the sizes of their runs.
+            the sizes of the runs of tied rows; otherwise None.
     """
 
     result: QueryResult
@@ -156,7 +157,7 @@ def judge_on(
         gold: The run of the gold query on this instance, from `gold_run`.
 
     Returns:
-        The verdict, or None if the query returns some of several correct rows.
+        The verdict, or None if the query returns some of several equally correct rows.
 
     Raises:
         EnvironmentFault: The query ran out of time.

@@ -104,8 +104,8 @@ def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | No
     """Return the rows of a query with a LIMIT, followed by all rows that tie with the last ones.
 
     Returns:
-        The rows, and the sizes of the runs of tied rows. None if the query does not end in an ORDER
-        BY and a LIMIT without OFFSET, or fails.
+        The rows, and the sizes of the runs of tied rows. None if the query fails, or does not end
+        in an ORDER BY and a LIMIT without OFFSET.
     """
     select = _selects(sql)[-1]
     match = _LIMIT.fullmatch(select.limit_text)
@@ -195,7 +195,7 @@ def _with_clause(sql: str) -> str:
 
 
 def _selects(sql: str) -> list[_Select]:
-    """Return all texts in parentheses, innermost first, and finally the whole query."""
+    """Return the contents of all parentheses, innermost first, and finally the entire query."""
     tokens = tokens_of(sql)
     selects: list[_Select] = []
     open_places: list[int] = []

@@ -31,8 +31,8 @@ from sqlgym.synthesis.schema import Entity, Field, Label, World
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000
-"""Maximum number of rows of a table that is read completely. From a larger one, about this number
-is sampled.
+"""Maximum number of rows of a table that is read completely. From a larger table, about this many
+rows are sampled.
 """
 MOST_COLUMNS = 60
 """Maximum number of columns that are read from a table, starting with the first."""

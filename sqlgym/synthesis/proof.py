@@ -95,7 +95,7 @@ def _is_same(result: QueryResult, other: QueryResult) -> bool:
 
 
 def _check_result(result: QueryResult, candidate: Candidate) -> None:
-    """Check properties of the result alone."""
+    """Check the properties that depend only on the result."""
     rows = result.rows
     is_count = "count(" in candidate.sql.partition(" FROM ")[0]
     if not rows or (len(rows) == 1 and rows[0][0] == 0 and is_count):

@@ -102,7 +102,7 @@ def _tells_answer(task: SqlTask, text: str) -> bool:
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
-        return False  # a gold that fails has no answer
+        return False  # a gold query that fails has no answer
     cells = [_number_forms(str(value)) for row in rows for value in row]
     fresh = [_names(text, forms) and not _names(task.question, forms) for forms in cells]
     return bool(fresh) and all(fresh)

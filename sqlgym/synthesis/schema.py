@@ -220,7 +220,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Bridge:
-    """A many-to-many relation: two links of one junction table to two different tables.
+    """A many-to-many relation: two links from one junction table to two different tables.
 
     Attributes:
         is_only_way: Whether only the junction relates the two tables. For example, it is False for

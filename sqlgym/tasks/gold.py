@@ -166,7 +166,7 @@ def _append(file: Path, line: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError:
-        return  # the disk is full or the folder not writable: the gold runs again next time
+        return  # the disk is full or the folder not writable: the gold SQL runs again next time
 
 
 @functools.lru_cache(maxsize=1_024)

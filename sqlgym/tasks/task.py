@@ -1,8 +1,8 @@
 """A question about a database, as used by all parts of this package.
 
 A task contains the gold SQL and the path of the database, but no results; `sqlgym.tasks.gold` runs
-the gold SQL. A question that the database cannot answer is also a task. It has `answerable=False`
-and needs no SQL.
+the gold SQL. A question that the database cannot answer is also a task. Such a task has
+`answerable=False` and needs no SQL.
 """
 
 from __future__ import annotations

@@ -130,7 +130,9 @@ template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregat
 
 @template("columns-with-many", weight=1.5)
 def values_with_many(draft: Draft) -> Candidate:
-    """Ask for values that more than a given number of rows, or at least that many, share."""
+    """Ask for values that are shared by more than a given number of rows, or by at least that
+    many.
+    """
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), (0, 0, 1))
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))

@@ -27,7 +27,7 @@ def _joined(nouns: list[str], article: str = "") -> str:
 
 
 def ask(draft: Draft, what: str, *others: str, many: bool | None = None) -> str:
-    """Return a question or a request for a noun phrase without its article.
+    """Return a question or a request about a noun phrase that is given without its article.
 
     Args:
         others: Complete sentences that ask for the same thing.

@@ -79,7 +79,7 @@ def proven(
     distinct_key: str = "",
     **facts: Any,
 ) -> Candidate:
-    """Return a candidate whose conditions must all matter and have one reading.
+    """Return a candidate whose conditions must all have an effect and allow only one reading.
 
     Args:
         found: The conditions of the query.
