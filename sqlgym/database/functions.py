@@ -26,7 +26,7 @@ REMEMBERED = 100
 DATE_FUNCTIONS = dict.fromkeys(
     ("date", "time", "datetime", "julianday", "unixepoch", "timediff"), 0
 ) | {"strftime": 1}
-"""Date functions, with the position of their first time value."""
+"""Date functions, with the position of the first argument that is a time value."""
 BOUNDED = {"instr": 2, "replace": 3, "trim": 2, "ltrim": 2, "rtrim": 2, "printf": -1, "format": -1}
 """Functions that are replaced because they may run for a long time, with their numbers of
 arguments.

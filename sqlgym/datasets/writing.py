@@ -89,7 +89,7 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
     """Write tasks for databases, as `toolgym tasks synth` does, and return a summary as plain data.
 
     Raises:
-        ConfigurationError: A source is not a database, the folder exists already, or a split has no
+        ConfigurationError: A source is not a database, the folder already exists, or a split has no
             task.
         EnvironmentFault: The folder cannot be written.
     """

@@ -4,7 +4,7 @@ The agent describes and samples tables, runs read-only SQL, and submits a value.
 as untrusted. It runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
 value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is a number from 0 to 1. It depends on the last query:
+The progress of an exploration is a number from 0 to 1. The progress depends on the last query:
 
     progress = agreement * closeness
 

@@ -52,7 +52,7 @@ class TextToSQLEnv(ExploreEnv):
             evaluator. See `sqlgym.compare`. Instances are made for the gold queries of this set.
             The instances of the first database are made when its first task is drawn, and those of
             all other databases when a task of a second database is drawn.
-        tools: Names of the offered tools, including `answer`; None offers all. Without `describe`
+        tools: Names of the offered tools, including `answer`; None offers all. Without `describe`,
             the prompt contains the schema.
         schema_first: Put the schema before the question. Prompts about the same database then share
             a prefix, which speeds up inference servers with prefix caching and supervised training

@@ -38,9 +38,9 @@ class GoldAnswer:
     Attributes:
         columns: Names of its columns, which an answer may repeat; empty if unknown.
         rows: Its rows, at least one.
-        runs: If the order of rows counts, the sizes of the runs of tied rows
+        runs: If the order of rows matters, the sizes of the runs of tied rows
             (`sqlgym.judging.ties.free_runs`). Empty if the rows may be in any order.
-        question: The question in words; an answer may use its units.
+        question: The question in words; an answer may use the units that it names.
     """
 
     columns: tuple[str, ...]

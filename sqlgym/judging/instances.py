@@ -252,7 +252,7 @@ class _Maker:
                 draw.choice(rows)[place] = new
 
     def _other(self, column: SourceColumn, value: Any) -> Any:
-        """Draw another value of a column."""
+        """Draw a random value for a column, usually a different one."""
         draw, named = self._draw, self._named(column)
         if column.has_nulls and draw.random() < 0.1:
             return None
@@ -391,7 +391,9 @@ def _is_possible(column: SourceColumn, number: float) -> bool:
 
 
 def _near(column: SourceColumn, value: Any) -> list[Any]:
-    """Return a value and its neighbors in the type of a column. The list may be empty."""
+    """Return a value and its neighbors, converted to the type of a column. The list may be
+    empty.
+    """
     if column.kind == "truth":
         return [0, 1]
     if column.kind in ("integer", "real") and type(value) in (int, float):

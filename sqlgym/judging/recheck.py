@@ -51,7 +51,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Gold:
-    """The result of the gold query: column names, rows, and whether the query may order them."""
+    """The result of the gold query: column names, rows, and whether the query may specify their
+    order.
+    """
 
     columns: list[str]
     rows: list[Row]

@@ -198,7 +198,7 @@ def end_after(connection: sqlite3.Connection, steps: int) -> None:
 
 
 def _delete_orphans(source: Source, table: SourceTable, reference: Reference) -> str:
-    """Return a statement that deletes the rows whose reference has no parent."""
+    """Return a statement that deletes the rows that refer to a missing parent."""
     target = next(each for each in source.tables if each.name == reference.to_table)
     own = [f"{quoted(table.name)}.{quoted(table.columns[at].name)}" for at in reference.columns]
     theirs = [f"parent.{quoted(target.columns[at].name)}" for at in reference.to_columns]

@@ -3,7 +3,7 @@
 A wrong query may return the gold result because the data of one database does not distinguish the
 two queries. For example, there may be no value on a boundary or no row without a partner, or the
 agent may have looked up the values and written them into the query. Therefore a query that is
-correct by the sound comparison also runs on other instances of the database. It must be correct on
+correct with `match="sound"` also runs on other instances of the database. It must be correct on
 each instance on which the gold query runs and has only one correct result. This is test-suite
 accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with different instances; see
 `sqlgym.judging.instances`.
@@ -127,8 +127,8 @@ def _instance(file: Path, limits: Limits) -> Database:
 def gold_run(database: Database, sql: str) -> GoldRun | None:
     """Run a gold query on an instance. Return None if the instance cannot be used for this query.
 
-    In this case, the gold query fails, returns too many rows or only NULL, or has several correct
-    results that cannot be listed.
+    This is the case if the gold query fails, returns too many rows or only NULL, or has several
+    correct results that cannot be listed.
     """
     try:
         result = database.query(sql)

@@ -7,9 +7,9 @@ To find out whether a LIMIT cuts through a tie, SQLite executes the query up to 
 output columns are appended to the ORDER BY, ascending the first time and descending the second
 time. If the LIMIT cuts through tied rows that differ, the first execution keeps the smallest of
 them and the second the greatest, so the results differ. Otherwise, both return the same rows. This
-test is exact for the first n rows, for every collation and every kind of key. An OFFSET is a second
-cut. Only the affected tokens of the SQL are edited. A subquery is tested on its own. If it refers
-to the outer query and thus cannot be executed alone, the gold query is refused.
+test is exact for the first n rows, for every collation and every kind of key. An OFFSET counts as a
+second cut. Only the affected tokens of the SQL are edited. A subquery is tested on its own. If it
+refers to the outer query and thus cannot be executed alone, the gold query is refused.
 
 Without a LIMIT, the same two executions determine which rows of an ordered result may change
 places. A run of tied rows ends where both executions have returned the same rows so far.

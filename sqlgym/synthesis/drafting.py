@@ -57,7 +57,7 @@ class Query:
         return text + "".join(f" {word} {clause}" for word, clause in clauses if clause)
 
     def weaker(self) -> tuple[str, ...]:
-        """Return one statement per condition, which omits that condition."""
+        """Return, for each condition, the statement without that condition."""
         wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
         weaker = [replace(self, where=where) for where in wheres]
         weaker += [replace(self, having="")] if self.having else []

@@ -208,7 +208,9 @@ class Search:
         return most > even > 3 and self.rng.random() > (even / most) ** 2
 
     def _answer(self, result: QueryResult) -> str:
-        """Return the answer if it is a single value, or ""; a common answer raises `Rejected`."""
+        """Return the answer if it is a single value, else ""; raise `Rejected` if the answer is
+        common.
+        """
         rows = result.rows
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):

@@ -247,7 +247,7 @@ _ROLES = word_set("role type status kind function capacity")
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
-    """Return the bridges over junction tables.
+    """Return the bridges through junction tables.
 
     A junction table has two links to two tables, no table refers to it, and it has few other
     columns.

@@ -24,8 +24,8 @@ from toolgym.lazy import lazy
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
 
 LARGE = 50_000
-"""Number of rows above which a table is large. Templates that read a table repeatedly skip large
-tables.
+"""Number of rows above which a table is large. Large tables are skipped by templates that read a
+table repeatedly.
 """
 
 
@@ -238,7 +238,7 @@ class World:
 
     Attributes:
         entities: Tables, in the order of the file.
-        bridges: Pairs of links over a junction table, in both directions.
+        bridges: Pairs of links through a junction table, in both directions.
         left_out: Reasons why tables are not used, by table name.
     """
 

@@ -139,4 +139,4 @@ def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
 
 
 MOST_GROUPS = 25
-"""Number of groups of an answer."""
+"""Maximum number of groups in an answer."""
