@@ -140,7 +140,7 @@ CASES = {
     "preflight sqlgym/Explore-v0 --tries 1": "invalid value for '--tries': Input should be",
     "preflight sqlgym/Explore-v0 --trainer other": "--trainer: Input should be 'trl' or",
     "models get smolm2": "unknown model 'smolm2'; choose smollm2",
-    "train sqlgym/Explore-v0 --model smollm2": "smollm2 is not on this machine yet; run: toolgym",
+    "train sqlgym/Explore-v0 --model smollm2": "smollm2 is not on this machine. Run: toolgym",
     "doctor extra": "got unexpected extra argument(s) (extra)",
     "nosuch": "no such command 'nosuch'.",
     "train --resume evaluated": "evaluated is an evaluation and cannot be resumed",
