@@ -208,7 +208,7 @@ def test_without_ray_the_command_says_what_to_install(monkeypatch):
     done = run_here("eval", EXPLORE, "--n", 1, "--ray", "local")
 
     assert done.returncode == 2
-    assert done.stderr.strip().endswith("run: pip install 'toolgym[ray]'")
+    assert done.stderr.strip().endswith("Run: pip install 'toolgym[ray]'")
 
 
 @pytest.mark.integration

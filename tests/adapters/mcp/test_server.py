@@ -64,7 +64,7 @@ def test_a_host_is_shown_the_tools_the_question_and_the_instructions() -> None:
         assert client.instructions == system_prompt(env)
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["task"]
         assert (await client.get_prompt("task")).messages[0].content.text == env.user_prompt()
-        with pytest.raises(MCPError, match="There is one prompt, task"):
+        with pytest.raises(MCPError, match="The only prompt is task"):
             await client.get_prompt("other")
 
     talk(look)

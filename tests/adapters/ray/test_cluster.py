@@ -65,7 +65,7 @@ def test_the_command_writes_what_one_process_writes(workers: Any, tmp_path: Path
 
 def test_a_connection_that_is_there_stays(workers: Any) -> None:
     with (
-        pytest.raises(ConfigurationError, match="this process is connected to Ray already"),
+        pytest.raises(ConfigurationError, match="this process is already connected to Ray"),
         ray_workers.ray_workers("local"),
     ):
         pass
@@ -78,7 +78,9 @@ def test_another_version_on_a_node_is_refused(
 ) -> None:
     monkeypatch.setattr(ray_workers, "version", lambda name: "0.0.1")
 
-    with pytest.raises(ConfigurationError, match=r"here it is 0\.0\.1: install the same version"):
+    with pytest.raises(
+        ConfigurationError, match=r"this process has 0\.0\.1\. Install the same version"
+    ):
         rollout.evaluate(EXPLORE, ByName("expert"), map=workers, **HOW)
 
 
@@ -118,7 +120,7 @@ def test_a_cluster_of_our_own_is_private(workers: Any) -> None:
     ("address", "reason"),
     [
         ("127.0.0.1:9", "--ray 127.0.0.1:9: there is no cluster to connect to: "),
-        ("ray://127.0.0.1:10001", "--ray takes HOST:PORT of a cluster that this machine is a node"),
+        ("ray://127.0.0.1:10001", "--ray must be local, or HOST:PORT of a cluster of which this"),
     ],
 )
 def test_an_unknown_address_is_refused(address: str, reason: str) -> None:

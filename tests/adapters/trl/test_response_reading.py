@@ -236,7 +236,7 @@ def look() -> str:
 
 
 def test_tools_beside_the_environment_are_refused(tokenizer: Any) -> None:
-    with pytest.raises(ToolgymError, match="make each a @tool of the environment"):
+    with pytest.raises(ToolgymError, match="Make each of them a @tool of the environment"):
         read(with_call_reading(tokenizer), call("look"), [look, *tools_of(begun())])
 
 

@@ -54,7 +54,7 @@ def test_any_text_in_an_argument_stays_a_text(
 
 @pytest.mark.parametrize("name", ["", "Big", "a b", "../x", "1a", "class", "a/b", "a\n"])
 def test_a_name_that_no_module_can_have_is_refused(name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="is no name for a package"):
+    with pytest.raises(ConfigurationError, match="is not a package name"):
         write_package(tmp_path / "a", EXPLORE, {}, name=name)
 
 
