@@ -26,7 +26,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from toolgym.commands import nearest, say
 from toolgym.commands.progress import long_work_shown
-from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused
+from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, field_problem
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
 
 SUCCESS, FAILURE, MISUSE, INTERRUPTED, OUTPUT_CLOSED = 0, 1, 2, 130, 141
@@ -198,6 +198,8 @@ def _report_misuse(mistake: Any) -> int:
     if option is not None and context is not None:
         options = [name for each in context.command.params for name in each.opts]
         text = f"no such option: {option}{_did_you_mean(option, options)}"
+    place, colon, reason = text.partition(": ")
+    text = f"{place}{colon}{field_problem('', reason)}"
     text = text[:1].lower() + text[1:]
     if not text.endswith("?"):
         text = text.rstrip(".") + "."

@@ -20,7 +20,7 @@ All exceptions can be pickled, so they can be raised in the worker processes of 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -111,6 +111,16 @@ class ConfigurationError(ToolgymError, ValueError):
     """An invalid argument or setting passed by the caller. The message states the remedy."""
 
 
+_PLAIN_WORDS: Final = {
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
+    "Input should be a valid tuple": "must be a list",
+    "Input should be a valid dictionary": "must be a mapping",
+    "Input should be": "must be",
+    "Extra inputs are not permitted": "unknown setting",
+}
+
+
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
     """Return the invalid fields of a pydantic model in one line, each with the reason.
 
@@ -121,8 +131,27 @@ def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
     lines = []
     for error in problem.errors():
         place = ".".join(map(str, error["loc"])) or whole
-        lines.append(": ".join(filter(None, (place, error["msg"].removeprefix("Value error, ")))))
+        lines.append(field_problem(place, error["msg"]))
     return "; ".join(lines)
+
+
+def field_problem(place: str, message: str) -> str:
+    """Return a message of pydantic about a field in plain words.
+
+    Args:
+        place: Name of the field; may be empty.
+        message: The message, such as "Input should be greater than or equal to 1".
+
+    >>> field_problem("--steps", "Input should be greater than or equal to 1")
+    '--steps must be at least 1'
+    >>> field_problem("guards.fast", "Extra inputs are not permitted")
+    'guards.fast: unknown setting'
+    """
+    reason = message.removeprefix("Value error, ")
+    for theirs, ours in _PLAIN_WORDS.items():
+        reason = reason.replace(theirs, ours)
+    reason = reason.partition(", unable to parse")[0]
+    return (f"{place} " if reason.startswith("must be ") else f"{place}: ") * bool(place) + reason
 
 
 class NoTasks(ConfigurationError):

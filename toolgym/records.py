@@ -285,8 +285,8 @@ class Evaluation:
         tasks = Counter(task_id for part in shards for task_id in {r.task_id for r in part})
         if twice := sorted(task_id for task_id, count in tasks.items() if count > 1):
             raise ConfigurationError(
-                f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}:"
-                " evaluate different tasks in each (shard=, --shard)."
+                f"{len(twice)} tasks are in more than one evaluation, such as {twice[0]}."
+                " Evaluate different tasks in each, with --shard I/N (shard=)."
             )
         tries: dict[str, list[int | None]] = {}
         for record in records:

@@ -424,7 +424,8 @@ def read_config(file: Path) -> dict[str, Any]:
         values = yaml.load(file.read_text(encoding="utf-8"), UniqueKeys)
         json.dumps(values)  # no dates
     except (OSError, TypeError, ValueError, RecursionError, yaml.YAMLError) as problem:
-        raise ConfigurationError(f"--config {file} cannot be read: {problem}") from None
+        reason = problem.strerror if isinstance(problem, OSError) else problem
+        raise ConfigurationError(f"--config {file} cannot be read: {reason}.") from None
     if not isinstance(values, dict) or not all(isinstance(name, str) for name in values):
         raise ConfigurationError(
             f"--config {file} must contain one setting per line, such as steps: 60"

@@ -392,7 +392,11 @@ def announcement(settings: TrainSettings, planned: Sequence[Evaluation]) -> Iter
         return
     sets = [f"{e.name} ({e.tasks:,} in {e.source})" for e in planned if not e.temperature]
     tries = sum(each.tries for each in planned if each.temperature)
-    end = f", greedily; {planned[0].name} also sampled, {tries} attempts each" if tries else ""
+    end = (
+        f", greedily; {planned[0].name} also sampled, {_count(tries, 'attempt')} each"
+        if tries
+        else ""
+    )
     yield f"Evaluations: {' and '.join(sets)}{end}."
     if selection := choose_tasks(settings, planned)[1]:
         name = selection_source(planned).name
@@ -401,6 +405,10 @@ def announcement(settings: TrainSettings, planned: Sequence[Evaluation]) -> Iter
         yield f"No evaluations during GRPO, since {planned[0].source} has too few tasks."
     if settings.separation is not None:
         yield f"Training and evaluation had common tasks. Separation: {settings.separation}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def results(run: Run) -> Table:

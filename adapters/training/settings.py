@@ -30,7 +30,7 @@ from pydantic import (
 from adapters.training.guards.config import GuardConfig
 from adapters.training.models.demonstrations import has_novice
 from toolgym.commands import nearest
-from toolgym.errors import ConfigurationError
+from toolgym.errors import ConfigurationError, field_problem
 from toolgym.unseen import PARTS, TASKS
 
 TINY: Final = "tiny"
@@ -500,19 +500,19 @@ def checked(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
         return kind.model_validate(dict(values))
     except ValidationError as problem:
         problems = "; ".join(_problem(kind, error) for error in problem.errors())
-        raise ConfigurationError(f"invalid settings: {problems}.") from None
+        end = "" if problems.endswith("?") else "."
+        raise ConfigurationError(f"invalid settings: {problems}{end}") from None
 
 
 def _problem(kind: type[BaseModel], error: Any) -> str:
     if not error["loc"]:
-        return str(error["msg"]).removeprefix("Value error, ")
+        return field_problem("", error["msg"])
     name, *inside = map(str, error["loc"])
     if error["type"] == "extra_forbidden" and not inside:
         near = nearest(name, kind.model_fields)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return f"unknown setting {name!r}{hint}"
-    place = ".".join([option_of(name), *inside])
-    return f"{place}: {error['msg'].removeprefix('Value error, ')}"
+    return field_problem(".".join([option_of(name), *inside]), error["msg"])
 
 
 def option_of(name: str) -> str:

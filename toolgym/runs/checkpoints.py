@@ -131,8 +131,8 @@ def named_environment(model: str) -> str:
     origin = origin_of(model)
     if origin is None:
         raise ConfigurationError(
-            "give an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). Only a"
-            f" checkpoint of `toolgym train` names its own, in {FILE}, and {model!r} does not."
+            "name an environment, such as sqlgym/Explore-v0 (`toolgym envs` lists all). It can be"
+            f" left out only for a checkpoint of `toolgym train`, and {model!r} has no {FILE}."
         )
     return recorded(origin.env_id)
 

@@ -85,9 +85,11 @@ def audit(
             rule, there is no rollout, n is below 1, or there is no such phase.
     """
     names = sorted(set(phases))
-    if (n is not None and n < 1) or not set(names) <= set(ALL_PHASES):
+    if n is not None and n < 1:
+        raise ConfigurationError(f"n must be at least 1, got {n}.")
+    if unknown := sorted({*names} - {*ALL_PHASES}):
         raise ConfigurationError(
-            f"n must be at least 1, and each phase one of {', '.join(ALL_PHASES)}."
+            f"there is no phase {unknown[0]!r} to audit; choose from {', '.join(ALL_PHASES)}."
         )
     env_id, by_phase = phase_arguments(run)
     envs = {name: _environment(env_id, by_phase[name]) for name in names if name in by_phase}

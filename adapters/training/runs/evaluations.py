@@ -239,7 +239,8 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
         if after["accuracy"] is None or (before and before["accuracy"] is None):
             continue
         how = f"sampled at temperature {heat:g}" if heat else "greedy"
-        end = f"{after['accuracy']:.1%} ({how}, {after['episodes']} episodes)"
+        count = after["episodes"]
+        end = f"{after['accuracy']:.1%} ({how}, {count} episode{'s' * (count != 1)})"
         change = after["accuracy"] - before["accuracy"] if before else 0.0
         if not before:
             end = f"is {end} after supervised training alone"

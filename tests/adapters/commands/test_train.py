@@ -184,12 +184,12 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
     ("arguments", "words"),
     [
         ([], "name an environment"),
-        ([ENV, "--trainer", "other"], "--trainer: Input should be 'trl' or 'reference'"),
+        ([ENV, "--trainer", "other"], "--trainer must be 'trl' or 'reference'"),
         ([ENV, "--trainer", "reference", "--vllm", "server"], "--vllm needs --trainer trl"),
         ([ENV, "--gruop-size", "4"], "did you mean --group-size"),
         ([ENV, "--set", "step_limt=4"], "step_limt"),
         ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or trackio or wandb"),
-        ([ENV, "--control", "nothing"], "--control: Input should be 'shuffled-rewards'"),
+        ([ENV, "--control", "nothing"], "--control must be 'shuffled-rewards'"),
         ([ENV, "--group-size", "1"], "group_size=1 leaves no other"),
         ([ENV, "--demonstrations", "0"], "--demonstrations"),
         ([ENV, "--set", 'rewards={"partial": 2}'], "partial"),
@@ -275,7 +275,7 @@ def test_training_from_python_takes_the_options_of_the_command_and_of_set(tmp_pa
         ({"stpes": 3}, "stpes"),
         ({"steps": -1}, "--steps"),
         ({"resume": "run"}, "unknown setting 'resume'"),
-        ({"model": 7}, "--model: Input should be a valid string"),
+        ({"model": 7}, "--model must be a valid string"),
         ({"dataset": "nowhere"}, "there is no data set 'nowhere'"),
     ],
 )

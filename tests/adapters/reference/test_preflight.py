@@ -500,7 +500,7 @@ def test_json_is_one_object_with_all_figures(checkpoint: Path) -> None:
     [
         (["sqlgym/Exlore-v0"], "Did you mean"),
         ([NOTES, "--model", "./nowhere"], "There is no model folder ./nowhere"),
-        ([NOTES, "--trainer", "nobody"], "--trainer: Input should be"),
+        ([NOTES, "--trainer", "nobody"], "--trainer must be"),
         (["sqlgym/Explore-v0", "--group-size", 1], "group_size=1"),
         (["sqlgym/Explore-v0", "--set", "nothing=1"], "has no argument 'nothing'"),
     ],

@@ -108,7 +108,7 @@ def test_other_data_are_told_and_lost_tasks_are_not_decided(run: Run, tmp_path: 
         ({}, {}, "can be audited"),
         ({"settings": resolve(EXPLORE).model_dump()}, {}, "has no scored rollout"),
         ({"settings": resolve(EXPLORE).model_dump()}, {"n": 0}, "at least 1"),
-        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["sft"]}, "each phase one of"),
+        ({"settings": resolve(EXPLORE).model_dump()}, {"phases": ["sft"]}, "no phase 'sft'"),
     ],
 )
 def test_what_cannot_be_audited_is_told(

@@ -179,8 +179,8 @@ def test_guards_are_made_of_their_fields() -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"idle_steps": 0}, "idle_steps: Input should be"),
-        ({"idle_stebs": 1}, "idle_stebs: Extra inputs"),
+        ({"idle_steps": 0}, "idle_steps must be"),
+        ({"idle_stebs": 1}, "idle_stebs: unknown setting"),
         ({"actions": {"kl": ["explode"]}}, r"actions\.kl"),
     ],
 )

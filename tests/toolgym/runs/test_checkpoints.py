@@ -81,7 +81,7 @@ def test_a_model_of_another_kind_has_no_origin(tmp_path):
     assert origin_of("Qwen/Qwen3-0.6B") is None
     assert origin_of("\0" * 9) is None
     assert origin_of("m" * 100_000) is None
-    with pytest.raises(ConfigurationError, match="give an environment, such as"):
+    with pytest.raises(ConfigurationError, match="name an environment, such as"):
         environment_of(str(tmp_path))
 
 
