@@ -43,6 +43,7 @@ from toolgym.commands import (
     print_table,
     say,
     settings_of,
+    with_remark,
 )
 from toolgym.errors import ConfigurationError
 from toolgym.runs.checkpoints import data_sets_of, origin_of
@@ -159,7 +160,7 @@ def _option_for(name: str) -> Any:
     if is_shown and name in TINY_DEFAULTS:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
     if shown and kind is not bool:
-        text = f"{text.removesuffix('.')} ({'; '.join(shown)})."
+        text = with_remark(text, "; ".join(shown))
     optional: Any = kind | None
     return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 

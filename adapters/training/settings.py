@@ -60,8 +60,8 @@ class GrpoSettings(BaseModel):
     steps: int = Field(60, ge=0, le=10**6)
     """Optimizer steps of GRPO, including skipped updates. 0 trains on demonstrations only."""
     group_size: int = Field(8, ge=1)
-    """Rollouts per task. A group whose rollouts all have the same outcome gives no learning signal,
-    which is frequent in small groups."""
+    """Rollouts per task. A group whose rollouts all have the same outcome gives no learning signal;
+    this is frequent in small groups."""
     prompts: int = Field(4, ge=1)
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)

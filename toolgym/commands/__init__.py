@@ -251,6 +251,16 @@ def check_folder(folder: Path) -> None:
         )
 
 
+def with_remark(text: str, remark: str) -> str:
+    """Add a remark to the first sentence of a help text.
+
+    >>> with_remark("Split to use. All tasks are played.", "default: dev")
+    'Split to use (default: dev). All tasks are played.'
+    """
+    first, _, others = text.partition(". ")
+    return f"{first.removesuffix('.')} ({remark}). {others}".rstrip()
+
+
 def facts_text(facts: Mapping[str, str]) -> str:
     """Return named texts, one per line. A text of several lines is indented below its name."""
     shown = []
