@@ -39,15 +39,9 @@ class Info(TypedDict):
     error: ToolError | None
     """The first error in the action."""
     reward_parts: dict[str, float]
-<<<<<<< HEAD
     """The components of the running score, which is their sum."""
     score: float
     """The score so far, which is 0 after `reset`, and nan only after a fault."""
-=======
-    """The parts of the running score; the values add up to the score."""
-    score: float
-    """The running score, which is 0 at reset and nan only after a fault."""
->>>>>>> part-pol4
     correct: bool
     """Whether the correct answer was given."""
     scored: bool

@@ -46,23 +46,13 @@ class RewardConfig(BaseModel):
     partial: float = Field(0.4, ge=0)
     """Score for full progress without a correct answer."""
     cost_cap: float = Field(0.2, gt=0)
-<<<<<<< HEAD
     """Upper bound on the sum of all costs."""
     margin: float = Field(0.3, gt=0)
     """Minimum difference in score between a correct episode and an incorrect one."""
-=======
-    """Upper bound of the total cost."""
-    margin: float = Field(0.3, gt=0)
-    """Minimum difference between the scores of a correct and an incorrect episode."""
->>>>>>> part-pol4
     bins: int = Field(10, ge=1)
     """Number of bins to which progress is rounded."""
     step: float = Field(0.01, ge=0)
-<<<<<<< HEAD
     """Cost of each call except the one that ends the episode."""
-=======
-    """Cost of each call except the terminal call."""
->>>>>>> part-pol4
     repeat: float = Field(0.01, ge=0)
     """Additional cost of a call that repeats an earlier one with the same arguments."""
     failed_call: float = Field(0.02, ge=0)

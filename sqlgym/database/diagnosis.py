@@ -29,11 +29,7 @@ SQL_ERRORS: dict[str, str] = {
     "nondeterministic": "The result would be random or depend on the current time.",
     "empty_sql": "The text contains no statement.",
     "several_statements": "The text contains several statements.",
-<<<<<<< HEAD
     "too_many_steps": "The statement exceeded the step limit.",
-=======
-    "too_many_steps": "The statement exceeded its step limit.",
->>>>>>> part-pol5
     "too_large": "The statement, an expression in it, or a value is too large.",
     "too_much_memory": "The statement needs too much memory. This error is never cached.",
 }

@@ -47,13 +47,8 @@ class Limits:
     value_bytes: int = 100_000
     """Maximum length of a string or blob, in bytes."""
     heap_bytes: int = 2 << 30
-<<<<<<< HEAD
     """Memory of the SQLite library in the entire process, in bytes, including connections opened by
     other code. The limit can be lowered but not raised during the lifetime of the process.
-=======
-    """Maximum memory of the SQLite library in the entire process, in bytes, including connections
-    opened by other code. A process can lower this limit but not raise it.
->>>>>>> part-pol5
     """
 
     def __post_init__(self) -> None:

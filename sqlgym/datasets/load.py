@@ -90,17 +90,11 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-<<<<<<< HEAD
     "empty_gold": (
         "The gold query returns no rows, so any query that returns no rows would be correct."
     ),
     "null_gold": "The gold query returns only NULL.",
     "constant_gold": "The gold query does not read from any table.",
-=======
-    "empty_gold": "The gold SQL returns no rows, so any query without rows would be correct.",
-    "null_gold": "The gold SQL returns only NULL.",
-    "constant_gold": "The gold SQL reads no table.",
->>>>>>> part-pol5
     "result_too_large": "The gold result does not fit into an observation.",
     "tied_limit": "A LIMIT in the gold query cuts off tied rows, so several results are correct.",
     "open_choice": "The gold query does not determine which of several values is returned.",

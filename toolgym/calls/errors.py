@@ -17,7 +17,6 @@ from toolgym.tools import ToolSpec
 
 CALL_ERRORS: dict[str, str] = {
     "no_call": "The text contains no tool call.",
-<<<<<<< HEAD
     "bad_action": "The action is not text, a call, or a list of calls.",
     "truncated_call": "The text ends inside the call, so the call was not executed.",
     "malformed_call": (
@@ -29,17 +28,6 @@ CALL_ERRORS: dict[str, str] = {
     "ambiguous_argument": "It is unclear which of several values an argument should have.",
     "unexpected_argument": "The tool has no such argument (strict parsing only).",
     "episode_over": "The episode had ended before this call, so the call was not executed.",
-=======
-    "bad_action": "The action is neither text, nor a call, nor a list of calls.",
-    "truncated_call": "The text ends inside the call, so the call was not executed.",
-    "malformed_call": "The call cannot be read: broken JSON, no name, or two values for one key.",
-    "unknown_tool": "No tool has this name, or the name could refer to more than one tool.",
-    "missing_argument": "A required argument is absent or null.",
-    "invalid_argument": "An argument has a value of the wrong type.",
-    "ambiguous_argument": "An argument has more than one possible value.",
-    "unexpected_argument": "The tool does not have this argument (strict parsing only).",
-    "episode_over": "The episode had ended before this call, which was not executed.",
->>>>>>> part-pol4
 }
 
 Specs = Mapping[str, ToolSpec]

@@ -64,11 +64,7 @@ MISSING_CLOSE_TAG = _repair(
 )
 BARE_ARGUMENT = _repair(
     "bare_argument",
-<<<<<<< HEAD
     "Interprets a message that consists only of a tool's argument as a call of the tool.",
-=======
-    "Interprets a message that is only a tool's argument, such as a workflow, as a call.",
->>>>>>> part-pol4
     "SELECT 1",
     ("query", {"sql": "SELECT 1"}),
 )
@@ -81,11 +77,7 @@ REPAIRED_JSON = _repair(
 )
 REPLACED_SURROGATE = _repair(
     "replaced_surrogate",
-<<<<<<< HEAD
     "Replaces an unpaired surrogate, which cannot be stored in a file or database, with U+FFFD.",
-=======
-    "Replaces a lone surrogate, which no file or database can store, with U+FFFD.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "answer", "arguments": {"value": "a\\ud83d"}}\n</tool_call>',
     ("answer", {"value": "a\ufffd"}),
 )
@@ -97,11 +89,7 @@ RENAMED_FIELD = _repair(
 )
 FLAT_ARGUMENTS = _repair(
     "flat_arguments",
-<<<<<<< HEAD
     "Takes the arguments from the top level of a call that has no `arguments`.",
-=======
-    "Takes the arguments from the call object itself if it has no `arguments`.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "query", "sql": "SELECT 1"}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )
@@ -127,64 +115,40 @@ POSITIONAL_ARGUMENTS = _repair(
 )
 RENAMED_TOOL = _repair(
     "renamed_tool",
-<<<<<<< HEAD
     "Matches a tool name regardless of case, separators and namespace, by alias or similarity.",
-=======
-    "Finds the tool regardless of case, separators and namespace, or by alias or closest name.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "functions.Describe", "arguments": {"table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 DROPPED_NULL = _repair(
     "dropped_null",
-<<<<<<< HEAD
     "Drops a null value for an unknown argument or for an argument with a default.",
-=======
-    "Drops a null whose key is not an argument of the tool or whose argument has a default.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "describe", "arguments": {"sql": null, "table_name": "singer"}}\n'
     "</tool_call>",
     _SINGER,
 )
 RENAMED_KEY = _repair(
     "renamed_key",
-<<<<<<< HEAD
     "Renames the only unknown key to the only missing required argument.",
-=======
-    "Interprets the only unknown key as the only missing required argument.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "describe", "arguments": {"table": "singer"}}\n</tool_call>',
     _SINGER,
 )
 DROPPED_ARGUMENT = _repair(
     "dropped_argument",
-<<<<<<< HEAD
     "Drops an argument that the tool does not have.",
-=======
-    "Drops a value whose key is not an argument of the tool.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": "singer", "limit": 5}}\n'
     "</tool_call>",
     _SINGER,
 )
 COERCED_VALUE = _repair(
     "coerced_value",
-<<<<<<< HEAD
     "Converts a value to the type of the argument, or unwraps a list or object with one entry.",
-=======
-    "Converts a value to the argument's type, or unwraps it from a list or object with one entry.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "describe", "arguments": {"table_name": ["singer"]}}\n</tool_call>',
     _SINGER,
 )
 STRIPPED_FENCE = _repair(
     "stripped_fence",
-<<<<<<< HEAD
     "Removes a code fence or quotes around the entire text of a code argument.",
-=======
-    "Removes a code fence or quotes that enclose a complete code argument.",
->>>>>>> part-pol4
     '<tool_call>\n{"name": "query", "arguments": {"sql": "```sql\\nSELECT 1\\n```"}}\n</tool_call>',
     ("query", {"sql": "SELECT 1"}),
 )

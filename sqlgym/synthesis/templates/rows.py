@@ -1,9 +1,9 @@
 """The rows that a question is about: a table, conditions, and the words for them.
 
-    singers with an age of more than 30
-    concerts of the stadium Balmoor
-    employees whose salary is at least 4000 and whose department's city is Oslo
-    singers of the concert Super Bootcamp          (over a junction table)
+singers with an age of more than 30
+concerts of the stadium Balmoor
+employees whose salary is at least 4000 and whose department's city is Oslo
+singers of the concert Super Bootcamp          (over a junction table)
 """
 
 from __future__ import annotations

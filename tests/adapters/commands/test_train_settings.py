@@ -103,7 +103,6 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
     ("values", "words"),
     [
         ({"stpes": 3}, "unknown setting 'stpes'; did you mean steps"),
-<<<<<<< HEAD
         ({"steps": -1}, "--steps must be at least 0"),
         ({"steps": 0, "sft_steps": 0}, "there is nothing to train"),
         ({"beta": float("nan")}, "--beta must be a finite number"),
@@ -119,32 +118,11 @@ def test_the_same_settings_are_the_same_from_texts_yaml_and_python(tmp_path: Pat
         ({"guards": {"idle_stebs": 3}}, "--guards.idle_stebs: unknown setting"),
         ({"control": "nothing"}, "--control must be 'shuffled-rewards'"),
         ({"group_size": 1}, "a group of one has no variance"),
-=======
-        ({"steps": -1}, "--steps: Input should be greater than or equal to 0"),
-        ({"steps": 0, "sft_steps": 0}, "there is nothing to train"),
-        ({"beta": float("nan")}, "--beta: Input should be a finite number"),
-        ({"loss": "worst"}, "--loss: Input should be 'grpo', 'dapo'"),
-        ({"loss": {"name": "dapo"}}, "--loss"),
-        ({"betas": (0.9, 1.0)}, "betas must be"),
-        ({"model": 7}, "--model: Input should be a valid string"),
-        ({"lora": "perhaps"}, "--lora: Input should be a valid boolean"),
-        ({"env_kwargs": "[" * 3000}, "--env-kwargs: Input should be a valid dictionary"),
-        ({"env_kwargs": {"split": "dev"}}, "use --split and --eval-split"),
-        ({"steps": 10**400}, "--steps: Input should be less than"),
-        ({"seed": 2**32}, "--seed: Input should be less than"),
-        ({"guards": {"idle_stebs": 3}}, "--guards.idle_stebs: Extra inputs"),
-        ({"control": "nothing"}, "--control: Input should be 'shuffled-rewards'"),
-        ({"group_size": 1}, "group_size=1 needs advantages=batch_normalized"),
->>>>>>> part-help2
         ({"advantages": "leave_one_out"}, "others need --trainer reference"),
         ({"at_once": 4}, "--at-once needs --trainer reference"),
         ({"trainer": "reference", "vllm": "server"}, "--vllm needs --trainer trl"),
         ({"trainer": "reference", "trl": {"delta": 1}}, "--trl needs --trainer trl"),
-<<<<<<< HEAD
         ({"control": "shuffled-rewards", "advantages": "turn_normalized"}, "set other advantages"),
-=======
-        ({"control": "shuffled-rewards", "advantages": "turn_normalized"}, "uses rewards of turns"),
->>>>>>> part-help2
         ({"dtype": "bfloat16"}, "lose small updates; add --lora"),
         ({"chat_template": "hermes"}, "has its own chat template"),
         ({"patience": 2, "steps": 4}, "--patience needs evaluations during GRPO; set --eval-every"),
@@ -305,11 +283,7 @@ def test_the_learning_rate_of_a_step_is_the_same_with_both_trainers(
         ({"trl": {"bta": 1}}, "no argument 'bta'. Did you mean beta"),
         ({"trl": {"num_generations": 4}}, "num_generations is not allowed; use --group-size"),
         ({"trl": {"use_vllm": True}}, "use_vllm is not allowed; use --vllm"),
-<<<<<<< HEAD
         ({"group_size": 2, "advantages": "group_normalized"}, "groups of 2 divided by"),
-=======
-        ({"group_size": 2, "advantages": "group_normalized"}, "these settings are known to fail"),
->>>>>>> part-help2
         ({"vllm": "server"}, "trl[vllm]"),
     ],
 )
