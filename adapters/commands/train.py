@@ -95,7 +95,7 @@ DataSet = Annotated[
     str | None,
     typer.Option(
         help="Data set: a name, a folder, or a JSONL or SQLite file (default: tiny; with --model"
-        " that of the checkpoint, or bundled)."
+        " the data set of the checkpoint, otherwise bundled)."
     ),
 ]
 

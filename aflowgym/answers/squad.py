@@ -58,7 +58,7 @@ def f1(gold: str, answer: str) -> float:
 
 
 def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
-    """Compare an answer with the gold answers. No input text causes an exception.
+    """Compare an answer with the gold answers. Never raises an exception.
 
     Args:
         golds: Correct answers, each of which is sufficient.

@@ -51,7 +51,7 @@ def parse(
     operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """Parse the workflow in a text and check its types. No input text causes an exception.
+    """Parse the workflow in a text and check its types. Never raises an exception.
 
     Args:
         text: A workflow, or the completion of a model with one in a `<workflow>` tag, a fenced

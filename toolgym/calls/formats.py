@@ -209,7 +209,7 @@ FORMATS: Final = (
     ),
     Format(
         "json",
-        "Llama 3.1 without its mark, Llama 4 (JSON), xLAM, Gemma 3 (JSON), RWKV 7",
+        "Llama 3.1 without `<|python_tag|>`, Llama 4 (JSON), xLAM, Gemma 3 (JSON), RWKV 7",
         "vLLM llama_tool_parser.py, xlam_tool_parser.py",
         keys=("name", "parameters"),
         stop=("<|eot_id|>", "<|im_end|>", "<end_of_turn>"),

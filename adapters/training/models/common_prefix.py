@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 
 
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
-    """Divide texts into clusters of neighbors in lexicographical order with a common prefix.
+    """Cluster texts that share a prefix and are adjacent in lexicographic order.
 
     A text joins the previous cluster if the cluster then saves at least as many tokens as before.
 

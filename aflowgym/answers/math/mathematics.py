@@ -60,7 +60,7 @@ _IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
 
 def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
-    """Compare an answer with the gold answer. No input text causes an exception.
+    """Compare an answer with the gold answer. Never raises an exception.
 
     Args:
         gold: The correct answer of the data set.

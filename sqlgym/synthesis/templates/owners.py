@@ -241,7 +241,7 @@ def owners_with_some(draft: Draft) -> Candidate:
 
 @template("owners-of-two-kinds", weight=5)
 def owners_of_two_kinds(draft: Draft) -> Candidate:
-    """Ask for owners of rows of two kinds, or of the first kind only."""
+    """Ask for parent rows that have child rows of both kinds, or of the first kind only."""
     own = owning(draft, fits=lambda owner, owned: owner.label and owner.label.is_said)
     draft.unless(own.across)
     label, pair = label_of(draft, own.owner), conditions.opposites(draft, own.owned, own.alias)
