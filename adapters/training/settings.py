@@ -96,9 +96,11 @@ class GrpoSettings(BaseModel):
     beta: float = Field(0.01, ge=0)
     """KL coefficient. 0: no KL penalty and no reference model."""
     epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Clip importance ratios below 1 - epsilon_low. null: the value from the paper that introduced the loss."""
+    """Clip importance ratios below 1 - epsilon_low. null: the value from the paper of
+    the chosen loss."""
     epsilon_high: float | None = Field(None, ge=0)
-    """Clip importance ratios above 1 + epsilon_high. null: the value from the paper that introduced the loss."""
+    """Clip importance ratios above 1 + epsilon_high. null: the value from the paper of
+    the chosen loss."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Coefficient of the mean token entropy, in nats."""
     updates_per_batch: int = Field(1, ge=1)
