@@ -25,6 +25,7 @@ def complaints(report: dict[str, Any]) -> str:
 
 
 def test_nothing_is_wrong_with_this_installation(tmp_path):
+    pytest.importorskip("openai", reason="needs the extra openai")
     cache = tmp_path / "not" / "yet"
     report = examined(TOOLGYM_CACHE=str(cache))
 
