@@ -233,7 +233,7 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
 
 
 def _train_run() -> Any:
-    """Import PyTorch and return the module that runs a training."""
+    """Import PyTorch and return the module that runs the training."""
     from adapters.training.models.loading import loading_pytorch
 
     with loading_pytorch():

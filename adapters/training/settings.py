@@ -1,4 +1,4 @@
-"""The settings of a training, for the command line, YAML files, Python and run folders.
+"""The settings of a training run, for the command line, YAML files, Python and run folders.
 
 `GrpoSettings` has the settings of reinforcement learning, which both trainers use. `TrainSettings`
 adds the model, the environment, supervised training and evaluations. `toolgym train` makes its
@@ -207,7 +207,7 @@ class TrainSettings(GrpoSettings):
     demonstrations: int = Field(256, ge=1)
     """Number of demonstrations."""
     demonstrator: Literal["sloppy", "expert"] = "expert"
-    """Policy that plays the demonstrations: `expert`, or `sloppy` with good and bad episodes."""
+    """Policy of the demonstrations: `expert`, or `sloppy`, whose episodes are good or bad."""
     recoveries: float = Field(0.0, ge=0, le=1)
     """Share of demonstrated calls that follow a failed call and its error. The loss leaves out the
     failed call."""
@@ -423,7 +423,7 @@ _ADAPTER_RATE: Final = 10.0  # factor of the learning rate for adapters
 
 
 def resolve(env_id: str, **given: Any) -> TrainSettings:
-    """Return the settings of a training, with defaults for those that are not given.
+    """Return the settings of a training run, with defaults for those that are not given.
 
     Args:
         env_id: Environment id.

@@ -16,8 +16,8 @@ sorted copies of its tables:
 
     WITH "singer" AS (SELECT * FROM main."singer" ORDER BY age, ... LIMIT -1) SELECT ...
 
-In a join, SQLite may sort the inner table by its own index. Therefore a query that selects a column
-without grouping by it also runs with the minimum and the maximum of the column.
+In a join, SQLite may sort the inner table by its own index. A query that selects a column without
+grouping by it is therefore also run with MIN and with MAX of that column.
 """
 
 from __future__ import annotations
