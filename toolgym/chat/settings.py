@@ -76,8 +76,8 @@ class ChatSettings(BaseModel):
         except ValidationError as problem:
             names = ", ".join(type(self).model_fields)
             raise ConfigurationError(
-                f"invalid setting of a chat model: {refused_fields(problem)} The settings are"
-                f" {names}."
+                f"invalid setting of a chat model: {refused_fields(problem)}. The settings"
+                f" are {names}."
             ) from None
         _check_url(self.url)
 

@@ -244,7 +244,7 @@ def test_a_run_that_the_preflight_refuses_says_so_and_trains_if_one_insists(tmp_
     words = "Refused by the preflight check, so GRPO did not start: step 1 of 1 of SFT."
     check_claims_nothing(run, "refused", words)
     assert run.state.endswith("--no-preflight")
-    assert run.summary["diagnosis"].startswith("preflight says no-go")
+    assert run.summary["diagnosis"].startswith("the preflight found a no-go")
 
     done = run_here("train", "--resume", run.path, "--no-preflight", "--quiet")
 
