@@ -232,8 +232,8 @@ class TrainSettings(GrpoSettings):
     preflight: bool = True
     """Check after the supervised steps whether GRPO can learn, and stop if not (default)."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks of the evaluations before and after GRPO. An evaluation on unseen databases has a
-    quarter of this number."""
+    """Number of tasks in the evaluations before and after GRPO. An evaluation on unseen
+    databases has a quarter of this number."""
     eval_tries: int = Field(1, ge=0)
     """Attempts per task in the evaluation at the sampling temperature. 0: greedy only."""
     max_new_tokens: int = Field(512, ge=1)

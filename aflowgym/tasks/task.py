@@ -29,7 +29,7 @@ KINDS: Final[tuple[Kind, ...]] = ("math", "code", "qa")
 
 @dataclass(frozen=True)
 class WorkflowTask(Task):
-    """A problem for a workflow. `item` is the family that splits keep together.
+    """A problem for a workflow. All tasks with the same `item` are in one split.
 
     Attributes:
         kind: Kind of the answer: `math`, `code` or `qa`.

@@ -29,7 +29,8 @@ class Metric:
         unit: The unit of the values.
         source: The part of the training that the metric describes.
         meaning: A description, without a period.
-        breaks: Whether nan or infinity means that the training failed, not an undefined value.
+        breaks: Whether nan or infinity means that the training failed. Otherwise it means that the
+            value is undefined.
         phases: The phases whose records have the key.
     """
 
