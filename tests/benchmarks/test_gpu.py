@@ -35,7 +35,6 @@ def test_every_part_is_measured_next_to_others_on_a_cpu(tmp_path: Path) -> None:
     measured = {(each["part"], each["by"]): each for each in result["figures"]}
     for part in ("imitation", "prefill", "decode", "update"):
         for by in ("toolgym", "plain loop"):
-            assert measured[part, by]["tokens_per_second"] > 0
             assert len(measured[part, by]["runs"]) == 1
     assert {("decode", "generate"), ("update", "TRL")} <= measured.keys()
     steps = [measured["GRPO step", by]["seconds"] for by in ("toolgym", "TRL")]
