@@ -24,7 +24,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from toolgym.commands import nearest, say
+from toolgym.commands import nearest, say, with_remarks
 from toolgym.commands.progress import long_work_shown
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, field_problem
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
@@ -66,12 +66,7 @@ def _plain(option: str, text: str) -> tuple[str, str]:
         return option, text
     kept = [each for each in remarks[1].split("; ") if not each.startswith("x>=")]
     kept = [re.sub(r"^([\d.]+)<=x<=([\d.]+)$", r"\1 to \2", each) for each in kept]
-    text = text[: remarks.start()]
-    if kept:
-        has_own = text.endswith(").")
-        text = text.removesuffix(")." if has_own else ".")
-        text += f"{'; ' if has_own else ' ('}{'; '.join(kept)})."
-    return option, text
+    return option, with_remarks(text[: remarks.start()], kept)
 
 
 class Commands(TyperGroup):

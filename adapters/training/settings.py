@@ -66,7 +66,7 @@ class GrpoSettings(BaseModel):
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
     """Dynamic sampling: replace groups whose rollouts all have the same outcome, and play at most
-    this many times `prompts` groups per step. null: no dynamic sampling."""
+    `max_draws` * `prompts` groups per step. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(2048, ge=2)
@@ -88,7 +88,7 @@ class GrpoSettings(BaseModel):
         "batch_normalized_baseline",
         "turn_normalized",
     ] = "batch_normalized_baseline"
-    """Advantage estimator. With TRL: group_centered (default), group_normalized or batch_scaled."""
+    """Advantage estimator. TRL supports group_centered, group_normalized and batch_scaled."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Limit of the absolute advantage in the reference trainer. null: no clipping."""
     loss: Literal["grpo", "dapo", "dr_grpo", "gspo", "cispo"] = "dapo"
@@ -96,9 +96,9 @@ class GrpoSettings(BaseModel):
     beta: float = Field(0.01, ge=0)
     """KL coefficient. 0: no KL penalty and no reference model."""
     epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Clip importance ratios below 1 - epsilon_low. null: the value of the paper of the loss."""
+    """Clip importance ratios below 1 - epsilon_low. null: the value in the paper of the loss."""
     epsilon_high: float | None = Field(None, ge=0)
-    """Clip importance ratios above 1 + epsilon_high. null: the value of the paper of the loss."""
+    """Clip importance ratios above 1 + epsilon_high. null: the value in the paper of the loss."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Coefficient of the mean token entropy, in nats."""
     updates_per_batch: int = Field(1, ge=1)
@@ -111,15 +111,15 @@ class GrpoSettings(BaseModel):
     lr_decay: Literal["constant", "linear", "cosine"] = "constant"
     """Decay of the learning rate after the warm-up. `linear` and `cosine` end at 0."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """Betas of AdamW, as in "[0.9, 0.98]" (default)."""
+    """Betas of AdamW as JSON (default: [0.9, 0.98])."""
     weight_decay: float = Field(0.0, ge=0)
     """Weight decay of AdamW, for all weights."""
     max_grad_norm: float = Field(1.0, gt=0)
     """Maximum global norm of the gradient."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Data type of the computation; the optimizer keeps float32 weights. `auto`, the default for
-    pretrained models, is bfloat16 if the machine supports it; with TRL it needs LoRA."""
+    """Data type of the computation; the optimizer keeps float32 weights. `auto` is
+    bfloat16 if the machine supports it, but float32 with TRL without LoRA."""
     tokens_per_pass: int = Field(8192, ge=1)
     """Maximum tokens of a forward and backward pass, including padding, in supervised steps and in
     the reference trainer. Gradients are accumulated."""
@@ -205,7 +205,7 @@ class TrainSettings(GrpoSettings):
     demonstrations: int = Field(256, ge=1)
     """Number of demonstrations."""
     demonstrator: Literal["sloppy", "expert"] = "expert"
-    """Policy that plays the demonstrations: `expert`, or `sloppy` with good and bad episodes."""
+    """Policy that plays the demonstrations: `expert`, or `sloppy` with good and bad habits."""
     recoveries: float = Field(0.0, ge=0, le=1)
     """Share of demonstrated calls that follow a failed call and its error. The loss leaves out the
     failed call."""
@@ -219,8 +219,8 @@ class TrainSettings(GrpoSettings):
     """Peak learning rate of Muon for weight matrices in supervised steps. null: AdamW updates all
     weights."""
     sft_lora: bool = True
-    """With `lora`, train an adapter in the supervised steps too (default). Otherwise they train all
-    weights, which takes more memory."""
+    """With `lora`, train an adapter in the supervised steps too (default). Without it they
+    train all weights, which takes more memory."""
     sft_alike: int = Field(1, ge=1)
     """Number of consecutive demonstrations with a common prompt prefix, such as one database.
     Larger values save time on a CPU, but reduce the variety of a batch."""

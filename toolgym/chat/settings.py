@@ -76,7 +76,7 @@ class ChatSettings(BaseModel):
         except ValidationError as problem:
             names = ", ".join(type(self).model_fields)
             raise ConfigurationError(
-                f"invalid setting of a chat model: {refused_fields(problem)} The settings are"
+                f"invalid setting of a chat model: {refused_fields(problem)}. The settings are"
                 f" {names}."
             ) from None
         _check_url(self.url)

@@ -144,6 +144,26 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return [name for _, _, name in scored]
 
 
+def with_remarks(text: str, remarks: list[str]) -> str:
+    """Append remarks such as a default to the help text of an option.
+
+    >>> with_remarks("Tasks per step.", ["default: 4"])
+    'Tasks per step (default: 4).'
+    >>> with_remarks("KL coefficient. 0: no penalty.", ["default: 0.01", "0 to 1"])
+    'KL coefficient. 0: no penalty. Default: 0.01; 0 to 1.'
+    >>> with_remarks("Number of processes (default: none).", ["1 to 64"])
+    'Number of processes (default: none; 1 to 64).'
+    """
+    if not remarks:
+        return text
+    joined = "; ".join(remarks)
+    if text.endswith(")."):
+        return f"{text.removesuffix(').')}; {joined})."
+    if ". " in text:
+        return f"{text} {joined[0].upper()}{joined[1:]}."
+    return f"{text.removesuffix('.')} ({joined})."
+
+
 _PYTHON_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 
 
