@@ -1,9 +1,9 @@
 """Environments in which an agent composes a workflow of operators that solves a task.
 
 Workflows are written in the language of AFlow (`Custom -> Programmer -> Review ? Revise : done`)
-with its loops and conditions. Here operators work on a typed state instead of one string. If a
-workflow does not parse or its types do not fit, the error has the position, the expected text and a
-workflow that works. No workflow is changed without a diagnostic.
+with its loops and conditions. In this package, operators work on a typed state instead of a string.
+If a workflow does not parse or its types do not match, the error contains the position, the
+expected text and a corrected workflow. No workflow is changed without a diagnostic.
 
 `parse` reads a workflow, `execute` runs it on a task, and `grade` checks its solution. `worth`
 measures a workflow over many runs with the simulated backend.
@@ -13,7 +13,7 @@ Importing this package registers the environments with Gymnasium:
 - `aflowgym/Compose-v0`: the agent writes workflows and may repair them.
 - `aflowgym/Operate-v0`: the agent calls the operators one by one.
 
-The reward is that of `toolgym.rewards`.
+The reward is computed by `toolgym.rewards`.
 """
 
 from __future__ import annotations

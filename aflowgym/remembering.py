@@ -1,9 +1,9 @@
-"""A cache for results of short texts.
+"""A cache for functions of short strings.
 
-Texts of operators and policies often repeat: groups of rollouts end in few different solutions, and
-a look-up is faster than reading a text again. Long texts, such as those of a broken model, do not
-repeat, and a cache of thousands of them would fill the memory. So a call is not cached if its texts
-are longer than `LONGEST` in total.
+Outputs of operators and policies are often repeated: the rollouts of a group end with only a few
+different solutions, and a look-up is faster than parsing a text again. Long texts, such as those of
+a broken model, are rarely repeated, and a cache with thousands of them would fill the memory.
+Therefore a call is not cached if its strings are longer than `LONGEST` in total.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Final, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Maximum total number of characters of the texts of a cached call.
+#: Maximum total length of the strings in a cached call.
 LONGEST: Final = 8_000
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Cache the results of a function.
 
-    Its arguments must be hashable, and its texts must be direct arguments.
+    The arguments must be hashable, and strings must be passed directly as arguments.
 
     Args:
-        maxsize: Maximum number of results, the most recently used.
+        maxsize: Maximum number of cached results; the least recently used are evicted.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:

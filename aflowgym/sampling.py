@@ -1,8 +1,8 @@
-"""The value of a workflow with the simulated backend, measured by seeded runs.
+"""Measurement of a workflow by seeded runs with the simulated backend.
 
 `worth` runs a workflow on tasks and returns the share of correct solutions and the mean score, each
-with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` has good, medium and bad workflows
-for each kind of task for comparison. None of them is proved to be the best.
+with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` contains good, medium and bad
+workflows for each kind of task, for comparison. None of them is known to be optimal.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ REFERENCE_WORKFLOWS: Final[Mapping[Kind, Mapping[str, str]]] = {
 }
 """Workflows for comparison, by kind of task and name.
 
-With the preset "teaching" they are roughly in order from good to bad.
+They are ordered roughly from good to bad for the preset "teaching".
 """
 
 
 class Estimate(NamedTuple):
-    """A mean over runs.
+    """A mean over several runs.
 
     Attributes:
         value: The mean.
@@ -82,7 +82,7 @@ class Worth(NamedTuple):
 
     Attributes:
         success: Share of runs with a correct solution, with Wilson's interval.
-        score: Score of an episode that submits this workflow once and answers.
+        score: Score of an episode in which this workflow is run once and its solution is submitted.
         calls: Mean number of model calls.
         runs: Number of runs.
     """
@@ -104,14 +104,14 @@ def worth(
     preset: str | Preset = "teaching",
     rewards: RewardConfig | dict[str, Any] | None = None,
 ) -> Worth:
-    """Run a workflow n times with the simulated backend, on tasks in turn.
+    """Run a workflow n times with the simulated backend, cycling through the tasks.
 
-    Two workflows that run with the same seed and tasks share the draws of their common beginning.
-    So the error of their difference is smaller than that of each value.
+    Two workflows that run with the same seed and tasks share the random draws of their common
+    steps. Therefore the error of their difference is smaller than that of each value.
 
     Args:
-        workflow: The tree of a parsed text, or the text.
-        tasks: Several tasks, or a data set for `aflowgym.load_tasks`.
+        workflow: A parsed workflow, or its text.
+        tasks: A sequence of tasks, or a data set for `aflowgym.load_tasks`.
         kind: "math", "code" or "qa" for tasks of a data set of one kind. None means all kinds.
         n: Number of runs.
         seed: Seed of the draws.

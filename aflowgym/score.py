@@ -1,9 +1,9 @@
-"""The score of a run of a workflow: model calls as cost, and its result as progress.
+"""The score of a run of a workflow, from its model calls (cost) and its result (progress).
 
-The environments and `aflowgym.worth` both use these functions. The reward law is `toolgym.rewards`.
-Each model call costs as much as a step of the agent, in addition to the step of the tool call.
-Tokens are reported and can be limited. They have no price, because their number depends on the
-wording.
+The environments and `aflowgym.worth` both use these functions. The rewards follow
+`toolgym.rewards`. Each model call costs as much as a step of the agent, in addition to the step of
+the tool call. Tokens are reported and can be limited. They do not reduce the score, because their
+number depends on the wording.
 
 | progress | result                                               |
 | -------- | ---------------------------------------------------- |
@@ -36,12 +36,12 @@ def charge_calls(ledger: Ledger, calls: int) -> None:
 
 
 def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = True) -> float:
-    """Return the progress of a submitted workflow, from 0 to 1.
+    """Return the progress of a workflow, from 0 to 1.
 
     Args:
-        verdict: The verdict on its solution; None if it has none.
-        parsed: Whether it could be read as a workflow.
-        checked: Whether its types fit, so that it was run.
+        verdict: The verdict on its solution; None if there is no solution.
+        parsed: Whether the text could be parsed as a workflow.
+        checked: Whether its types match, so that it was run.
     """
     if verdict is None:
         return CHECKED if checked and parsed else PARSED * parsed
@@ -49,7 +49,7 @@ def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = Tr
 
 
 def episode_score(config: RewardConfig, calls: int, reached: float, correct: bool) -> float:
-    """Return the score of the episode that submits one workflow, once, and answers.
+    """Return the score of an episode in which one workflow is run once and then submitted.
 
     A run without a solution counts as a wrong answer. `reached` is its `progress`.
     """
@@ -73,7 +73,7 @@ def episode_score(config: RewardConfig, calls: int, reached: float, correct: boo
 
 
 def check_weights(config: RewardConfig, calls: int) -> None:
-    """Check that an invalid workflow scores less than a valid one with a wrong solution.
+    """Check that an invalid workflow scores lower than a valid one with a wrong solution.
 
     Raises:
         ConfigurationError: If an invalid workflow would score as much or more.
@@ -90,7 +90,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
 
 
 def invalid_score(config: RewardConfig) -> float:
-    """Return the score of the episode that submits one workflow whose types do not fit."""
+    """Return the score of an episode with only one workflow, whose types do not match."""
     ledger = Ledger(config, answered=True)
     ledger.charge("step")
     ledger.charge("failed_call")
@@ -99,7 +99,7 @@ def invalid_score(config: RewardConfig) -> float:
 
 
 def _sum_text(config: RewardConfig, reached: float, score: float) -> str:
-    """Return a score as a sum: progress minus cost."""
+    """Return a score as text: progress minus cost."""
     ledger = Ledger(config)
     ledger.reach(reached)
     earned = config.partial * ledger.progress

@@ -6,8 +6,8 @@ Importing this package registers two environments with Gymnasium:
 * `sqlgym/Explore-v0`: the answer is a value;
 * `sqlgym/TextToSQL-v0`: the answer is an SQL query.
 
-`load_tasks` loads a data set. `compare` scores a query and `check_answer` a value, both without an
-episode.
+`load_tasks` loads a data set. Outside an episode, `compare` checks a query and `check_answer`
+checks a value.
 
 Another distribution on the package index is also called sqlgym. `__toolgym__` marks this package as
 part of the distribution `toolgym`, and `toolgym doctor` checks it.

@@ -1,6 +1,6 @@
 """Runs the command `toolgym` as `python -m toolgym`.
 
-Use it if the script is not on the path, or to choose the interpreter that runs the command.
+Use this form if the script is not on the path, or to choose the interpreter that runs the command.
 """
 
 from toolgym.cli import main

@@ -1,4 +1,5 @@
-"""The cache folder of all packages. It can be deleted at any time, and is rebuilt when needed."""
+"""The cache folder of all packages. The folder can be deleted at any time and is recreated when
+needed."""
 
 from __future__ import annotations
 
@@ -11,9 +12,10 @@ from platformdirs import user_cache_path
 def cache_folder() -> Path:
     """Return the cache folder, without creating it.
 
-    It is the folder in `TOOLGYM_CACHE`, or else the cache folder of the platform:
-    `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`), `~/Library/Caches/toolgym` on macOS,
-    and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
+    The folder is the value of the environment variable `TOOLGYM_CACHE`, or else the cache folder of
+    the
+    platform: `~/.cache/toolgym` on Linux (or under `XDG_CACHE_HOME`), `~/Library/Caches/toolgym` on
+    macOS, and `%LOCALAPPDATA%\\toolgym\\Cache` on Windows.
     """
     chosen = os.environ.get("TOOLGYM_CACHE")
     if chosen:

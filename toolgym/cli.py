@@ -24,7 +24,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from toolgym.commands import nearest, say, with_remarks
+from toolgym.commands import nearest, say, with_remark
 from toolgym.commands.progress import long_work_shown
 from toolgym.errors import ConfigurationError, EnvironmentFault, TaskRefused, field_problem
 from toolgym.plugins import COMMANDS, Plugin, PluginError, find_plugins
@@ -66,7 +66,12 @@ def _plain(option: str, text: str) -> tuple[str, str]:
         return option, text
     kept = [each for each in remarks[1].split("; ") if not each.startswith("x>=")]
     kept = [re.sub(r"^([\d.]+)<=x<=([\d.]+)$", r"\1 to \2", each) for each in kept]
-    return option, with_remarks(text[: remarks.start()], kept)
+    text = text[: remarks.start()]
+    if kept and text.endswith(")."):
+        text = f"{text.removesuffix(').')}; {'; '.join(kept)})."
+    elif kept:
+        text = with_remark(text, "; ".join(kept))
+    return option, text
 
 
 class Commands(TyperGroup):

@@ -1,8 +1,8 @@
-"""`ToolEnv`: a Gymnasium environment whose actions are texts with tool calls.
+"""`ToolEnv`: a Gymnasium environment whose actions are messages with tool calls.
 
-`step` takes a text (or parsed calls), finds the calls in it, binds their arguments, runs the tools,
-and returns text. Mistakes of the agent become observations. Faults of the machine raise exceptions
-(`toolgym.errors`). `ToolEnv._execute_tool` separates the two.
+`step` takes a string (or parsed calls), finds the calls in it, binds their arguments, runs the
+tools, and returns text. Mistakes of the agent become observations. Faults of the machine raise
+exceptions (`toolgym.errors`). `ToolEnv._execute_tool` distinguishes mistakes from faults.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     Args:
         tasks: The tasks that episodes are drawn from.
         step_limit: Maximum number of calls in an episode; the terminal call is not counted.
-        parsing: "lenient" repairs calls that have one possible reading and records each repair.
-            "strict" refuses them, as plain Python functions do.
+        parsing: "lenient" repairs malformed calls that have exactly one possible interpretation and
+            records each repair. "strict" rejects malformed calls, as plain Python functions do.
         rewards: Weights of the score, a dict or a `RewardConfig`.
         render_mode: None or "ansi".
 
@@ -74,9 +74,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 1}  # type: ignore[misc]
     tools: dict[str, ToolSpec]
-    """The tools by name: those of the class, unless the environment was created with others."""
+    """The tools by name: those of the class, unless the environment was created with other
+    tools."""
     waits: bool = False
-    """Whether a tool waits for a server. If so, several environments are stepped in threads."""
+    """Whether a tool waits for a server. If so, several environments are stepped concurrently in
+    threads."""
     family: ClassVar[TaskFamily] = TaskFamily()
     """The family of the tasks, used by commands such as `toolgym tasks stats`."""
 
@@ -118,7 +120,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     # Methods for subclasses to override -----------------------------------------------------------
 
     def begin(self, task: T) -> str:
-        """Prepare an episode of this task and return the question. Every subclass overrides it.
+        """Prepare an episode of this task and return the question. Every subclass overrides this
+        method.
 
         Raises:
             EnvironmentFault: A resource that the task needs is missing, such as a file.
@@ -126,18 +129,19 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         raise NotImplementedError
 
     def expert(self) -> Generator[Any, str, None]:
-        """Play the current episode as an expert: yield actions, receive observations.
+        """Play the current episode as an expert: yield actions and receive observations.
 
-        The answer should come from the observations, not from the gold, so that a model can solve
-        every task that the expert solves.
+        The answer should be derived from the observations, not from the gold answer, so that a
+        model can solve every task that the expert solves.
         """
         raise ConfigurationError(f"{type(self).__name__} has no `expert` method.")
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None] | None:
-        """Play the current episode like a beginner, with valid calls but often a wrong answer.
+        """Play the current episode like a beginner, with valid calls but often with a wrong answer.
 
-        A model that is trained from scratch imitates it before reinforcement learning. If it
-        returns None (the default), the model imitates random variations of the expert instead.
+        A model that is trained from scratch imitates the novice before reinforcement learning. If
+        this method returns None (the default), the model imitates random variations of the expert
+        instead.
         """
         return None
 
@@ -145,7 +149,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Return a complete call of this tool that works in this episode, for error messages.
 
         Returns:
-            `{"name": ..., "arguments": {...}}`, or {} to keep the generic example of the error.
+            `{"name": ..., "arguments": {...}}`, or {} to keep the generic example in the error.
         """
         return {}
 
@@ -158,23 +162,24 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return errors.no_call(self.tools)
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return additional help that is appended to the error when a failed call is repeated.
+        """Return additional help that is appended to the error message when a failed call is
+        repeated.
 
         A deterministic policy that reads the same error again would repeat the same call until it
-        has no calls left. A subclass overrides this method with text that its tools would show
-        anyway, such as the columns of a table. The text must not depend on the gold.
+        has no calls left. A subclass can override this method to return text that its tools would
+        show anyway, such as the columns of a table. The text must not depend on the gold answer.
 
         Args:
-            call: The failed call; `call.error` is its error if it failed before a tool ran.
-            error: Its error.
+            call: The failed call; `call.error` is its error if the call failed before a tool ran.
+            error: The error of the call.
 
         Returns:
-            Some lines of text, or "" for none. The default lists the tools with their arguments.
+            A few lines of text, or "" for none. The default lists the tools with their arguments.
         """
         signatures = [f"{spec.name}({', '.join(spec.fields)})" for spec in self.tools.values()]
         return f"The tools and their arguments: {', '.join(signatures)}."
 
-    # The Gymnasium contract -----------------------------------------------------------------------
+    # The Gymnasium interface ----------------------------------------------------------------------
 
     def reset(  # type: ignore[override]  # a TypedDict is a dict of known keys
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -182,14 +187,15 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Begin an episode.
 
         Args:
-            seed: Seed that chooses the task. The same seed chooses the same task on every machine.
-            options: `{"task_id": ...}` chooses the task by its id.
+            seed: Seed that determines the task. The same seed selects the same task on every
+                machine.
+            options: `{"task_id": ...}` selects the task by its id.
 
         Returns:
             `user_prompt()`, which is also the user message of a chat, and the first `info`.
 
         Raises:
-            TaskRefused: The task chosen by id cannot be played.
+            TaskRefused: The task selected by id cannot be played.
             ConfigurationError: The task or the option does not exist.
             EnvironmentFault: A resource that the task needs is missing.
         """
@@ -217,9 +223,9 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         """Run the calls in an action.
 
         Args:
-            action: The text of a model, a parsed call, or a list of calls. An `EnvironmentFault` in
-                place of an action (the policy could not act) is raised. Any other object leads to
-                an error observation.
+            action: Text generated by a model, a parsed call, or a list of calls. An
+                `EnvironmentFault` passed in place of an action (because the policy could not act)
+                is raised. Any other object results in an error observation.
 
         Returns:
             Observation, change of the score, terminated (answered), truncated (no calls left), and
@@ -235,7 +241,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         return self._take_turn(action, calls)
 
     def call(self, tool_name: str, /, *args: Any, **kwargs: Any) -> str:
-        """Call one tool from Python. The call counts and changes the score as in `step`.
+        """Call one tool from Python. The call is counted and changes the score as in `step`.
 
         Returns:
             The observation.
@@ -273,18 +279,21 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
 
     @property
     def outcome(self) -> Outcome:
-        """Whether the answer is correct, and the progress bin. It is compared within a group."""
+        """Whether the answer is correct, and the progress bin. Outcomes are compared within a
+        group."""
         return self.episode.outcome
 
     def tool_schemas(self) -> list[dict[str, Any]]:
-        """Return the tools in the OpenAI function format, without hidden ones."""
+        """Return the tools, except hidden ones, in the OpenAI function format."""
         return [spec.schema() for spec in self.tools.values() if not spec.hidden]
 
     def user_prompt(self, question: str | None = None) -> str:
-        """Return the first message for the agent: the question and the line on the budget.
+        """Return the first message for the agent: the question, and a line that states the number
+        of calls.
 
         Args:
-            question: The question of a recorded episode. None means that of the current episode.
+            question: The question of a recorded episode. None means the question of the current
+                episode.
         """
         return f"{self.episode.question if question is None else question}\n{self.budget_line()}"
 
@@ -297,7 +306,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         )
 
     def reach(self, progress: float, best: bool = True) -> None:
-        """Record that the agent reached a state worth `progress` (0 to 1). Tools call it.
+        """Record that the agent reached a state with this progress (0 to 1). Called by tools.
 
         Args:
             best: Whether the best state of the episode counts. If False, the last one counts, so
@@ -311,7 +320,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         message: str = "Answer recorded. The episode is over.",
         mistake: Mistake = "",
     ) -> str:
-        """Record the verdict and return the observation. Terminal tools call it.
+        """Record the verdict and return the observation. Called by terminal tools.
 
         Args:
             correct: Whether the answer is correct.
@@ -328,7 +337,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def finish(self) -> float:
         """Close the episode if it is still open, and return its score.
 
-        An episode without an answer has the cost `unanswered`. Further calls change nothing.
+        An episode without an answer is charged the cost `unanswered`. Calling `finish` again
+        changes nothing.
 
         Returns:
             The score of the episode; nan after a fault.
@@ -394,7 +404,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def _execute_tool(self, spec: ToolSpec, arguments: dict[str, Any]) -> str:
         """Run a tool, and convert unexpected exceptions to an `EnvironmentFault`.
 
-        Only this method separates mistakes of the agent from faults of the machine.
+        Only this method distinguishes mistakes of the agent from faults of the machine.
         """
         if spec.function is None:
             raise ConfigurationError(f"tool {spec.name!r} has no function.")
@@ -422,11 +432,11 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     def _refuse_call(
         self, error: ToolError, call: ToolCall, words: Hashable
     ) -> tuple[str, ToolError]:
-        """Charge a failed call, and answer it with an example that works in this episode.
+        """Charge a failed call, and return its error with an example that works in this episode.
 
         Args:
-            words: Identifies equal calls. From the second one on, `second_hint` is appended to the
-                answer.
+            words: Identifies equal calls. From the second equal call on, `second_hint` is appended
+                to the error.
         """
         episode = self.episode
         episode.ledger.charge("failed_call")
@@ -460,14 +470,15 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
             self.finish()
 
     def _budget_notice(self, steps_before: int) -> str:
-        """Return the line with the number of calls left if it falls to 3, 1 or 0, or else ""."""
+        """Return the line with the number of calls left if this number falls to 3, 1 or 0, or else
+        ""."""
         left = self.episode.steps_left
         is_due = left <= 3 and any(left <= mark < steps_before for mark in (0, 1, 3))
         return budget_notice(left) if is_due and (left == 0 or not self.episode.over) else ""
 
 
 def _fingerprint(call: ToolCall) -> Hashable:
-    """Return a key that is equal for calls of one tool with equal arguments, in any order."""
+    """Return a key that is equal for calls of the same tool with equal arguments in any order."""
     arguments = call.arguments
     if not arguments:
         return call.name

@@ -1,4 +1,4 @@
-"""The state of one episode: its turns, its ledger, and its `info`.
+"""The state of one episode: turns, ledger of gains and costs, and `info`.
 
 All mutable state of an episode is in one `Episode` object. `reset` creates a new one, so episodes
 share no state.
@@ -25,23 +25,23 @@ from toolgym.tasks import Task
 class Info(TypedDict):
     """The `info` of `reset` and of every `step`. Its keys and types are always the same.
 
-    Only `reward_parts` is a dict, because a vector environment merges dicts by key.
+    Only `reward_parts` is a dict, because vector environments merge dicts by key.
     """
 
     task_id: str
     """The current task."""
     call: ToolCall | None
-    """The last call of the action; None if there is no call."""
+    """The last call of the action; None if the action contains no call."""
     calls: tuple[ToolCall, ...]
     """Every call that was found in the action, in order."""
     repairs: tuple[str, ...]
-    """The codes of all repairs that the action needed."""
+    """The codes of all repairs that were made to the action."""
     error: ToolError | None
     """The first error in the action."""
     reward_parts: dict[str, float]
-    """The parts of the running score; the values sum to it."""
+    """The components of the running score, which is their sum."""
     score: float
-    """The running score, 0 at reset; nan only after a fault."""
+    """The score so far, which is 0 after `reset`, and nan only after a fault."""
     correct: bool
     """Whether the correct answer was given."""
     scored: bool
@@ -50,12 +50,12 @@ class Info(TypedDict):
     """Number of calls left."""
     mistake: NotRequired[str]
     """The agent's mistake about whether the question has an answer: "refused_answerable",
-    "answered_unanswerable", or "" for neither. Only in environments where a question may have no
-    answer.
+    "answered_unanswerable", or "" for neither. Present only in environments where a question may
+    have no answer.
     """
     unjudged: NotRequired[bool]
-    """Whether the answer is correct but could not be checked on other data. Only in environments
-    that check answers on several databases (`sqlgym/TextToSQL-v0`).
+    """Whether the answer is correct but could not be checked on other data. Present only in
+    environments that check answers on several databases (`sqlgym/TextToSQL-v0`).
     """
 
 
@@ -63,7 +63,7 @@ _NOTICE: Final = re.compile(r"\n\((?:\d+ calls? left|no calls left: the episode 
 
 
 def budget_notice(steps_left: int) -> str:
-    """Return the last line of an observation with the number of calls left.
+    """Return the last line of an observation, which states the number of calls left.
 
     >>> budget_notice(3), budget_notice(1)
     ('\\n(3 calls left)', '\\n(1 call left)')
@@ -74,7 +74,7 @@ def budget_notice(steps_left: int) -> str:
 
 
 def without_notice(observation: str) -> str:
-    """Return an observation without the line that `budget_notice` added, if there is one.
+    """Return an observation without the line that `budget_notice` added, if any.
 
     >>> without_notice("count\\n42\\n(3 calls left)")
     'count\\n42'
@@ -108,11 +108,12 @@ class Turn(NamedTuple):
     """One turn of an episode: an action and its results.
 
     Attributes:
-        action: The action as given, with lone surrogates in a text replaced.
-        calls: The calls found in it.
-        results: The result of each call, as the agent reads it. Without a call, it contains one
-            text, the error.
-        observation: The observation: the joined results and the notice on the budget.
+        action: The action as given, with lone surrogates in strings replaced.
+        calls: The calls found in the action.
+        results: The result of each call, as the agent reads it. Without a call, the list contains
+            only the error message.
+        observation: The observation: the joined results, and the notice of the number of calls
+            left.
         reward: The change of the score.
         errors: The error of each call, or None.
     """
@@ -126,15 +127,16 @@ class Turn(NamedTuple):
 
     @property
     def valid(self) -> bool:
-        """Whether the turn contains a call, and every call was bound without an error."""
+        """Whether the turn contains at least one call, and every call was bound without an
+        error."""
         return bool(self.calls) and all(call.error is None for call in self.calls)
 
 
 class ModelUsage(NamedTuple):
     """The usage of the models that an environment calls in an episode, such as its operators.
 
-    Cached replies count like others, so that the usage of an episode does not depend on earlier
-    episodes. The amount paid to a server may be lower.
+    Cached replies count like any other reply, so that the usage of an episode does not depend on
+    earlier episodes. The amount actually paid to a server may be lower.
 
     Attributes:
         calls: Number of calls.
@@ -154,10 +156,10 @@ class Episode:
     """The mutable state of one episode.
 
     Attributes:
-        env_usage: Usage of the models that the environment calls; None if it called none.
+        env_usage: Usage of the models that the environment called; None if it called no model.
         over: Whether the episode has ended.
         seen: Fingerprints of the calls that were executed.
-        failed: Text and error code of each failed call.
+        failed: The text and the error code of each failed call.
         fault: The fault that made the episode unscored, or "".
     """
 
@@ -189,14 +191,14 @@ class Episode:
         return Outcome(self.ledger.correct, round(self.ledger.progress * bins))
 
     def fail(self, fault: EnvironmentFault | str) -> None:
-        """End the episode without a score, and keep the reason."""
+        """End the episode without a score, and store the reason."""
         self.ledger.faulted = self.over = True
         self.fault = encodable(str(fault))
 
     def use_models(
         self, calls: int, tokens_in: int, tokens_out: int, dollars: float | None
     ) -> None:
-        """Record calls of models by the environment. The arguments are those of `ModelUsage`."""
+        """Record the environment's calls to models. The arguments are those of `ModelUsage`."""
         used = self.env_usage or ModelUsage()
         total = None if dollars is None or used.dollars is None else used.dollars + dollars
         self.env_usage = ModelUsage(
@@ -218,12 +220,12 @@ class Episode:
         errors: tuple[ToolError | None, ...],
         score: float | None = None,
     ) -> Info:
-        """Return the `info` of a turn, or of `reset`, as new objects.
+        """Return the `info` of a turn, or of `reset`, as a new dict.
 
         Args:
             calls: The calls of the turn; empty for `reset`.
             errors: The error of each call, or None.
-            score: The running score; None computes it.
+            score: The running score. If None, the score is computed.
         """
         ledger = self.ledger
         repairs = [code for call in calls for code in call.repairs]

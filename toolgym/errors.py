@@ -1,19 +1,20 @@
 """Exception types by responsible party: agent, environment, data set, caller.
 
-All are subclasses of `ToolgymError`, including the exceptions of `sqlgym`, `aflowgym` and
-`adapters`.
+All exceptions, including those of `sqlgym`, `aflowgym` and `adapters`, are subclasses of
+`ToolgymError`.
 
-* `ToolError`: a mistake of the agent, such as an unknown table or a missing argument. A tool raises
-  it. `ToolEnv.step` converts it to an observation, stores it in `info["error"]` and charges for it.
-  It never leaves `step`. Its `code` is stable, so that metrics and tests can rely on it.
-* `EnvironmentFault`: a fault of the machine or of this package, such as a missing database file. It
-  passes through `step` to the caller, and the episode is unscored (its score is nan).
+* `ToolError`: a mistake of the agent, such as an unknown table or a missing argument. Tools raise
+  this exception. `ToolEnv.step` converts it to an observation, stores it in `info["error"]` and
+  charges its cost. It never propagates out of `step`. Its `code` is stable, so that metrics and
+  tests can rely on it.
+* `EnvironmentFault`: a fault of the machine or of this package, such as a missing database file. A
+  fault propagates through `step` to the caller, and the episode is unscored (its score is nan).
 * `TaskRefused`: a task that cannot be played, such as one with an empty gold answer. `reset` skips
-  it, unless the task was chosen by its id.
-* `ConfigurationError`: an invalid argument of the caller, and also a `ValueError`. The message
+  such a task unless it was selected by its id.
+* `ConfigurationError`: an invalid argument passed by the caller; also a `ValueError`. The message
   states the remedy.
 
-All exceptions can be pickled, so the processes of vector environments can raise them.
+All exceptions can be pickled, so they can be raised in the worker processes of vector environments.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ class ToolgymError(Exception):
 
 
 class ToolError(ToolgymError):
-    """A mistake of the agent in a call, with a hint on what to do.
+    """A mistake that the agent made in a call, with a hint on how to correct it.
 
     Args:
         code: Stable identifier, lower_snake_case; listed in the documentation.
         message: The mistake in one sentence.
         hint: The next step in one sentence; may be empty.
-        example: A complete call that works, `{"name": ..., "arguments": {...}}`; may be empty.
+        example: A complete call that works, as `{"name": ..., "arguments": {...}}`; may be empty.
 
     >>> print(ToolError("unknown_table", "There is no table 'sing'.", "Did you mean 'singer'?"))
     error[unknown_table]: There is no table 'sing'. Did you mean 'singer'?
@@ -107,7 +108,7 @@ class TaskRefused(ToolgymError):
 
 
 class ConfigurationError(ToolgymError, ValueError):
-    """An invalid argument or setting of the caller. The message states the remedy."""
+    """An invalid argument or setting passed by the caller. The message states the remedy."""
 
 
 _PLAIN_WORDS: Final = {
@@ -121,10 +122,10 @@ _PLAIN_WORDS: Final = {
 
 
 def refused_fields(problem: ValidationError, whole: str = "settings") -> str:
-    """Return the invalid fields of a pydantic model in one line, each with its reason.
+    """Return the invalid fields of a pydantic model in one line, each with the reason.
 
     Args:
-        problem: The error of the validation.
+        problem: The validation error.
         whole: Name of the model, for errors that do not concern a single field; may be empty.
     """
     lines = []

@@ -2,8 +2,8 @@
 
 The commands on data sets (`toolgym tasks stats`, `show`, `synth`) and on recorded episodes
 (`toolgym audit`, `toolgym stats`) contain no code for a particular environment. They call the
-methods of the attribute `family` of the environment class, which is a `TaskFamily`. Its defaults
-are valid for any task. A family overrides methods to provide more.
+methods of the attribute `family` of the environment class, which is a `TaskFamily`. The default
+methods are valid for any task. A family overrides methods to support more commands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 
 Ask = Callable[[Sequence[tuple[str, str]]], Sequence[str]]
-"""Sends requests to a chat model, each a system and a user message, and returns the replies."""
+"""Sends requests to a chat model, each consisting of a system and a user message, and returns the
+replies."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,11 @@ class SynthesisOrder:
     Attributes:
         sources: Files to write tasks for, or folders of them.
         out: The folder to write.
-        splits: The share of each split by its name; the shares sum to 1. If empty, the splits of
-            the family are written, except empty ones.
+        splits: The share of each split by its name; the shares sum to 1. If this is empty, the
+            nonempty splits of the family are written.
         options: Options of the family, such as the number of tasks and the seed.
-        link: Refer to the sources instead of copying them.
-        force: Replace a folder written by an earlier synthesis.
+        link: Whether to refer to the sources instead of copying them.
+        force: Whether to replace a folder written by an earlier synthesis.
         map: Function that processes the sources; see `toolgym.workers`.
     """
 
@@ -52,7 +53,7 @@ class SynthesisOrder:
 
 @dataclass(frozen=True)
 class Origin:
-    """The license and the sources that a data set states, or "" for each that it does not state."""
+    """The license and the sources that a data set declares; each is "" if not declared."""
 
     license: str = ""
     sources: str = ""
@@ -62,11 +63,12 @@ class TaskFamily:
     """A family of tasks, with defaults that are valid for any task."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """The usual order of the values of a fact, by its name; other values follow, sorted by name."""
+    """The usual order of the values of a fact, by the name of the fact; other values follow, sorted
+    by name."""
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "items")
-    """The respects in which a task can be unseen by a training: the task itself, its item (under
-    the family's name for items), and others that `marks` supports. They are the suffixes of split
-    names such as `dev-databases`.
+    """The respects in which a task can be unseen during training: the task itself, its item (under
+    the family's name for items), and others that `marks` supports. The kinds are the suffixes of
+    split names such as `dev-databases`.
     """
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
@@ -78,7 +80,7 @@ class TaskFamily:
         return ()
 
     def origin(self, dataset: Any) -> Origin:
-        """Return the license and the sources that a data set states."""
+        """Return the license and the sources that a data set declares."""
         folder = Path(dataset if isinstance(dataset, str | Path) else "").expanduser()
         for file in sorted(folder.glob("LICEN[CS]E*")) if dataset else ():
             with file.open(encoding="utf-8", errors="replace") as lines:
@@ -88,7 +90,7 @@ class TaskFamily:
         return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return keys of a task. Two tasks with a common key are the same in respect of `kind`.
+        """Return keys of a task. Two tasks with a common key are the same with respect to `kind`.
 
         Args:
             task: A task of this family.
@@ -96,8 +98,8 @@ class TaskFamily:
                 different items always differ.
 
         Returns:
-            The keys. They are empty if the task cannot be used or has nothing of this kind, such as
-            no item.
+            The keys. There are none if the task cannot be used or has no property of this kind, for
+            example no item.
 
         Raises:
             ConfigurationError: The kind does not exist.
@@ -114,7 +116,7 @@ class TaskFamily:
         )
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts by which tasks are counted, the item first.
+        """Return the facts by which tasks are counted, starting with the item.
 
         Args:
             task: A task of this family.
@@ -126,7 +128,7 @@ class TaskFamily:
         return {"item": task.item or "none"}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """Return a complete task with its solution for display, as texts by heading.
+        """Return a complete task with its solution for display, as a dict from headings to text.
 
         Raises:
             TaskRefused: The task cannot be played, so it has no solution.
@@ -134,17 +136,18 @@ class TaskFamily:
         return {"question": task.question, "item": task.item or "none"}
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Return whether a recorded episode has the correct answer, by an independent second check.
+        """Check independently whether the answer of a recorded episode is correct.
 
-        An override must not share code with the verdict of the environment.
+        An override must not share code with the environment's own check.
 
         Args:
-            env: The environment with the arguments of the episode; its tools and options are read.
+            env: The environment, created with the arguments of the episode; only its tools and
+                options are used.
             task: The task of the episode.
             turns: The turns, as in `EpisodeRecord.turns`.
 
         Returns:
-            The verdict, or None if the second check cannot decide.
+            The verdict, or None if this check cannot decide.
         """
         return None
 
@@ -157,8 +160,8 @@ class TaskFamily:
         """Return the tables of `toolgym stats`: statistics of the actions in rollouts.
 
         Args:
-            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. They need not fit into
-                memory.
+            rollouts: Episode records, or lines of a run's `rollouts.jsonl`. All rollouts together
+                need not fit into memory.
             top: Number of entries in frequency tables.
             env_kwargs: Arguments of the environment that a run recorded.
 
@@ -171,12 +174,13 @@ class TaskFamily:
         )
 
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the model outputs in a log of another program, as rollouts for `statistics`.
+        """Yield the model outputs in a log file of another program, as rollouts for `statistics`.
 
-        `toolgym stats FILE` uses the first family that yields a rollout. The default yields none.
+        `toolgym stats FILE` uses the first family that yields a rollout. The default implementation
+        yields none.
 
         Args:
-            lines: The lines of the log, without undecodable bytes. Very long lines are cut.
+            lines: The lines of the log, without undecodable bytes. Very long lines are truncated.
         """
         return iter(())
 
@@ -201,7 +205,7 @@ class TaskFamily:
         Args:
             out: The folder to write.
             n: The number of items.
-            first: The number of the first item. The same number always gives the same item.
+            first: The number of the first item. The same number always produces the same item.
             progress: Called with the number of finished items and the total.
 
         Raises:
@@ -224,7 +228,7 @@ class TaskFamily:
             source: The folder of the data set.
             out: The folder to write.
             ask: Sends requests to the chat model.
-            overwrite: Replace an existing folder that this method has written.
+            overwrite: Whether to replace an existing folder that this method has written.
             progress: Called with the number of finished questions and the total.
 
         Returns:
@@ -239,7 +243,7 @@ class TaskFamily:
 
 
 def _canonical(value: Any) -> str:
-    """Return a value as text that does not depend on the order of keys and set members."""
+    """Return a value as a string that does not depend on the order of keys and set members."""
     if isinstance(value, Mapping):
         return (
             "{"

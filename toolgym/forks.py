@@ -1,10 +1,10 @@
-"""Fork safety: renews locks, connections and threads in a forked child process.
+"""Fork safety: recreates locks, connections and threads in a forked child process.
 
-A fork copies the memory and one thread. A lock that another thread holds at this moment stays
-locked in the child forever, and the data that it guards may be inconsistent. Open files, server
-connections and thread pools still belong to the parent. An object that owns such resources has a
-method `renew` that recreates them. After `renew_in_child(owner)`, it is called at the start of
-every child.
+A fork copies the memory, but only one thread. A lock that another thread holds at that moment stays
+locked in the child forever, and the data that the lock protects may be inconsistent. Open files,
+server connections and thread pools still belong to the parent. An object that owns such resources
+has a method `renew` that recreates them. After `renew_in_child(owner)`, this method is called at
+the start of every child process.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Renewable(Protocol):
     """An object with locks, connections or threads that a forked child must recreate."""
 
     def renew(self) -> None:
-        """Create the resources without waiting or using old ones.
+        """Create the resources without waiting and without using the old ones.
 
-        Called on creation and in each child. Threads of the parent may have been interrupted
-        anywhere in a method, and do not exist in the child.
+        Called on creation and in each child process. Threads of the parent do not exist in the
+        child, and may have been interrupted at any point in a method.
         """
 
 
@@ -35,7 +35,7 @@ def renew_in_child(owner: Renewable) -> None:
 
 
 def leave_to_parent(*resources: Any) -> None:
-    """Keep resources of the parent alive and unused, since closing them could harm the parent.
+    """Keep resources of the parent alive but unused, since closing them could affect the parent.
 
     Args:
         resources: Connections, threads and similar objects. None and empty objects are ignored.

@@ -1,8 +1,9 @@
 """Report on the tasks of a data set: the playable tasks, and counts by item, hardness and other
 facts.
 
-Every task is verified, which computes its gold answer. Verdicts of earlier runs are reused. A fault
-of the machine, such as a damaged file, is listed with its task and does not end the report.
+Every task is verified, which computes its gold answer. Results of earlier verifications are reused.
+A fault of the machine, such as a damaged file, is listed with the task and does not abort the
+report.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ class TaskReport:
         splits: The number of entries by split.
         items: The number of items (databases, problem families) of the loaded tasks.
         playable: The number of tasks that can be played.
-        refused: Task id, split, code and reason of each task that is refused.
+        refused: Task id, split, code and reason of each refused task.
         codes: The number of refusals by code, the most frequent first.
         faults: Task id, split and message of each task whose check failed with a fault.
         duplicates: Ids of tasks that ask the same question about the same item.
         rows: Counts of the playable tasks. There is a row for each item in each split, for each
-            split (if there are several), and for all tasks. Its keys are `split`, the item,
-            `tasks`, and the number of tasks by value of the other facts.
+            split (if there are several), and for all tasks. The keys of a row are `split`, the
+            item, `tasks`, and the number of tasks by value of the other facts.
     """
 
     name: str
@@ -72,7 +73,7 @@ def check_tasks(
         sets: The tasks by split.
         progress: Called with the number of finished tasks and the total.
         family: Provides the facts by which playable tasks are counted, such as item, hardness and
-            shape of the result. Without it, `rows` is empty.
+            shape of the result. Without a family, `rows` is empty.
     """
     splits: dict[str, int] = {}
     refusals: list[tuple[str, TaskRefused]] = []

@@ -1,12 +1,12 @@
-"""95 % confidence intervals of shares, means over tasks, differences and means over seeds; pass@k.
+"""95 % confidence intervals for shares, means over tasks, differences and means over seeds; pass@k.
 
 Attempts at one task are correlated, so sixteen attempts at each of thirty tasks are less
 informative than 480 tasks. `mean_over_tasks` and `paired_difference` compute the effective number
-of independent attempts and return Wilson's interval for this number, which is valid for shares of 0
-and 1 too. Their intervals generalize to other tasks from the same source. They do not generalize to
-another training seed, another prompt, or tasks of another kind.
+of independent attempts and return Wilson's interval for this number, which is also valid for shares
+of 0 and 1. These intervals generalize to other tasks from the same source, but not to another
+training seed, another prompt, or tasks of another kind.
 
-Means over seeds have Student's interval (`average`).
+For means over seeds, `average` computes Student's interval.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from toolgym.errors import ConfigurationError
 
 LEVEL: Final = 0.95
 Z95: Final = 1.959963984540054
-"""Half the width of the central 95 % of a normal distribution, in standard errors."""
+"""Half the width of the central 95 % interval of a normal distribution, in standard errors."""
 LEAST_SEEDS: Final = 3
-"""Minimum number of values for a mean with an interval. With two values the interval would extend
-12.7 standard errors to either side, and with one value it would be undefined.
+"""Minimum number of values for a mean with an interval. With two values, the interval would extend
+12.7 standard errors to either side; with one value, it would be undefined.
 """
 _PARTS: Final = 400  # number of intervals of Simpson's rule; even
 
@@ -47,7 +47,7 @@ def _wilson(p: float, n: float) -> tuple[float, float]:
 
 
 def pass_at(n: int, correct: int, k: int) -> float:
-    """Return pass@k for n attempts with c correct ones: 1 - C(n - c, k) / C(n, k) (Chen et al.
+    """Return pass@k for n attempts, c of them correct: 1 - C(n - c, k) / C(n, k) (Chen et al.
     2021).
 
     >>> pass_at(4, 1, 2)
@@ -63,7 +63,7 @@ class Effect:
     """A measured value with its 95 % interval.
 
     Attributes:
-        value: The value; nan without data.
+        value: The value; nan if there are no data.
         low: Lower end.
         high: Upper end.
     """
@@ -79,10 +79,12 @@ def share(hits: int, of: int) -> Effect:
 
 
 def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
-    """Return a mean over attempts at several tasks, with its interval for similar tasks.
+    """Return the mean over attempts at several tasks, with an interval that generalizes to similar
+    tasks.
 
-    The interval is Wilson's for the effective number of attempts (`_independent_tries`). This is
-    the number of tasks if there is one attempt per task, or if all attempts have the same outcome.
+    The interval is Wilson's interval for the effective number of attempts (`_independent_tries`).
+    This number is the number of tasks if there is one attempt per task, or if all attempts have the
+    same outcome.
 
     Args:
         values: The mean of each task, between 0 and 1.
@@ -100,15 +102,16 @@ def mean_over_tasks(values: Sequence[float], tries: Sequence[int]) -> Effect:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float], tries: int) -> Effect:
-    """Return the second mean over tasks minus the first, with its interval for similar tasks.
+    """Return the second mean over tasks minus the first, with an interval that generalizes to
+    similar tasks.
 
-    The difference is the mean gain minus the mean loss. Each of the two has Wilson's interval for
-    the effective number of attempts. The intervals are combined with the correlation of gain and
-    loss.
+    The difference is the mean gain minus the mean loss. For each of the two, Wilson's interval for
+    the effective number of attempts is computed. The intervals are combined using the correlation
+    of gain and loss.
 
     Args:
         first: The mean of the attempts at each task, between 0 and 1; at least one task.
-        second: The same for the other evaluation, with the tasks in the same order.
+        second: The same means for the other evaluation, with the tasks in the same order.
         tries: The total number of attempts at all tasks.
 
     >>> found = paired_difference([1.0] * 36 + [0.0] * 12 + [1.0] * 2, [1.0] * 48 + [0.0] * 2, 50)
@@ -124,7 +127,7 @@ def paired_difference(first: Sequence[float], second: Sequence[float], tries: in
         math.sqrt(math.fsum((value - mean) ** 2 for value in values) / len(pairs))
         for values, mean in ((losses, lost), (gains, gained))
     )
-    # A task that gains does not lose, so the covariance is that of two means whose product is 0.
+    # No task has both a gain and a loss, so the covariance is that of two means whose product is 0.
     together = -lost * gained / math.prod(spreads) if lost and gained else 0.0
     return difference(
         Effect(lost, *_wilson(lost, size)), Effect(gained, *_wilson(gained, size)), together
@@ -134,10 +137,10 @@ def paired_difference(first: Sequence[float], second: Sequence[float], tries: in
 def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
     """Return the second value minus the first, with an interval that combines the two intervals.
 
-    This is the square-and-add method of Newcombe 1998 (Statistics in Medicine 17, 2635-2650).
+    The method is the square-and-add method of Newcombe 1998 (Statistics in Medicine 17, 2635-2650).
 
     Args:
-        together: The correlation of the two; 0 if they are independent.
+        together: The correlation of the two values; 0 if they are independent.
     """
     value = second.value - first.value
     low = _joined(second.value - second.low, first.high - first.value, together)
@@ -146,20 +149,22 @@ def difference(first: Effect, second: Effect, together: float = 0.0) -> Effect:
 
 
 def _joined(one: float, other: float, together: float) -> float:
-    """Return the distance from a difference to its bound, given the distances of the two values."""
+    """Return the distance from a difference to its bound, given the corresponding distances of the
+    two values."""
     return math.sqrt(max(0.0, one**2 - 2 * together * one * other + other**2))
 
 
 def _independent_tries(
     columns: Sequence[Sequence[float]], weights: Sequence[int], most: int
 ) -> float:
-    """Return the effective number of attempts: the number of independent ones with the same
+    """Return the effective number of attempts: the number of independent attempts with the same
     variance.
 
     The variance of a mean of n independent attempts is p (1 - p) / n. The variance of a mean over
-    tasks is estimated from the spread of the tasks. Their quotient is the effective size of Korn
-    and Graubard (1998), which is reduced for a small number of tasks. Fully correlated attempts
-    count as one per task, so the result is at least the number of tasks if all weights are equal.
+    tasks is estimated from the spread of the tasks. The effective number is the n for which the two
+    variances are equal, the effective sample size of Korn and Graubard (1998), reduced for a small
+    number of tasks. Fully correlated attempts at a task count as a single attempt, so the result is
+    at least the number of tasks if all weights are equal.
 
     Args:
         columns: Values by task; the variances of several columns are added.
@@ -174,7 +179,7 @@ def _independent_tries(
         mean = math.fsum(value * weight for value, weight in pairs) / whole
         independent += mean * (1 - mean)
         clustered += math.fsum(((value - mean) * weight / whole) ** 2 for value, weight in pairs)
-    if count < 2 or not independent:  # the correlation of attempts at a task is unknown
+    if count < 2 or not independent:  # the correlation of attempts at the same task is unknown
         return least
     few = (Z95 / t_quantile(count - 1)) ** 2 * (count - 1) / count
     return max(least, independent / max(clustered, independent / most) * few)

@@ -1,7 +1,7 @@
 """Attributes that are computed, and names that are imported, on first use.
 
 `lazy` is `functools.cached_property` without its lock. In Python 3.11 that lock belongs to the
-class. Threads therefore wait for each other although they use different objects, and a forked child
+class. Threads therefore wait for each other even if they use different objects, and a forked child
 may wait forever for a thread of its parent. Without the lock, two threads may compute the same
 value at the same time, and the first result is kept.
 """
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 else:
 
     class lazy:  # noqa: N801  # a decorator, like `property`
-        """Decorator that turns a method without arguments into an attribute computed once.
+        """Decorator that turns a method without arguments into an attribute that is computed only
+        once.
 
-        The value is stored in the object's `__dict__`, also for frozen dataclasses.
+        The value is stored in the object's `__dict__`, even for frozen dataclasses.
 
         >>> class Square:
         ...     @lazy
@@ -54,7 +55,7 @@ def lazy_names(
 
     Args:
         module: The `__name__` of the package.
-        homes: The names that are imported from each module, separated by spaces.
+        homes: For each module, the names that are imported from it, separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
     public = sorted(home_of)

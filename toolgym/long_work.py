@@ -1,7 +1,7 @@
-"""Progress of long work in a library. It is reported to a listener and never printed.
+"""Progress reports of long-running work in a library, which go to a listener and are never printed.
 
 A library calls `report_progress`. A caller that shows progress sets a listener. The command line
-does so and shows a line on stderr. Without a listener, reports are ignored.
+sets one that shows a line on stderr. Without a listener, reports are ignored.
 
     with progress_listener(lambda what, done, total: ...):
         sqlgym.load_tasks("my.db", "train")
@@ -21,7 +21,7 @@ _listener: ContextVar[Listener | None] = ContextVar("toolgym_long_work", default
 
 @contextmanager
 def progress_listener(listener: Listener) -> Iterator[None]:
-    """Context manager that sends the reports of long work in this thread to a listener."""
+    """Context manager that sends progress reports from this thread to a listener."""
     token = _listener.set(listener)
     try:
         yield
@@ -30,12 +30,12 @@ def progress_listener(listener: Listener) -> Iterator[None]:
 
 
 def report_progress(what: str, done: int, total: int) -> None:
-    """Report the progress of long work to the listener, if there is one.
+    """Report the progress of long-running work to the listener, if there is one.
 
     Args:
         what: Description of the work, such as "writing tasks for my.db".
         done: Number of finished units.
-        total: Number of all units.
+        total: Total number of units.
     """
     listener = _listener.get()
     if listener is not None:
@@ -44,7 +44,7 @@ def report_progress(what: str, done: int, total: int) -> None:
 
 @contextmanager
 def reporting(what: str) -> Iterator[None]:
-    """Context manager that reports the start and the end of work that has no parts."""
+    """Context manager that reports the start and the end of work that consists of a single unit."""
     report_progress(what, 0, 1)
     try:
         yield

@@ -1,8 +1,8 @@
 """Episodes as chat messages, for chat templates and supervised training.
 
-The prompts of evaluations and trainers and the examples of data sets all come from these functions
-and from `ToolEnv.user_prompt`, so a model always sees the same wording of a task. A change to the
-prompt of an environment requires a new version of its id.
+These functions and `ToolEnv.user_prompt` produce the prompts of evaluations and trainers as well as
+the examples of data sets, so a model always sees the same wording of a task. If the prompt of an
+environment changes, the version in its id must change too.
 
 A chat template renders the tools from their schemas. For servers and templates without support for
 tools, `tools_in_words` describes them in plain English.
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 TOOLS_IN_WORDS: Final = Path(__file__).with_name("tools_in_words.jinja")
-"""The wording of `tools_in_words`, as Jinja macros that a chat template can include."""
+"""The text of `tools_in_words`, as Jinja macros that a chat template can include."""
 
 
 def system_prompt(env: ToolEnv[Any], *, in_words: bool = False) -> str:
-    """Return the instructions to the agent, which begin with the environment's docstring.
+    """Return the instructions for the agent, which begin with the environment's docstring.
 
     If the agent writes no calls (`ToolSpec.hidden`), the description of the tool follows.
 
     Args:
         env: The environment.
         in_words: Whether to describe the tools, for servers and chat templates that do not show
-            them. Other callers render `env.tool_schemas()`.
+            them. Otherwise the caller renders `env.tool_schemas()`.
     """
     purpose = " ".join((type(env).__doc__ or "").strip().split("\n\n")[0].split())
     for spec in env.tools.values():
@@ -126,13 +126,13 @@ def episode_messages(
     Args:
         env: The environment.
         final: Text of a final assistant turn without a call, for trainers whose episodes end with
-            one. None adds no turn.
-        as_calls: Whether turns that are text with calls become `tool_calls` without the text, for
+            such a turn. None adds no turn.
+        as_calls: Whether turns given as text with calls become `tool_calls` without the text, for
             chat templates that show a result only after `tool_calls`.
 
     Returns:
         The system and user messages, then the assistant's message and the results of each turn. A
-        turn that is text keeps its text unchanged. A turn that was given as calls becomes
+        turn given as text keeps its text unchanged. A turn that was given as calls becomes
         `tool_calls` with arguments as a dict, because some templates would encode a JSON string
         twice.
     """
@@ -145,10 +145,10 @@ def episode_messages(
 
 
 def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
-    """Return the messages of one turn: the assistant's, then one message for each result.
+    """Return the messages of one turn: the assistant's message, then one message for each result.
 
     Args:
-        turn: The turn. Without a call, its observation becomes a user message.
+        turn: The turn. If it contains no call, its observation becomes a user message.
         as_calls: As for `episode_messages`.
     """
     calls, results = turn.calls, turn.results
@@ -169,15 +169,15 @@ def turn_messages(turn: Turn, *, as_calls: bool = False) -> list[Message]:
 def recorded_messages(env: ToolEnv[Any], record: EpisodeRecord) -> list[Message]:
     """Return the transcript of a recorded episode, in the format of `episode_messages`.
 
-    A turn that was given as calls is recorded as the text of these calls. Such a turn, and any turn
-    with the same text, becomes `tool_calls`.
+    A turn that was given as calls is recorded as the text of these calls. In the transcript, such a
+    turn and any turn with the same text become `tool_calls`.
 
     Args:
-        env: The environment with the arguments of the episode. It need not be reset.
+        env: The environment, created with the arguments of the episode. It need not be reset.
         record: The recorded episode.
 
     Raises:
-        ConfigurationError: A turn with several calls was recorded without the result of each.
+        ConfigurationError: A turn with several calls was recorded without the individual results.
     """
     messages = [
         {"role": "system", "content": system_prompt(env)},

@@ -1,8 +1,8 @@
-"""Plug-ins of installed packages, which are found by their entry points.
+"""Plug-ins of installed packages, discovered through entry points.
 
-There are six groups: commands, environments, policies, workers, dashboards and names of models.
-Finding the plug-ins of a group reads only metadata. A plug-in is imported when it is loaded. If the
-import fails, the error names the package of the plug-in.
+There are six groups: commands, environments, policies, workers, dashboards and names of models. To
+find the plug-ins of a group, only metadata is read. A plug-in is imported when it is loaded. If the
+import fails, the error message names the package of the plug-in.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ MODEL_NAMES = "toolgym.model_names"
 
 
 class PluginError(ToolgymError):
-    """Raised for an entry point that cannot be loaded. The message contains its name, its package
-    and the reason.
+    """Raised for an entry point that cannot be loaded. The message contains the name of the entry
+    point, its package and the reason.
     """
 
 
@@ -35,12 +35,12 @@ class Plugin:
 
     @property
     def origin(self) -> str:
-        """The name and version of its distribution."""
+        """The name and version of the plug-in's distribution."""
         dist = self.point.dist
         return f"{dist.name} {dist.version}" if dist is not None else "an unknown package"
 
     def load(self) -> Any:
-        """Import the plug-in and return the object that its value names.
+        """Import the plug-in and return the object that the entry point's value refers to.
 
         Raises:
             PluginError: The import or the lookup failed.
@@ -56,7 +56,7 @@ class Plugin:
 
 
 def find_plugins(group: str) -> dict[str, Plugin]:
-    """Return the entry points of a group by name, sorted, without importing them.
+    """Return the entry points of a group, sorted and by name, without importing them.
 
     If several entry points have the same name, the first one is returned.
     """

@@ -26,17 +26,17 @@ from toolgym.rewards import MISTAKES
 from toolgym.sanitize import visible
 
 FIGURES: Final = ("score", "correct", "answered", "turns", "calls", "repairs", "errors", "scored")
-"""The keys of `EpisodeRecord.figures`."""
+"""The keys of the dict that `EpisodeRecord.figures` returns."""
 
 
 SHOWN = ("accuracy", "interval", "mean_score", "validity", "answered", "episodes", "unscored")
 """The numbers of an evaluation that a notebook shows."""
 MOST_CHARS: Final = 200
-"""Number of characters of a text that a notebook shows."""
+"""Maximum number of characters of a string that a notebook shows."""
 
 
 def no_figures() -> dict[str, float]:
-    """Return the numbers of an unscored episode: `scored` is 0, all others are nan."""
+    """Return the numbers of an unscored episode: `scored` is 0, and all others are nan."""
     return {**dict.fromkeys(FIGURES, math.nan), "scored": 0.0}
 
 
@@ -70,13 +70,13 @@ class EpisodeRecord:
     Attributes:
         turns: One dict per turn with the keys `action`, `calls`, `observation`, `reward`,
             `repairs`, `errors`, `valid`, and, for several calls, `results`.
-        seed: Seed for the sampling of the policy.
+        seed: Seed with which the policy samples.
         score: The score; nan after a fault.
         progress_bin: As in `Outcome`.
         reward_parts: As in `info`.
         fault: The fault that made the episode unscored, or "".
-        number: Number of the attempt at its task, from 0 (`toolgym.tries`). None if attempts are
-            not numbered, as in training.
+        number: Number of the attempt at the task, starting from 0 (`toolgym.tries`). None if
+            attempts are not numbered, as in training.
         mistake: As in `info`; None if every question has an answer.
         env_usage: The fields of `ModelUsage` for the models that the environment called, or None.
     """
@@ -98,18 +98,18 @@ class EpisodeRecord:
     env_usage: dict[str, float | None] | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Compare all fields. nan equals nan, so unscored records can be equal."""
+        """Compare all fields. Two nan values count as equal, so unscored records can be equal."""
         return isinstance(other, EpisodeRecord) and self.to_json() == other.to_json()
 
     def __repr__(self) -> str:
-        """Return one line. `turns` and `to_json` contain the details."""
+        """Return a summary in one line. `turns` and `to_json` contain the details."""
         score = "" if math.isnan(self.score) else f", score {self.score:.3f}"
         verdict = "correct" if self.correct else "not correct" if self.scored else "unscored"
         turns = f"{len(self.turns)} turn{'s' * (len(self.turns) != 1)}"
         return f"<EpisodeRecord {self.task_id} of {self.env_id}: {verdict}{score}, {turns}>"
 
     def row(self) -> dict[str, Any]:
-        """Return the record as a flat row of a table, with numbers, texts and lists of codes.
+        """Return the record as a flat row of a table, with numbers, strings and lists of codes.
 
         `turns` and `calls` are counts. The parts of the reward are `reward_NAME`, and the usage of
         the environment's models is `env_NAME`.
@@ -150,7 +150,7 @@ class EpisodeRecord:
     def of(
         cls, episode: Episode, env_id: str, seed: int = 0, number: int | None = None
     ) -> EpisodeRecord:
-        """Close an episode and return its record."""
+        """Finish an episode and return its record."""
         score, ledger = episode.finish(), episode.ledger
         return cls(
             env_id=env_id,
@@ -209,23 +209,24 @@ def _turn_record(turn: Turn) -> dict[str, Any]:
 
 
 def calls_text(calls: Iterable[ToolCall]) -> str:
-    """Return the text that records an action given as calls: one JSON object per line."""
+    """Return the text in which an action given as calls is recorded: one JSON object per line."""
     return "\n".join(json.dumps(call.to_json()) for call in calls)
 
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """The evaluation of a policy on a set of tasks. Iterating over it yields its records.
+    """The evaluation of a policy on a set of tasks. Iterating over an evaluation yields its
+    records.
 
-    `accuracy` is computed over scored episodes. `interval` is its 95 % interval for similar tasks,
-    which accounts for the correlation of attempts at one task. `validity` is the share of turns in
-    which every call was bound without an error.
+    `accuracy` is computed over scored episodes. `interval` is a 95 % interval for the accuracy on
+    similar tasks, which accounts for the correlation of attempts at the same task. `validity` is
+    the share of turns in which every call was bound without an error.
 
     Attributes:
         records: The records of the episodes, in the order of the tasks.
         k: Number of attempts per task.
         refused: `task_id`, `code` and `reason` of each task that could not be played.
-        usage: Usage of a metered policy, such as tokens and dollars; None for unknown amounts.
+        usage: Usage of a metered policy, such as tokens and cost; None for unknown amounts.
     """
 
     records: tuple[EpisodeRecord, ...]
@@ -234,7 +235,7 @@ class Evaluation:
     usage: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __repr__(self) -> str:
-        """Return one line. `summary` contains all numbers, `rows` all episodes."""
+        """Return a summary in one line. `summary` contains all numbers, and `rows` all episodes."""
         low, high = self.interval
         env_id = self.records[0].env_id if self.records else "no environment"
         tries = f" ({self.k} tries a task)" if self.k > 1 else ""
@@ -317,10 +318,10 @@ class Evaluation:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """95 % interval of the accuracy, for other tasks from the same source.
+        """95 % interval of the accuracy on other tasks from the same source.
 
-        It is computed by `toolgym.intervals.mean_over_tasks`. It does not generalize to another
-        training, another prompt, or tasks of another kind.
+        The interval is computed by `toolgym.intervals.mean_over_tasks`. It does not generalize to
+        another training run, another prompt, or tasks of another kind.
         """
         outcomes = list(self._outcomes().values())
         found = mean_over_tasks([sum(each) / len(each) for each in outcomes], [*map(len, outcomes)])
@@ -340,7 +341,8 @@ class Evaluation:
 
     @property
     def validity(self) -> float:
-        """Share of turns in which every call was bound; nan if there are no turns."""
+        """Share of turns in which every call was bound without an error; nan if there are no
+        turns."""
         return _mean([float(turn["valid"]) for record in self.records for turn in record.turns])
 
     @property
@@ -350,8 +352,8 @@ class Evaluation:
 
     @property
     def pass_at_k(self) -> dict[int, Effect]:
-        """pass@j for j = 1..k with 95 % intervals: the mean over tasks of Chen et al. 2021, eq.
-        1.
+        """pass@j for j = 1..k with 95 % intervals: the mean over tasks of eq. 1 in Chen et al.
+        2021.
         """
         full = [sum(each) for each in self._outcomes().values() if len(each) == self.k]
         return {
@@ -367,8 +369,8 @@ class Evaluation:
         """Usage of the models that the environment called, summed over all episodes.
 
         Returns:
-            The fields of `ModelUsage` and the number of `episodes`. Empty if the environment called
-            no model.
+            A dict with the fields of `ModelUsage` and the number of `episodes`, or an empty dict if
+            the environment called no model.
         """
         used = [record.env_usage for record in self.records if record.env_usage]
         if not used:
@@ -424,7 +426,7 @@ def usage_text(usage: Mapping[str, Any]) -> str:
 
 
 def html_table(title: str, facts: Mapping[str, object]) -> str:
-    """Return a title and a table of names and values as HTML. Texts are escaped and cut."""
+    """Return a title and a table of names and values as HTML. Strings are escaped and truncated."""
     rows = "".join(
         f"<tr><th>{_shown(name)}</th><td>{_shown(value)}</td></tr>"
         for name, value in facts.items()

@@ -1,10 +1,10 @@
 """Loads environments from entry points, and creates them by their ids.
 
-Gymnasium does not load plug-ins. A package adds its environments with the entry-point group
+Gymnasium does not load plug-ins. A package adds its environments through the entry-point group
 `toolgym.environments`. The value of the entry point is a module that registers them with
-`gymnasium.register` when it is imported. An environment in any other module has an id of the form
-MODULE:ID, such as `mygym:mygym/Locks-v0`. The module is then imported from the installed packages
-or from the current folder.
+`gymnasium.register` when it is imported. For an environment in any other module, use an id of the
+form MODULE:ID, such as `mygym:mygym/Locks-v0`. The module is then imported from the installed
+packages or from the current folder.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def load_environments() -> dict[str, str]:
 
 
 def tool_env_ids() -> list[str]:
-    """Return the ids of all registered environments that are `ToolEnv`s, sorted."""
+    """Return the sorted ids of all registered environments that are `ToolEnv`s."""
     load_environments()
-    # This reads the metadata of all installed packages, once per list and not for each id.
+    # Loading reads the metadata of all installed packages, once per list rather than for each id.
     plugins = find_plugins(ENVIRONMENTS).values()
     families = {plugin.point.value.partition(".")[0] for plugin in plugins}
     return sorted(spec.id for spec in gym.registry.values() if _is_tool_env(spec, families))
@@ -96,13 +96,14 @@ def spec_of(env_id: str) -> EnvSpec:
 
 
 def _import_module(module: str, env_id: str) -> None:
-    """Import a module from the installed packages or, after them, from the current folder.
+    """Import a module from the installed packages or, if it is not installed, from the current
+    folder.
 
     Raises:
         ConfigurationError: The module does not exist, or its import fails.
     """
     here = str(Path.cwd())
-    if not {"", here} & set(sys.path):  # a console script lacks the current folder
+    if not {"", here} & set(sys.path):  # the path of a console script lacks the current folder
         sys.path.append(here)
     try:
         importlib.import_module(module)
@@ -120,10 +121,10 @@ def _import_module(module: str, env_id: str) -> None:
 
 
 def recorded(env_id: str) -> str:
-    """Return the id of an environment from an untrusted file.
+    """Return the id of an environment that was read from an untrusted file.
 
     Raises:
-        ConfigurationError: Its module has not been imported yet.
+        ConfigurationError: The module of the environment has not been imported yet.
     """
     if ":" in env_id and env_id.rpartition(":")[0] not in sys.modules:
         raise ConfigurationError(
@@ -160,7 +161,8 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def dataset_of(env_id: str, env_kwargs: Mapping[str, Any]) -> Any:
-    """Return the data set in the arguments of an environment, or else its default, or None.
+    """Return the data set in the arguments of an environment, or else the default data set, or
+    None.
 
     Raises:
         ConfigurationError: The environment does not exist, or its module cannot be imported.
@@ -176,10 +178,10 @@ def make(
 
     Args:
         env_id: The id of a registered environment, or MODULE:ID.
-        task_part: The part of its tasks to keep, also for environments without splits. "training"
-            and "evaluation" are the two parts of `toolgym.unseen.divided`. `{"unseen_by": OTHER,
-            "kind": "tasks"}` keeps the tasks that are unseen, in respect of the kind, by the
-            environment made with `{**kwargs, **OTHER}`.
+        task_part: The part of the environment's tasks to keep, even for environments without
+            splits. "training" and "evaluation" are the two parts of `toolgym.unseen.divided`.
+            `{"unseen_by": OTHER, "kind": "tasks"}` keeps the tasks that, with respect to this kind,
+            are absent from the environment made with `{**kwargs, **OTHER}`.
         kwargs: Arguments of the environment.
 
     Raises:
@@ -222,19 +224,20 @@ def _make_environment(env_id: str, kwargs: Mapping[str, Any]) -> ToolEnv[Any]:
     if not isinstance(env, ToolEnv):
         raise ConfigurationError(f"{env_id!r} has no tools: it is not a toolgym.ToolEnv.")
     if env.spec is not None:
-        env.spec.id = env_id  # with its module, because records of episodes need it
+        env.spec.id = env_id  # including the module, because records of episodes need it
     return env
 
 
 def parameters_of(creator: Callable[..., Any]) -> tuple[dict[str, Any], bool]:
-    """Return the named arguments of a creator with their defaults.
+    """Return the named arguments of the class or function that creates an environment, with their
+    defaults.
 
     A class that takes `**kwargs` passes them to its base class, so the arguments of the base class
     that have a default are included.
 
     Returns:
         The defaults of the arguments by name (`inspect.Parameter.empty` if there is none), and
-        whether the creator accepts other keywords.
+        whether other keyword arguments are accepted.
     """
     makers: list[Any] = [creator]
     if isinstance(creator, type):

@@ -6,13 +6,14 @@
     with         cost = cost_cap * (1 - exp(-sum_of_costs / cost_cap)),
                  partial + margin <= 1 - cost_cap,   margin > 0,   unanswered > 0
 
-Every correct episode scores more than every incorrect one, by at least `margin`. Among incorrect
+Every correct episode scores higher than every incorrect one, by at least `margin`. Among incorrect
 episodes, more progress gives a higher score, which breaks ties within a group. Progress is the
 value of a state (the best or the last), never a count, so repeating an action cannot increase it.
 Costs saturate, so the total penalty is bounded. The reward of a step is the change of the running
 score, so rewards sum to the score.
 
-The inequalities are checked when a config is created. An error shows both sides with their numbers.
+The inequalities are checked when a config is created. If one is violated, the error message shows
+the values of both sides.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ PARTS = ("outcome", "progress", *COSTS, "unanswered")
 
 Mistake = Literal["", "refused_answerable", "answered_unanswerable"]
 MISTAKES: tuple[Mistake, ...] = get_args(Mistake)[1:]
-"""Mistakes about whether a question has an answer: denying an existing answer, or inventing one."""
+"""Mistakes about whether a question has an answer: denying an existing answer, or inventing an
+answer."""
 
 
 class RewardConfig(BaseModel):
@@ -42,25 +44,25 @@ class RewardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     partial: float = Field(0.4, ge=0)
-    """Score of full progress without a correct answer."""
+    """Score for full progress without a correct answer."""
     cost_cap: float = Field(0.2, gt=0)
-    """Upper bound of all costs together."""
+    """Upper bound on the sum of all costs."""
     margin: float = Field(0.3, gt=0)
-    """Smallest difference between a correct episode and an incorrect one."""
+    """Minimum difference in score between a correct episode and an incorrect one."""
     bins: int = Field(10, ge=1)
-    """Number of steps into which progress is rounded."""
+    """Number of bins to which progress is rounded."""
     step: float = Field(0.01, ge=0)
-    """Cost of each call except the terminal one."""
+    """Cost of each call except the one that ends the episode."""
     repeat: float = Field(0.01, ge=0)
     """Additional cost of a call that repeats an earlier one with the same arguments."""
     failed_call: float = Field(0.02, ge=0)
-    """Additional cost of a call that ends in an error observation."""
+    """Additional cost of a call whose observation is an error."""
     repaired_call: float = Field(0.005, ge=0)
     """Cost of a call that was repaired, regardless of the number of repairs."""
     after_end: float = Field(0.02, ge=0)
     """Cost of a call after the end of the episode."""
     unanswered: float = Field(0.05, gt=0)
-    """Cost of an episode without an answer, so that answering is never worse than stopping."""
+    """Cost of an episode without an answer. It makes answering never worse than stopping."""
 
     @model_validator(mode="after")
     def _check_inequalities(self) -> Self:
@@ -140,7 +142,7 @@ class Ledger:
         self._weights = tuple(getattr(self.config, cost) for cost in COSTS)
 
     def charge(self, cost: Cost) -> None:
-        """Charge a cost once."""
+        """Charge a cost a single time."""
         self.spent[cost] += 1
         self._summed = None
 
@@ -149,7 +151,7 @@ class Ledger:
 
         Args:
             progress: Progress from 0 to 1.
-            best: Whether the best state counts. If False, the last one counts.
+            best: Whether the best state counts. If False, the last state counts.
 
         Raises:
             ConfigurationError: The progress is not between 0 and 1.
@@ -162,7 +164,7 @@ class Ledger:
 
     @property
     def cost(self) -> float:
-        """The saturated sum of all costs, from 0 to `cost_cap`."""
+        """The saturated sum of all costs, between 0 and `cost_cap`."""
         return self._sums()[1]
 
     def _sums(self) -> tuple[float, float]:
@@ -174,12 +176,12 @@ class Ledger:
         return self._summed
 
     def parts(self) -> dict[str, float]:
-        """Return the parts of the running score. Each kind of cost is a share of the saturated
+        """Return the parts of the running score. The saturated cost is divided among the kinds of
         cost.
 
         Returns:
-            A value for each of `PARTS`. They sum to `score()`, up to rounding. All are nan after a
-            fault.
+            A value for each of `PARTS`. The values sum to `score()`, up to rounding. After a fault,
+            all values are nan.
         """
         if self.faulted:
             return dict.fromkeys(PARTS, math.nan)

@@ -5,9 +5,9 @@ forward pass. Each episode becomes an `EpisodeRecord`, plain data that can be wr
 JSON. Wrapped environments are stepped through their wrappers.
 
 An episode is a numbered attempt at its task, and its random numbers depend only on seed, task and
-number (`toolgym.tries`). Therefore worker processes (`toolgym.workers`) can play the batches, and
-several machines can play parts of the tasks. `Evaluation.merged` merges the parts, and the records
-are the same as in a single evaluation.
+number (`toolgym.tries`). Therefore the batches can be distributed to worker processes
+(`toolgym.workers`), and the tasks to several machines. `Evaluation.merged` merges the parts, and
+the records are the same as in a single evaluation.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def play(
     """Play one episode.
 
     Args:
-        env: An environment, which may be wrapped, or the id, class or function that creates one.
+        env: An environment, which may be wrapped, or the id, class or function to create one.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
         seed: Seed of the task, the environment and the policy.
-        task_id: The task to play, instead of the one that the seed chooses.
-        number: Number of the attempt at the task, from 0. It changes the random numbers of the
-            policy and, with `task_id`, those of the environment.
+        task_id: The task to play, instead of the task that the seed determines.
+        number: Number of the attempt at the task, starting from 0. The number affects the random
+            numbers of the policy and, with `task_id`, those of the environment.
         env_kwargs: Arguments of the environment.
 
     Raises:
-        EnvironmentFault: The machine failed during `reset`. After a fault during the episode, its
-            record is unscored.
+        EnvironmentFault: The machine failed during `reset`. A fault during the episode is not
+            raised; the record is then unscored.
     """
     made, actor = _make(env, env_kwargs), as_policy(policy)
     options = {"task_id": task_id} if task_id is not None else None
@@ -88,8 +88,8 @@ def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
     unchanged.
 
     Raises:
-        ConfigurationError: The environment has no tools or cannot be created, or there are
-            arguments for an existing environment.
+        ConfigurationError: The environment has no tools or cannot be created, or arguments were
+            given for an existing environment.
     """
     if isinstance(env, str):
         return registration.make(env, **env_kwargs)
@@ -110,7 +110,7 @@ def _make(env: AnyEnv, env_kwargs: Mapping[str, Any]) -> gym.Env[Any, Any]:
 
 
 def _inner(env: gym.Env[Any, Any]) -> ToolEnv[Any]:
-    """Return the environment inside all wrappers.
+    """Return the innermost environment, without wrappers.
 
     Raises:
         ConfigurationError: The environment is not a `ToolEnv`.
@@ -144,7 +144,7 @@ def _advance(playing: _Playing, action: Any) -> _Playing:
     except EnvironmentFault as fault:  # also raised by a wrapper
         episode.fail(fault)
         return playing._replace(situation=replace(situation, observation=str(fault)))
-    # A wrapper may have changed the observation, ended the episode, or answered by itself.
+    # A wrapper may have changed the observation, ended the episode, or given the answer itself.
     for turn in episode.turns[played:]:
         if isinstance(observation, str) and observation != turn.observation:
             results = ("",) * (len(turn.results) - 1) + (observation,)
@@ -155,7 +155,8 @@ def _advance(playing: _Playing, action: Any) -> _Playing:
 
 
 def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_Playing]:
-    """Take one step in each episode, in threads if the tools of an environment wait for servers."""
+    """Take one step in each episode, using threads if the tools of an environment wait for
+    servers."""
     pairs = list(zip(playing, actions, strict=True))
     if len(playing) > 1 and any(each.situation.env.waits for each in playing):
         with ThreadPoolExecutor(len(playing), "toolgym-step") as threads:
@@ -164,17 +165,17 @@ def _advance_all(playing: Sequence[_Playing], actions: Sequence[Any]) -> list[_P
 
 
 class _Batch(NamedTuple):
-    """The records of a batch, and the policy's usage for it."""
+    """The records of a batch, and the usage of the policy in this batch."""
 
     records: list[EpisodeRecord]
     usage: dict[str, Any]
 
 
 class _Player:
-    """Plays batches of attempts in lock step, and reuses its environments and policy for all
+    """Plays batches of attempts in lock step, with the same environments and policy for all
     batches.
 
-    A pickle contains only the arguments, from which each process creates a player.
+    A pickle contains only the arguments, from which each process creates its own player.
 
     Attributes:
         on_progress: Called in this process with the number of finished episodes of the current
@@ -194,7 +195,7 @@ class _Player:
         return as_policy(self._arguments[1])
 
     def play(self, tries: Sequence[Try]) -> _Batch:
-        """Play a batch of attempts. The records have the order of the attempts."""
+        """Play a batch of attempts. The records are in the order of the attempts."""
         with self._lock:  # the `map` of a thread pool calls this from several threads
             env, _, seed, env_kwargs = self._arguments
             usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
@@ -249,8 +250,8 @@ def _less(after: Any, before: Any) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _player_of(arguments: bytes) -> _Player:
-    """Return the player of an evaluation in a worker process. All of its batches share one
-    player.
+    """Return the player of an evaluation in a worker process. All batches of the evaluation share
+    one player.
     """
     return _Player(*pickle.loads(arguments))
 
@@ -273,18 +274,19 @@ def evaluate(
     """Play every playable task, or n of them, k times each.
 
     Args:
-        env: The id of a registered environment, or a class or function that creates one. An
-            environment object plays one episode after another.
+        env: The id of a registered environment, or a class or function that creates one. If an
+            environment object is given, episodes are played one after another.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
         k: Number of attempts per task, for pass@k.
-        n: Number of tasks, chosen by the seed; None means all.
+        n: Number of tasks to draw at random with the seed; None means all tasks.
         task_ids: The tasks to play, in this order, instead of all tasks or `n` of them.
-        shard: The number of the part of the tasks to play, from 1, and the number of parts.
+        shard: The number of the part of the tasks to play, starting from 1, and the number of
+            parts.
         batch: Number of episodes that are played in lock step.
-        seed: Seed of the choice of tasks and of the episodes.
+        seed: Seed for drawing the tasks and for the episodes.
         map: Function that plays the batches. Python's `map` plays them in this process.
-            `toolgym.workers.worker_processes` provides one for other processes, which requires
-            environment and policy to be given by name.
+            `toolgym.workers.worker_processes` provides a `map` that uses other processes, which
+            requires the environment and the policy to be given by name.
         progress: Called with the number of finished episodes and the total.
         on_episode: Called with each record, in order, when its batch is finished.
         env_kwargs: Arguments of the environments.
@@ -318,7 +320,7 @@ def evaluate(
     if not ids:
         raise ConfigurationError(tasks.nothing_playable())
     tries = tries_of(task_id for task_id in ids for _ in range(k))
-    # an environment object plays one episode after another
+    # an environment object can play only one episode at a time
     size = 1 if isinstance(env, gym.Env) else batch
     batches = [tries[first : first + size] for first in range(0, len(tries), size)]
     records: list[EpisodeRecord] = []

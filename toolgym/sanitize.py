@@ -1,20 +1,21 @@
 """Escapes control tokens of chat templates in tool results, and replaces lone surrogates.
 
 A database cell with the text `<|im_end|>` would be tokenized as the end of a turn. A cell with
-`<tool_call>` would be parsed as a call of the model. Therefore a backslash is inserted after the
-opening bracket of every text that a tokenizer or parser treats as control: `<\\|im_end|>`. No
-tokenizer treats the result as control. Text that already contains the backslash gets a second one,
-so that the original can be restored. If an agent copies an escaped text, it is unescaped.
-Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are unchanged.
+`<tool_call>` would be parsed as a call by the model. Therefore a backslash is inserted after the
+opening bracket of every string that a tokenizer or parser treats as a control string:
+`<\\|im_end|>`. No tokenizer treats the result as a control token. If the backslash is already
+present, a second one is inserted, so that the original can be restored. Escaped text that an agent
+copies is unescaped. Comparisons (`a < b`), generics (`list<int>`) and ordinary tags (`<name>`) are
+unchanged.
 
-The following texts are escaped: `<|...|>` with any name (also with the full-width bar), sentence
+The following strings are escaped: `<|...|>` with any name (also with the full-width bar), sentence
 and padding tokens, turn and image marks, and the bracketed marks of Mistral, Llama 2 and BERT.
-Every control text in the table of call formats (`toolgym.calls.formats`) is escaped too: marks,
+Every control string in the table of call formats (`toolgym.calls.formats`) is also escaped: marks,
 closing tags, thinking, results, ends of turns.
 
 JSON can also contain a lone surrogate (`"\\ud800"`), which cannot be encoded for a file, socket,
-terminal or tokenizer. It is replaced in all input. Pages show a visible symbol for it and for each
-control character.
+terminal or tokenizer. Lone surrogates are replaced in all input. Pages show a visible symbol for a
+lone surrogate and for each control character.
 """
 
 from __future__ import annotations
@@ -43,28 +44,29 @@ _GENERAL = {"<": rf"{_BAR}[^|\uff5c<>\n]{{0,64}}{_BAR}>|{_TAGS}|{_PREFIXES}", "[
 
 
 def _control_rest(sign: str) -> str:
-    """Return a pattern for the rest of all control texts that begin with an opening sign."""
+    """Return a pattern for the rest of all control strings that begin with an opening bracket."""
     of_formats = alternatives(text[1:] for text in CONTROL_TEXTS if text[0] == sign)
     return "|".join([each for each in (_GENERAL.get(sign), *of_formats) if each])
 
 
 @functools.cache
 def _control() -> re.Pattern[str]:
-    """Return the pattern of the opening sign of a control text; the backslash goes after it."""
+    """Return the pattern of the opening bracket of a control string, after which the backslash is
+    inserted."""
     texts = (rf"{re.escape(sign)}(?=\\*(?:{_control_rest(sign)}))" for sign in _OPENING)
     return re.compile("|".join(texts), re.IGNORECASE)
 
 
 _ESCAPED: Final = re.compile(rf"[{re.escape(_OPENING)}]\\+")
 _LONGEST: Final = 300
-"""Maximum length of a control text, in characters."""
+"""Maximum length of a control string, in characters."""
 
 UNPRINTABLE: Final = {
     **{code: 0x2400 + code for code in range(32) if chr(code) not in "\t\n"},
     **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), 0xFFFD),
     0x7F: 0x2421,
 }
-"""Visible symbols of control characters; other code points that are not text share one symbol."""
+"""Visible symbols of control characters; all other nontext code points share one symbol."""
 
 
 def visible(text: str) -> str:
@@ -89,14 +91,14 @@ def encodable(text: str) -> str:
 
 
 def escape_control_tokens(text: str) -> str:
-    """Put a backslash into each text that a chat template could treat as control.
+    """Insert a backslash into each string that a chat template could treat as a control token.
 
     `unescape_control_tokens` is its exact inverse.
 
     >>> print(escape_control_tokens("x <|im_end|> y <= 3 </tool_response>"))
     x <\\|im_end|> y <= 3 <\\/tool_response>
     """
-    # Most results have none of these signs, and the pattern is much slower.
+    # Most results contain none of these brackets, and the pattern is much slower.
     if "<" not in text and "[" not in text and text.isascii():
         return text
     return _control().sub(lambda found: found.group() + "\\", text)
@@ -112,7 +114,7 @@ def unescape_control_tokens(text: str) -> str:
     """
     if "\\" not in text:
         return text
-    # From the end, because the original text after its sign identifies a control text.
+    # From the end, because a control string is identified by the original text after its bracket.
     parts: list[str] = []
     window, end = "", len(text)
     for found in reversed(list(_ESCAPED.finditer(text))):
@@ -128,7 +130,7 @@ def unescape_control_tokens(text: str) -> str:
 
 
 def change_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Apply a function to each text in a JSON value, such as the arguments of a call."""
+    """Apply a function to each string in a JSON value, such as the arguments of a call."""
     if type(value) is str:
         return change(value)
     if type(value) is dict:

@@ -1,8 +1,8 @@
-"""`UnicodeText`: a Gymnasium space of all Unicode strings up to a length.
+"""`UnicodeText`: a Gymnasium space of all Unicode strings up to a maximum length.
 
 Gymnasium's `Text` enumerates its alphabet. A small alphabet cannot represent the contents of a
 database, and a large one takes seconds to build. Vector environments with shared memory silently
-return its values as `"000..."`. This space is not a subclass of `Text`, so such a vector
+return values of `Text` as `"000..."`. `UnicodeText` is not a subclass of `Text`, so such a vector
 environment raises an error. Pass `vector_kwargs={"shared_memory": False}` to `gym.make_vec(...,
 vectorization_mode="async")`.
 """
@@ -30,7 +30,7 @@ class UnicodeText(Space[str]):
         super().__init__(shape=None, dtype=str, seed=seed)
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:
-        """Return a short random string of printable ASCII and some other letters."""
+        """Return a short random string of printable ASCII characters and some other letters."""
         alphabet = list(string.printable + "äßñøλЖ漢字🎤")
         length = int(self.np_random.integers(0, min(self._SAMPLED_LENGTH, self.max_length) + 1))
         return "".join(self.np_random.choice(alphabet, size=length))

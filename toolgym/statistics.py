@@ -1,7 +1,7 @@
 """Tables of statistics on rollouts, which a task family returns and `toolgym stats` prints.
 
 For example, a family counts the operators of workflows or the clauses of queries. The command
-prints the tables of any family. A `Share` contains its counts, so that every share is printed with
+prints the tables of any family. A `Share` contains its counts, so every share can be printed with
 its 95 % interval.
 """
 
@@ -25,8 +25,8 @@ NOTHING = "\N{EN DASH}"
 class Share:
     """A share with its counts and its 95 % Wilson interval.
 
-    The interval assumes independent outcomes. It is too narrow for several outcomes from one
-    rollout, or from rollouts of one task.
+    The interval assumes independent outcomes. It is too narrow if several outcomes come from one
+    rollout, or from rollouts of the same task.
 
     >>> str(Share(115, 326)), str(Share(0, 0))
     ('35.3 % [30.3, 40.6]', '\N{EN DASH}')
@@ -37,12 +37,12 @@ class Share:
 
     @property
     def value(self) -> float | None:
-        """The share from 0 to 1, or None if `of` is 0."""
+        """The share, between 0 and 1, or None if `of` is 0."""
         return self.count / self.of if self.of else None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Its 95 % Wilson interval."""
+        """The 95 % Wilson interval of the share."""
         return wilson_interval(self.count, self.of)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ Cell = str | int | float | Share | None
 
 
 def cell_text(cell: Cell) -> str:
-    """Return a cell as text; None and nan are a dash.
+    """Return a cell as text; None and nan become a dash.
 
     >>> [cell_text(cell) for cell in ("a -> b", 1234, 0.25, None)]
     ['a -> b', '1,234', '0.250', '\N{EN DASH}']
@@ -96,7 +96,7 @@ class Table:
         return [dict(zip(self.columns, map(_plain, row), strict=True)) for row in self.rows]
 
     def is_text(self, column: int) -> bool:
-        """Return whether a column holds texts only, which are aligned to the left."""
+        """Return whether a column contains only strings, which are left-aligned."""
         cells = [row[column] for row in self.rows if row[column] is not None]
         return all(isinstance(cell, str) for cell in cells)
 
@@ -109,12 +109,12 @@ def _plain(cell: Cell) -> Any:
 
 @dataclass(frozen=True)
 class Statistics:
-    """The statistics of a set of rollouts: tables made by their family."""
+    """The statistics of a set of rollouts: tables made by their task family."""
 
     tables: tuple[Table, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the rows of each table, by its name."""
+        """Return the rows of each table, by table name."""
         return {table.name: table.to_json() for table in self.tables}
 
     def __getitem__(self, name: str) -> Table:
@@ -130,7 +130,8 @@ class Statistics:
 
 
 def recorded_kwargs(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the environment's arguments in a run's `config.json`, or None if there are none."""
+    """Return the environment's arguments recorded in a run's `config.json`, or None if there are
+    none."""
     settings = config.get("settings")
     kwargs = settings.get("env_kwargs") if isinstance(settings, Mapping) else None
     return dict(kwargs) if isinstance(kwargs, Mapping) else None

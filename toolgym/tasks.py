@@ -1,12 +1,13 @@
-"""`Task` and `TaskSet`: a problem to solve, and a sequence of problems with slices and splits.
+"""`Task` and `TaskSet`: a problem to solve, and a sequence of problems that can be sliced and
+split.
 
 A `Task` has a stable id, a question for the agent, an item (such as its database) by which a set
 can be split without leakage, and further data that its family needs. A `TaskSet` is a sequence of
 tasks. Slices, `filter`, `shuffle` and `split` return views that copy no tasks. All views share the
 record of refused tasks.
 
-The task of a seed is chosen by a hash of the seed, not by a random stream. It is the same on every
-machine and with every version of NumPy.
+A hash of the seed, not a random stream, determines the task of an episode. The task is therefore
+the same on every machine and with every version of NumPy.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Task:
         id: Stable id, unique within the data set.
         question: The question for the agent.
         item: The database or problem family of the task. Splits keep the tasks of an item together.
-        extra: Further facts from the data set, such as hardness and origin.
+        extra: Additional data from the data set, such as hardness and origin.
     """
 
     id: str
@@ -47,23 +48,23 @@ _FIRST_REASONS: Final = 3
 
 @runtime_checkable
 class Indexed(Protocol):
-    """A sequence of tasks that finds a task by its id without creating all tasks."""
+    """A sequence of tasks that can find a task by its id without creating all tasks."""
 
     def place_of(self, task_id: str) -> int | None:
         """Return the index of the task with this id, or None if there is none."""
 
 
 class TaskSet(Sequence[T], Generic[T]):
-    """A sequence of tasks. Its slices, filters and splits are views.
+    """A sequence of tasks whose slices, filtered subsets and splits are views.
 
     Args:
-        tasks: The tasks in order: a list, or a sequence that creates a task when it is indexed. An
-            `Indexed` sequence creates only the tasks that are used.
+        tasks: The tasks in order, as a list or as a sequence that creates a task when it is
+            indexed. An `Indexed` sequence creates only the tasks that are used.
         name: Name of the set in error messages.
-        verify: Function that raises `TaskRefused` if a task cannot be played. It is called when a
-            task is first drawn, not when the set is loaded.
-        refused: Tasks that are known to be refused, such as entries that could not be loaded, by
-            task id.
+        verify: Function that raises `TaskRefused` if a task cannot be played. The function is
+            called when a task is first drawn, not when the set is loaded.
+        refused: Tasks that are already known to be refused, by task id, such as entries that could
+            not be loaded.
 
     >>> tasks = TaskSet([Task(f"t{i}", "?", item=f"db{i % 2}") for i in range(6)])
     >>> [task.id for task in tasks.filter(lambda task: task.item == "db0")[1:]]
@@ -110,7 +111,7 @@ class TaskSet(Sequence[T], Generic[T]):
         return view
 
     def verified_by(self, verify: Callable[[T], None]) -> TaskSet[T]:
-        """Return the tasks with another `verify` and a separate record of refused tasks."""
+        """Return the same tasks with another `verify` and a separate record of refused tasks."""
         view = TaskSet(self._tasks, name=self.name, verify=verify, refused=self._unloaded)
         view._order, view._by_id = self._order, self._by_id
         return view
@@ -120,16 +121,17 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._view([index for index in self._order if keep(self._tasks[index])])
 
     def shuffle(self, seed: int) -> TaskSet[T]:
-        """Return all tasks in an order that depends on the seed and on the current order."""
+        """Return all tasks in a random order that depends on the seed and on the current order."""
         order = list(self._order)
         random.Random(f"toolgym-shuffle-{seed}").shuffle(order)
         return self._view(order)
 
     def split(self, shares: Mapping[str, float], seed: int = 0) -> dict[str, TaskSet[T]]:
-        """Divide the tasks by item, so that no item is in two parts.
+        """Divide the tasks by item, so that no item is in more than one part.
 
         Args:
-            shares: The share of the items of each part, by its name; the shares sum to 1.
+            shares: The share of the items in each part, by the name of the part; the shares sum to
+                1.
             seed: Seed of the order in which items are assigned.
 
         Raises:
@@ -164,7 +166,7 @@ class TaskSet(Sequence[T], Generic[T]):
         else:
             if not self._by_id:
                 found = {task.id: place for place, task in enumerate(self._tasks)}
-                # in one assignment, because another thread may look up a task
+                # in a single assignment, because another thread may look up a task
                 self._by_id.update(found)
             place = self._by_id.get(task_id)
         if place is None or place not in self._places:
@@ -180,8 +182,8 @@ class TaskSet(Sequence[T], Generic[T]):
         return self._order if isinstance(self._order, range) else frozenset(self._order)
 
     def draw(self, seed: int) -> T:
-        """Return the task of a seed: the first playable one, starting at an index given by the
-        seed's hash.
+        """Return the task for a seed: the first playable task, starting at an index given by the
+        hash of the seed.
 
         Raises:
             ConfigurationError: The set is empty, or none of its tasks is playable.
@@ -216,7 +218,7 @@ class TaskSet(Sequence[T], Generic[T]):
             ConfigurationError: This view does not contain the task.
             TaskRefused: The task cannot be played.
         """
-        refusal = self._refused.get(task_id)  # it may be an entry that could not be loaded
+        refusal = self._refused.get(task_id)  # may be an entry that could not be loaded
         if refusal is None:
             task = self.get(task_id)
             refusal = self.refusal_of(task)
@@ -226,7 +228,7 @@ class TaskSet(Sequence[T], Generic[T]):
         raise refusal.with_traceback(None)
 
     def refusal_of(self, task: T) -> TaskRefused | None:
-        """Return why a task cannot be played, or None. The first call verifies the task.
+        """Return the reason why a task cannot be played, or None. The first call verifies the task.
 
         Raises:
             EnvironmentFault: A resource that the task needs is missing.
@@ -246,9 +248,7 @@ class TaskSet(Sequence[T], Generic[T]):
 
     @property
     def refused(self) -> dict[str, TaskRefused]:
-        """The tasks that are known to be refused so far, by task id. `check` verifies the
-        others.
-        """
+        """The tasks known to be refused so far, by task id. `check` verifies all other tasks."""
         return dict(self._refused)
 
     def check(self, progress: Callable[[int, int], None] | None = None) -> dict[str, TaskRefused]:
@@ -258,7 +258,7 @@ class TaskSet(Sequence[T], Generic[T]):
             progress: Called with the number of verified tasks and the total.
 
         Returns:
-            `refused`, complete for this view.
+            The value of `refused`, which is then complete for this view.
         """
         for done, task in enumerate(self, start=1):
             self.refusal_of(task)
@@ -267,11 +267,12 @@ class TaskSet(Sequence[T], Generic[T]):
         return self.refused
 
     def playable(self) -> TaskSet[T]:
-        """Return the tasks of this view that are not refused. This verifies all tasks."""
+        """Return the tasks of this view that are not refused. All tasks are verified."""
         return self.filter(lambda task: self.refusal_of(task) is None)
 
     def first_playable(self, n: int) -> TaskSet[T]:
-        """Return the first `n` tasks that are not refused. This verifies only as many as needed."""
+        """Return the first `n` tasks that are not refused. Only as many tasks as necessary are
+        verified."""
         playable = (i for i in self._order if self.refusal_of(self._tasks[i]) is None)
         return self._view(list(islice(playable, n)))
 

@@ -1,11 +1,11 @@
-"""`check_tool_env`: a test for your own environment.
+"""`check_tool_env`: a test for custom environments.
 
     from toolgym.testing import check_tool_env
 
     def test_my_environment():
         check_tool_env("mygym/Mine-v0")
 
-It needs no test framework, model or trainer.
+The check needs no test framework, model or trainer.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from toolgym.records import EpisodeRecord
 
 
 class ContractBroken(ToolgymError, AssertionError):
-    """Raised for a requirement that an environment violates. The message names it and the
+    """Raised if an environment violates a requirement. The message states the requirement and the
     remedy.
     """
 
 
 def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwargs: Any) -> None:
-    """Check that an environment meets the requirements of policies, trainers and vectorization.
+    """Check that an environment meets the requirements of policies, trainers and vector
+    environments.
 
-    It plays the expert, the example call of every tool, and invalid arguments for every tool. It
-    also runs Gymnasium's `check_env`.
+    The check plays episodes with the expert, calls every tool with its example call and with
+    invalid arguments, and runs Gymnasium's `check_env`.
 
     Args:
         env_id: The id of a registered environment, or MODULE:ID.
@@ -44,7 +45,7 @@ def check_tool_env(env_id: str, *, seeds: int = 5, luck: bool = False, **env_kwa
         env_kwargs: Arguments of the environment, as for `gymnasium.make`.
 
     Raises:
-        ContractBroken: A requirement is violated; the first one is reported.
+        ContractBroken: A requirement is violated; only the first violation is reported.
         ConfigurationError: The environment cannot be created.
     """
 
@@ -85,7 +86,7 @@ def _check_class(env: ToolEnv[Any]) -> None:
 
 
 def _check_reset(one: ToolEnv[Any], other: ToolEnv[Any], seed: int, actions: list[Any]) -> None:
-    """Check that the same actions give the same episode, in a copy and after another episode."""
+    """Check that the same actions produce the same episode, in a copy and after another episode."""
 
     def play(env: ToolEnv[Any], **options: Any) -> list[Any]:
         begun = env.reset(seed=seed, **options)
@@ -144,7 +145,7 @@ _ODD: list[Any] = ["", "x" * 10_000, "\x00 'a\" <|im_end|>", -1, 10**30, 0.5, Tr
 
 
 def _check_odd_arguments(env: ToolEnv[Any]) -> None:
-    """Check that no argument raises an exception, and that every `info` can be pickled."""
+    """Check that no argument causes an exception, and that every `info` can be pickled."""
     odd: list[Any] = ["", "no call", '<tool_call>{"name": "', b"\xff", 7, None, [], {"name": 5}]
     for name, spec in env.tools.items():
         fields = spec.arguments.model_fields

@@ -7,7 +7,7 @@ or the `Args` line of an argument is missing, or if `Args` documents an argument
 exist.
 
 A decorated method can be called from Python. `env.describe("singer")` goes through `ToolEnv.call`,
-so it counts and changes the score like a call written by a model.
+so it is counted and scored like a call written by a model.
 
     class MyEnv(ToolEnv):
         @tool
@@ -39,9 +39,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Code:
-    """Annotation of a string argument that holds source code: `sql: Annotated[str, Code("sql")]`.
+    """Annotation of a string argument with source code: `sql: Annotated[str, Code("sql")]`.
 
-    The parser strips code fences and matching quotes around the whole text.
+    The parser removes code fences and matching quotes that enclose the entire string.
     """
 
     language: str
@@ -54,16 +54,16 @@ class ToolSpec:
     Attributes:
         name: The name of the tool.
         description: The docstring without its sections.
-        arguments: A pydantic model, one field per argument, in the order of the signature. In a
+        arguments: A pydantic model with one field per argument, in the order of the signature. In a
             spec that was read from a schema, the alias of each field is the name of the argument.
-        terminal: Whether a call ends the episode. Such a call costs no step.
+        terminal: Whether a call ends the episode. Such a call does not count as a step.
         aliases: Other names that a call may use.
         function: The undecorated method; None for a spec that was read from a schema.
-        bare: Function that reads a message without a call. It returns the arguments of a call of
-            this tool if the message consists of them, and None otherwise. The call gets the repair
-            `bare_argument` unless the tool is hidden.
-        hidden: Whether prompts omit the tool because the agent writes no calls. Its first message
-            is the answer, and `bare` reads it.
+        bare: Function that reads a message without a call. If the message consists of the arguments
+            of a call of this tool, the function returns these arguments, and None otherwise. The
+            repair `bare_argument` is recorded for the call unless the tool is hidden.
+        hidden: Whether prompts omit the tool because the agent writes no calls. The agent's first
+            message is the answer, and `bare` reads it.
     """
 
     name: str
@@ -77,7 +77,8 @@ class ToolSpec:
 
     @lazy
     def parameters(self) -> dict[str, Any]:
-        """Return the arguments as a JSON schema without titles that forbids unknown keys."""
+        """Return the JSON schema of the arguments, without titles and with unknown keys
+        forbidden."""
         schema = _without_titles(self.arguments.model_json_schema())
         schema.setdefault("properties", {})
         schema.pop("description", None)
@@ -121,11 +122,11 @@ def tool(
     terminal: bool = False,
     aliases: Sequence[str] = (),
 ) -> Any:
-    """Decorator that makes a method of a `ToolEnv` a tool.
+    """Decorator that turns a method of a `ToolEnv` into a tool.
 
     Args:
         method: The method, if the decorator is used without parentheses.
-        terminal: Whether a call ends the episode. Such a call costs no step.
+        terminal: Whether a call ends the episode. Such a call does not count as a step.
         aliases: Other names that a call may use.
 
     Raises:
@@ -229,7 +230,7 @@ def _from_schema(schema: Any) -> ToolSpec:
     fields: dict[str, Any] = {}
     for name, declared in parameters.get("properties", {}).items():
         default = ... if name in required else declared.get("default")
-        # Any text can be an alias, but a field must not be named `_id`, `copy` or `model_dump`.
+        # Any string can be an alias, but a field must not be named `_id`, `copy` or `model_dump`.
         described = Field(default, alias=name, description=declared.get("description"))
         kind = _python_type(declared)
         fields[f"argument_{len(fields)}"] = (kind if name in required else kind | None, described)

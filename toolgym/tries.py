@@ -2,8 +2,8 @@
 
 The random numbers of an attempt depend only on the seed of the evaluation, the id of the task and
 the number of the attempt. They do not depend on the order of the tasks, the batch, or earlier
-episodes. So the tasks of an evaluation can be divided among machines, and each part plays the same
-episodes as a single run.
+episodes. The tasks of an evaluation can therefore be divided among machines, and the episodes are
+the same as in a single evaluation.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ["Try", "seed_of_try", "tries_of"]
 
 
 class Try(NamedTuple):
-    """One attempt at a task. Attempts are numbered from 0."""
+    """One attempt at a task. The attempts at a task are numbered from 0."""
 
     task_id: str
     number: int
 
 
 def seed_of_try(seed: int, task_id: str, number: int) -> int:
-    """Return the seed of all random numbers of an attempt, below 2**48 so that JSON can represent
-    it.
+    """Return the seed of all random numbers of an attempt. It is below 2**48, so JSON can represent
+    it exactly.
 
     >>> seed_of_try(0, "singers-001", 1) == seed_of_try(0, "singers-001", 1)
     True

@@ -1,12 +1,12 @@
-"""Selects tasks that a training set does not contain, and splits sets into training and evaluation.
+"""Selects tasks that are absent from a training set, and splits sets into training and evaluation.
 
 Held-out tasks are determined by comparing the two sets, not by the names of splits. A family
-provides keys for each task (`TaskFamily.marks`). A task is unseen in some respect if no training
-task has one of its keys. `TaskFamily.kinds` names the respects: the task, its item, its shape and
-others. Every split is available for each kind. For example, `dev-databases` contains the tasks of
-`dev` on databases that `train` does not use.
+provides keys for each task (`TaskFamily.marks`). A task is unseen with respect to a kind if no
+training task has any of its keys of this kind. `TaskFamily.kinds` lists the kinds: the task, its
+item, its shape and others. Every split can be combined with each kind. For example, `dev-databases`
+contains the tasks of `dev` on databases that `train` does not use.
 
-For environments without splits, `divided` splits the tasks by item, or else by task.
+For environments without splits, `divided` splits the tasks by item if possible, or else by task.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ TRAIN: Final = "train"
 TASKS: Final = "tasks"
 """The kind that every family has: the task itself."""
 SHARE: Final = 0.2
-"""Approximate share of the tasks that `divided` assigns to the evaluation."""
+"""Approximate share of the tasks that `divided` assigns to evaluation."""
 PARTS: Final = ("training", "evaluation")
 
 Tasks = TaskSet[Any]
 
 
 def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
-    """Split a name such as `dev-databases` into split and kind. Returns None for a plain split.
+    """Split a name such as `dev-databases` into split and kind. Return None for a plain split.
 
     >>> split_of("dev-databases", ("tasks", "databases")), split_of("dev", ("tasks",))
     (('dev', 'databases'), None)
@@ -47,8 +47,8 @@ def split_of(name: str, kinds: Sequence[str]) -> tuple[str, str] | None:
 def load_split(
     name: str, family: TaskFamily, load: Callable[[str], Tasks], *, is_own: bool = False
 ) -> Tasks:
-    """Load the tasks of a split. If its name has a kind, load only the tasks that are unseen in
-    this respect.
+    """Load the tasks of a split. If the name of the split contains a kind, load only the tasks that
+    are unseen with respect to this kind.
 
     Args:
         name: Name of the split, such as `dev` or `dev-databases`.
@@ -58,8 +58,8 @@ def load_split(
             selected from that split, not from `dev`.
 
     Raises:
-        ConfigurationError: The split does not exist, or none of its tasks is unseen in this
-            respect.
+        ConfigurationError: The split does not exist, or none of its tasks is unseen with respect to
+            the kind.
     """
     parsed = split_of(name, family.kinds)
     if parsed is None:
@@ -77,21 +77,22 @@ def load_split(
 
 @functools.lru_cache(maxsize=32)
 def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Tasks:
-    """Return a view of the tasks that a training set does not contain in respect of a kind.
+    """Return a view of the tasks that are unseen with respect to a kind, compared with a training
+    set.
 
     Args:
         tasks: The tasks to select from.
-        training: The tasks of the training.
+        training: The training tasks.
         kind: One of the kinds of the family.
-        family: The family of the tasks. A task without keys of this kind, such as one without an
-            item, is not unseen.
+        family: The family of the tasks. A task without keys of this kind, such as a task without an
+            item, does not count as unseen.
 
     Raises:
         ConfigurationError: The family does not have this kind.
     """
     seen: set[str] = set()
     compared: Iterable[Task] = training
-    if kind == TASKS:  # tasks on different items differ, so their keys need not be computed
+    if kind == TASKS:  # tasks on different items are different, so their keys need not be computed
         items = {task.item for task in tasks}
         compared = (task for task in training if task.item in items)
     for task in compared:
@@ -116,7 +117,7 @@ def unseen(tasks: Tasks, training: Tasks, kind: str, family: TaskFamily) -> Task
 def kinds_unseen(
     tasks: Tasks, training: Tasks, kinds: Sequence[str], family: TaskFamily
 ) -> tuple[str, ...]:
-    """Return the kinds in which all tasks are unseen."""
+    """Return the kinds with respect to which all tasks are unseen."""
     whole = len(tasks)
     return tuple(k for k in kinds if whole and len(unseen(tasks, training, k, family)) == whole)
 
@@ -124,11 +125,12 @@ def kinds_unseen(
 def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
     """Split a set into a training part and an evaluation part with about a fifth of the tasks.
 
-    The set is split by item if there are at least two items, otherwise by task. Only hashes
-    determine the part of a task. No task of the evaluation is in the training under another id.
+    The set is split by item if there are at least two items, otherwise by task. The part of each
+    task is determined only by hashes. No evaluation task is in the training part under a different
+    id.
 
     Returns:
-        The parts by the names in `PARTS`; empty if the set has no two different tasks.
+        The parts by the names in `PARTS`; empty if the set does not contain two different tasks.
     """
     contents = tuple((task.id, task.item, task.question) for task in tasks)
     parts = _division(_HashableSet(contents, tasks, family))
@@ -137,7 +139,8 @@ def divided(tasks: Tasks, family: TaskFamily) -> dict[str, Tasks]:
 
 @dataclass(frozen=True)
 class _HashableSet:
-    """A cache key for a set of tasks, equal for equal contents, as in copies of an environment."""
+    """A cache key for a set of tasks. Two keys are equal if the contents are equal, as in copies of
+    an environment."""
 
     contents: tuple[tuple[str, str, str], ...]
     tasks: Tasks = field(compare=False)
@@ -148,7 +151,7 @@ class _HashableSet:
 def _division(key: _HashableSet) -> dict[str, frozenset[str]]:
     """Return the ids of the tasks in each part.
 
-    If a part would have no playable task, only playable tasks are divided.
+    If a part would otherwise have no playable task, only playable tasks are divided.
     """
     parts = _divide(key.tasks, key.family)
     if all(len(part.first_playable(1)) for part in parts):
@@ -179,10 +182,10 @@ def _divide(tasks: Tasks, family: TaskFamily) -> tuple[Tasks, ...]:
 
 
 def _choose(sizes: Mapping[str, int]) -> frozenset[str]:
-    """Return the groups for evaluation.
+    """Return the groups of tasks for evaluation.
 
-    In the order of their hashes, each group is chosen that brings the number of tasks closer to
-    `SHARE`. If there is none, the smallest group is chosen.
+    The groups are visited in the order of their hashes. A group is chosen if it brings the
+    proportion of chosen tasks closer to `SHARE`. If no group does, the smallest group is chosen.
     """
     order = sorted(sizes, key=_hash_of)
     lacking = SHARE * sum(sizes.values())

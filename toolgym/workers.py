@@ -1,9 +1,10 @@
 """Worker processes for work that consists of independent parts, such as batches of episodes.
 
-A function with such work has an argument `map`, which it calls like Python's `map`, with a function
-and a sequence of items. The results have the order of the items, so they do not depend on where the
-parts are processed. Python's `map` processes them in this process. `worker_processes` provides a
-`map` for processes of this machine, and installed packages add others (`adapters.ray`).
+A function that performs such work has an argument `map`, which it calls like Python's `map`, with a
+function and a sequence of items. The results are in the order of the items, so they do not depend
+on where the parts are processed. Python's `map` processes them in this process. `worker_processes`
+provides a `map` that uses processes on this machine, and installed packages add others
+(`adapters.ray`).
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ if TYPE_CHECKING:
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Applies a function to each item and returns the results in order, as the built-in `map` does.
 
-For other processes, function, items and results are pickled, and an item may be processed twice.
+If other processes are used, the function, items and results are pickled, and an item may be
+processed twice.
 """
 Progress = Callable[[int, int], None]
 """Called with the number of finished units and the total."""
 
 
 MOST_CHARS = 200
-"""Number of characters of an item that an error shows."""
+"""Maximum number of characters of an item that an error message shows."""
 
 
 class WorkerLost(EnvironmentFault):
@@ -41,14 +43,16 @@ class WorkerLost(EnvironmentFault):
 
 @contextmanager
 def worker_processes(count: int) -> Iterator[Map]:
-    """Context manager for a `map` that uses processes of this machine.
+    """Context manager for a `map` that uses processes on this machine.
 
     Each process handles one item at a time and has one thread, unless `OMP_NUM_THREADS` is set. The
-    processes end with the context, on an interrupt, and when the parent process ends in any way.
-    The `map` raises `WorkerLost` if a process ends during its work, for example for lack of memory.
+    processes end with the context, on an interrupt, and when the parent process ends for any
+    reason. The `map` raises `WorkerLost` if a process ends during its work, for example because
+    memory runs out.
 
     Args:
-        count: Maximum number of processes, at least 1. Each is started when there is work for it.
+        count: Maximum number of processes, at least 1. Each process is started when there is work
+            for it.
     """
     from concurrent.futures import ProcessPoolExecutor  # imported only if processes are used
     from concurrent.futures.process import BrokenProcessPool
@@ -128,7 +132,7 @@ def open_workers(name: str, address: str) -> AbstractContextManager[Map]:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use, which a container may limit."""
+    """Return the number of CPU cores available to this process, which a container may limit."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -14,8 +14,8 @@ HEAD = """\
 # Call formats
 
 Each family of models writes tool calls in its own format. Environments and `toolgym.parse_calls`
-recognize the {formats} formats of this page, of {families} families, automatically. None of them
-counts as a repair.
+automatically recognize the {formats} formats on this page, which are used by {families} families of
+models. Reading any of these formats does not count as a repair.
 
 `python tools/make_docs.py` generates this page; do not edit it. `formats_in` returns the format of
 a message:
@@ -29,31 +29,31 @@ a message:
 
 ```
 
-If several formats have the same marks, it returns the first one.
+If several formats have the same markers, the function returns the first one.
 
 ## Rules
 
 {rules}
 ## Table of formats
 
-The table shows a line break as `\u23ce`. The last column has the tokens that end a turn.
+In the table, `\u23ce` stands for a line break. The last column lists the tokens that end a turn.
 
 | format | families | message with a call | arguments | reasoning | end of turn |
 |---|---|---|---|---|---|
 """
 RULES = """\
-* A call in reasoning, or in a tool result that the model invented, is never run.
-* A truncated call is an error and is never run.
+* A call inside reasoning, or inside a tool result that the model made up, is never executed.
+* A truncated call is an error and is never executed.
 * An ambiguous call is an error. Examples are a key with two values, and a value that contains the
   tags of its format.
-* Marks in a sentence, in quotation marks or without a call are not calls. Neither are placeholders
-  such as `<function-name>`, and Python calls among other statements.
-* All marks of this table are escaped in the results of tools, so data cannot imitate a chat
+* Markers in a sentence, in quotation marks or without a call are not treated as calls, nor are
+  placeholders such as `<function-name>`, or Python calls among other statements.
+* All markers in this table are escaped in the results of tools, so data cannot imitate a chat
   template.
 """
 SOURCES = """
 The formats follow the parsers of SGLang and vLLM, the chat templates in llama.cpp, and the
-documentation of the models. `toolgym.calls.FORMATS` has the source of each format.
+documentation of the models. `toolgym.calls.FORMATS` contains the source of each format.
 """
 
 

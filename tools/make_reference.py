@@ -1,4 +1,4 @@
-"""The reference page, made from tables of the program."""
+"""Generate the reference page from tables in the code."""
 
 import ast
 import dataclasses
@@ -26,7 +26,7 @@ from toolgym.rewards import PARTS, RewardConfig
 HEAD = """\
 # Reference
 
-This page lists tools, keys, codes and limits of the environments. `python tools/make_docs.py`
+This page lists the tools, keys, codes and limits of the environments. `python tools/make_docs.py`
 generates it; do not edit it.
 """
 
@@ -66,7 +66,7 @@ def environments() -> str:
             else:
                 rows.append((call, _first_sentence(spec.description)))
         if operators:
-            what = "Runs the [operator](workflow-language.md#operators) of this name."
+            what = "Runs the [operator](workflow-language.md#operators) with this name."
             rows.insert(0, (", ".join(operators), what))
         parts.append(f"### {env_id}\n\n{purpose}\n\n{table(('tool', 'description'), rows)}\n")
     return "\n".join(parts)
@@ -109,7 +109,7 @@ def weights(model: type[BaseModel]) -> str:
 def repairs() -> str:
     """Return the table of repairs with examples."""
     rows = [(f"`{r.code}`", r.does, f"`{r.before!r}`") for r in REPAIRS.values()]
-    return table(("code", "repair", "message that needs it"), rows)
+    return table(("code", "repair", "example of a message"), rows)
 
 
 def codes(meanings: dict[str, str]) -> str:

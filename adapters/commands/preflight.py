@@ -58,8 +58,8 @@ def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
     """Check whether a model can learn, before training it.
 
     It checks tools and chat template, plays rollouts on training tasks, and runs an update with a
-    learning rate of 0. Other settings are those of the run of a checkpoint, or the defaults of
-    `toolgym train`. The exit status is 1 if it advises against the training.
+    learning rate of 0. For a checkpoint, other settings are those of its run, otherwise
+    the defaults of `toolgym train`. The exit status is 1 if it advises against training.
 
     Example:
         toolgym preflight sqlgym/Explore-v0

@@ -43,7 +43,7 @@ from toolgym.commands import (
     print_table,
     say,
     settings_of,
-    with_remarks,
+    with_remark,
 )
 from toolgym.errors import ConfigurationError
 from toolgym.runs.checkpoints import data_sets_of, origin_of
@@ -95,7 +95,7 @@ DataSet = Annotated[
     str | None,
     typer.Option(
         help="Data set: a name, a folder, or a JSONL or SQLite file (default: tiny; with --model"
-        " that of the checkpoint, or bundled)."
+        " the data set of the checkpoint, otherwise bundled)."
     ),
 ]
 
@@ -139,13 +139,6 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Options by section that are not fields of the settings, or have another form."""
 
 
-_OTHER_DEFAULTS: Final = {
-    "advantages": "TRL: group_centered",
-    "dtype": "pretrained models: auto",
-}
-"""Defaults that depend on other settings, for help texts."""
-
-
 def _option_for(name: str) -> Any:
     """Return the type of the option of a setting, with its help text."""
     field = TrainSettings.model_fields[name]
@@ -166,10 +159,8 @@ def _option_for(name: str) -> Any:
     shown = [f"default: {default}"] if is_shown else []
     if is_shown and name in TINY_DEFAULTS:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
-    if name in _OTHER_DEFAULTS:
-        shown.append(_OTHER_DEFAULTS[name])
-    if kind is not bool:
-        text = with_remarks(text, shown)
+    if shown and kind is not bool:
+        text = with_remark(text, "; ".join(shown))
     optional: Any = kind | None
     return Annotated[optional, typer.Option(help=text, metavar=metavar)]
 
@@ -242,7 +233,7 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
 
 
 def _train_run() -> Any:
-    """Import PyTorch and return the module that runs a training."""
+    """Import PyTorch and return the module that runs the training."""
     from adapters.training.models.loading import loading_pytorch
 
     with loading_pytorch():

@@ -42,8 +42,8 @@ class Rollout:
         task_id: Id of a task of the environment.
         group: Group number. Rollouts with the same number are compared with each other.
         stream: Seed of the sampling of tokens, together with the task.
-        seed: Seed of the environment's random draws. It is equal in a group, so that members differ
-            only by the behavior of the model.
+        seed: Seed of the environment's random draws. It is the same for all rollouts of a
+            group, so that they differ only in the behavior of the model.
         env: The environment that played the rollout.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
         unfinished: Whether the rollout ran out of tokens before the episode was over.

@@ -1,4 +1,4 @@
-"""The settings of a training, for the command line, YAML files, Python and run folders.
+"""The settings of a training run, for the command line, YAML files, Python and run folders.
 
 `GrpoSettings` has the settings of reinforcement learning, which both trainers use. `TrainSettings`
 adds the model, the environment, supervised training and evaluations. `toolgym train` makes its
@@ -60,13 +60,13 @@ class GrpoSettings(BaseModel):
     steps: int = Field(60, ge=0, le=10**6)
     """Optimizer steps of GRPO, including skipped updates. 0 trains on demonstrations only."""
     group_size: int = Field(8, ge=1)
-    """Rollouts per task. A group whose rollouts all have the same outcome gives no learning signal,
-    which is frequent in small groups."""
+    """Rollouts per task. A group whose rollouts all have the same outcome gives no learning signal;
+    this is frequent in small groups."""
     prompts: int = Field(4, ge=1)
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
     """Dynamic sampling: replace groups whose rollouts all have the same outcome, and play at most
-    `max_draws` * `prompts` groups per step. null: no dynamic sampling."""
+    this many times `prompts` groups per step. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(2048, ge=2)
@@ -88,7 +88,7 @@ class GrpoSettings(BaseModel):
         "batch_normalized_baseline",
         "turn_normalized",
     ] = "batch_normalized_baseline"
-    """Advantage estimator. TRL supports group_centered, group_normalized and batch_scaled."""
+    """Advantage estimator. With TRL: group_centered (default), group_normalized or batch_scaled."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Limit of the absolute advantage in the reference trainer. null: no clipping."""
     loss: Literal["grpo", "dapo", "dr_grpo", "gspo", "cispo"] = "dapo"
@@ -96,9 +96,11 @@ class GrpoSettings(BaseModel):
     beta: float = Field(0.01, ge=0)
     """KL coefficient. 0: no KL penalty and no reference model."""
     epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Clip importance ratios below 1 - epsilon_low. null: the value in the paper of the loss."""
+    """Clip importance ratios below 1 - epsilon_low. null: the value from the paper of
+    the chosen loss."""
     epsilon_high: float | None = Field(None, ge=0)
-    """Clip importance ratios above 1 + epsilon_high. null: the value in the paper of the loss."""
+    """Clip importance ratios above 1 + epsilon_high. null: the value from the paper of
+    the chosen loss."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Coefficient of the mean token entropy, in nats."""
     updates_per_batch: int = Field(1, ge=1)
@@ -111,15 +113,15 @@ class GrpoSettings(BaseModel):
     lr_decay: Literal["constant", "linear", "cosine"] = "constant"
     """Decay of the learning rate after the warm-up. `linear` and `cosine` end at 0."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """Betas of AdamW as JSON (default: [0.9, 0.98])."""
+    """Betas of AdamW, as in "[0.9, 0.98]" (default)."""
     weight_decay: float = Field(0.0, ge=0)
     """Weight decay of AdamW, for all weights."""
     max_grad_norm: float = Field(1.0, gt=0)
     """Maximum global norm of the gradient."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Data type of the computation; the optimizer keeps float32 weights. `auto` is
-    bfloat16 if the machine supports it, but float32 with TRL without LoRA."""
+    """Data type of the computation; the optimizer keeps float32 weights. `auto`, the default for
+    pretrained models, is bfloat16 if the machine supports it; with TRL it needs LoRA."""
     tokens_per_pass: int = Field(8192, ge=1)
     """Maximum tokens of a forward and backward pass, including padding, in supervised steps and in
     the reference trainer. Gradients are accumulated."""
@@ -205,7 +207,7 @@ class TrainSettings(GrpoSettings):
     demonstrations: int = Field(256, ge=1)
     """Number of demonstrations."""
     demonstrator: Literal["sloppy", "expert"] = "expert"
-    """Policy that plays the demonstrations: `expert`, or `sloppy` with good and bad habits."""
+    """Policy of the demonstrations: `expert`, or `sloppy`, whose episodes are good or bad."""
     recoveries: float = Field(0.0, ge=0, le=1)
     """Share of demonstrated calls that follow a failed call and its error. The loss leaves out the
     failed call."""
@@ -219,8 +221,8 @@ class TrainSettings(GrpoSettings):
     """Peak learning rate of Muon for weight matrices in supervised steps. null: AdamW updates all
     weights."""
     sft_lora: bool = True
-    """With `lora`, train an adapter in the supervised steps too (default). Without it they
-    train all weights, which takes more memory."""
+    """With `lora`, train an adapter in the supervised steps too (default). Otherwise they train all
+    weights, which takes more memory."""
     sft_alike: int = Field(1, ge=1)
     """Number of consecutive demonstrations with a common prompt prefix, such as one database.
     Larger values save time on a CPU, but reduce the variety of a batch."""
@@ -230,8 +232,8 @@ class TrainSettings(GrpoSettings):
     preflight: bool = True
     """Check after the supervised steps whether GRPO can learn, and stop if not (default)."""
     eval_tasks: int = Field(192, ge=1)
-    """Tasks of the evaluations before and after GRPO. An evaluation on unseen databases has a
-    quarter of this number."""
+    """Number of tasks in the evaluations before and after GRPO. An evaluation on unseen
+    databases has a quarter of this number."""
     eval_tries: int = Field(1, ge=0)
     """Attempts per task in the evaluation at the sampling temperature. 0: greedy only."""
     max_new_tokens: int = Field(512, ge=1)
@@ -421,7 +423,7 @@ _ADAPTER_RATE: Final = 10.0  # factor of the learning rate for adapters
 
 
 def resolve(env_id: str, **given: Any) -> TrainSettings:
-    """Return the settings of a training, with defaults for those that are not given.
+    """Return the settings of a training run, with defaults for those that are not given.
 
     Args:
         env_id: Environment id.

@@ -27,7 +27,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "num_generations": 8,
     "per_device_train_batch_size": 8,
     "gradient_accumulation_steps": 4,
-    # Dividing by the standard deviation of a group removes the size of its differences.
+    # Dividing by the standard deviation of a group discards the scale of its reward differences.
     "scale_rewards": "none",
     # Without a penalty the tiny model lost the format of its calls within 30 steps.
     "beta": 0.01,

@@ -134,7 +134,7 @@ def sft_dataset(
     return Dataset.from_dict(columns, features=features)
 
 
-# The format of supervised data. Three defects spoil trainings without an error: calls whose
+# The format of supervised data. Three defects spoil training without an error: calls whose
 # arguments were padded with nulls, templates that drop tool calls, and arguments that are encoded
 # twice, so that the model learns to write a JSON string instead of an object.
 

@@ -192,9 +192,9 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         """Begin the episode of a data set's row.
 
         The task is chosen by `task_id`, or else by `seed`. Without both, the n-th episode of every
-        instance has the same task, so that members of a group share one question. The other random
-        draws of the environment are determined by `seed`, or else by the task and n. So they are
-        equal in a group and change when the task is played again.
+        instance has the same task, so that all rollouts of a group share one question. The other
+        random draws of the environment are determined by `seed`, or else by the task and n. They
+        are the same within a group and change when the task is played again.
 
         Args:
             row: All columns of the row.

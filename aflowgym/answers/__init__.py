@@ -5,9 +5,9 @@
   (`aflowgym.answers.code`).
 - `judge_qa`: exact match after SQuAD's normalization (`aflowgym.answers.squad`).
 
-Each verifier finds the final answer in the text of an operator (`aflowgym.answers.answer`) and
-returns a `Verdict`. An answer is never correct because it contains the gold or is close to it. The
-fraction of tests and the F1 are progress only.
+Each verifier finds the final answer in the output of an operator (`aflowgym.answers.answer`) and
+returns a `Verdict`. An answer that merely contains the gold answer, or is close to it, is not
+correct. The fraction of passed tests and the F1 score count only as progress.
 """
 
 from aflowgym.answers.answer import Verdict, final_answer

@@ -1,11 +1,11 @@
 """The final answer in a text, and the verdict on it.
 
-`final_answer` looks for these kinds in order and takes the last one of the first kind in the text:
+`final_answer` looks for these forms in order, and returns the last match of the first one found:
 `\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last
-line. It never searches all the numbers of a text. So listing several answers gains nothing, and an
-error message that contains the correct number is still wrong.
+line. It never searches through all numbers in a text. Therefore a list of several answers is not
+accepted, and an error message that contains the correct number is still wrong.
 
-`statement_in` takes the text after the last "we get", "equals" or "=" of one line of prose. `plain`
+`statement_in` returns the text after the last "we get", "equals" or "=" in a line of prose. `plain`
 converts LaTeX and Unicode to plain text. It only makes changes that preserve the value, and keeps
 `\\frac`, `\\sqrt`, `\\overline` and unknown commands.
 """
@@ -26,9 +26,10 @@ class Verdict:
     """The verdict on one answer.
 
     Attributes:
-        correct: Whether the answer is fully correct; None if the gold cannot be read.
+        correct: Whether the answer is fully correct; None if the gold answer cannot be parsed.
         progress: Progress from 0 to 1, which is 1 exactly if the answer is correct.
-        reason: The reason why the answer is not correct, as the end of a sentence; empty if it is.
+        reason: The reason why the answer is not correct, as the end of a sentence; empty if the
+            answer is correct.
     """
 
     correct: bool | None
@@ -40,7 +41,7 @@ RIGHT = Verdict(True, 1.0)
 
 
 def wrong(reason: str, progress: float = 0.0) -> Verdict:
-    """Return the verdict on a wrong answer. Its progress stays below that of a correct one."""
+    """Return the verdict on a wrong answer, whose progress is below that of a correct answer."""
     return Verdict(False, min(progress, 0.999), reason)
 
 
@@ -84,7 +85,9 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain(text: str) -> str:
-    """Return a text without LaTeX that only affects its layout. `\\text{cm}` becomes ` cm `.
+    """Return a text without LaTeX commands that only affect its layout.
+
+    For example, `\\text{cm}` becomes ` cm `.
 
     >>> plain(r"\\left( \\dfrac{1}{2}, 3\\,\\text{cm} \\right)")
     '( \\\\frac{1}{2}, 3 cm )'
@@ -105,7 +108,7 @@ def plain(text: str) -> str:
 
 
 def _root_command(match: re.Match[str]) -> str:
-    """Convert a root to LaTeX. All digits after `√` are under the root."""
+    """Convert a root to LaTeX. All digits after `√` belong to the radicand."""
     command = "\\sqrt[3]" if match["cube"] else "\\sqrt"
     digits = match["of"] or match["within"]
     return f"{command}{{{digits}}}" if digits else command
@@ -157,7 +160,7 @@ _GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The final answer of a text, without the decoration around it, and its place."""
+    """The final answer of a text, without surrounding markup, and the form in which it occurs."""
 
     text: str
     place: Place
@@ -189,7 +192,7 @@ def final_answer(text: str) -> FinalAnswer:
 
 
 def statement_in(line: str) -> str | None:
-    """Return the statement after the last link word of a line of prose, or None without one.
+    """Return the statement after the last linking word in a line of prose, or None.
 
     >>> statement_in("for n in the set we get 5"), statement_in("the sum is not 5")
     ('5', None)
@@ -201,13 +204,13 @@ def statement_in(line: str) -> str | None:
 
 
 def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
-    """Return the last match without storing the others, which may be a million."""
+    """Return the last match without storing the others, of which there may be a million."""
     last = deque(matches, 1)
     return last[0] if last else None
 
 
 def bare(text: str) -> str:
-    """Return a text without surrounding Markdown, dollar signs of formulas, quotes and period."""
+    """Return a text without surrounding Markdown, formula dollar signs, quotes and full stop."""
     text = text.strip()
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
         text = text[:-3] + "…"  # the dots of `0.333...` stand for more decimals

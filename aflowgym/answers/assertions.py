@@ -1,13 +1,13 @@
-"""Reader of a data set's tests: assertions become calls with the value that each must return.
+"""Read the tests of a data set: assertions become calls with expected return values.
 
 The tests of a problem are a small program: `assert f([1, 2]) == 3`, bare or in a function, in a
 loop over a range, with computed values (`3 * 19`, `sum(numbers)`). The reader evaluates them with a
 short list of operations on plain data and a limit of steps. No code is executed. Random numbers
 (`random.randint`) come from a generator with a fixed seed.
 
-The reader refuses assertions that cannot be decided from the returned value alone. It also refuses
-assertions that only exclude values (`!=`, `<`, `in`). So in each supported form the expected value
-passes.
+The reader rejects assertions that cannot be checked from the returned value alone. It also rejects
+assertions that only exclude values (`!=`, `<`, `in`). Therefore the expected value passes each
+supported form of assertion.
 """
 
 from __future__ import annotations
@@ -77,11 +77,11 @@ _SEQUENCES: Final = {ast.List: "list", ast.Tuple: "tuple", ast.Set: "set"}
 
 
 class UnsupportedTest(ValueError):
-    """Exception for tests that cannot be checked on returned values, with a quote of the place."""
+    """Raised for tests that cannot be checked from returned values; the message quotes the code."""
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
-    """Read the tests of a text of assertions, in order.
+    """Return the tests in a text of assertions, in order.
 
     Args:
         source: Assertions, bare or inside functions (`def check(candidate): ...`).
@@ -105,7 +105,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
 
 
 class _Reader:
-    """The names and tests found so far. `_value` and `_text` count steps, which bounds all work."""
+    """The names and tests found so far. `_value` and `_text` count steps to limit the work."""
 
     def __init__(self, entry_point: str) -> None:
         self._functions = (entry_point, "candidate")
@@ -191,7 +191,7 @@ class _Reader:
         tolerance: float = 0.0,
         relative: float = 0.0,
     ) -> None:
-        """Add a test that compares the side that calls the function with the other side."""
+        """Add a test that compares the side with the function call with the other side."""
         (view, call), (other_view, other) = self._call(left), self._call(right)
         if call is None:
             (view, call), other, right = (other_view, other), call, left
@@ -213,7 +213,7 @@ class _Reader:
         self.tests.append(CodeTest(function, *texts, tolerance, form, relative, view))
 
     def _call(self, node: ast.expr) -> tuple[str, ast.Call | None]:
-        """Return the call of the function in a side of an assertion, and the view of its value."""
+        """Return the function call on one side of an assertion, and the view of its value."""
         match node:
             case ast.Call(func=ast.Name(id=name)) if name in self._functions:
                 return "", node
@@ -285,7 +285,7 @@ class _Reader:
             raise ValueError("the tests are too long")
 
     def _text(self, value: Any) -> str:
-        """Return the literal of a value. Sets are sorted, so that the text is deterministic."""
+        """Return a value as a literal. Sets are sorted, so that the text is deterministic."""
         self._spend(1)
         match value:
             case list():

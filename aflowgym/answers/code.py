@@ -1,12 +1,13 @@
-"""Verdicts on programs: tests are checked here, on values that a sandbox returned.
+"""Verdicts on programs: tests are checked here, using values that a sandbox returned.
 
 A sandbox only gets the calls of the tests. For each call it returns the text of a plain value or
-the name of an exception (`Outcome`). The comparison is made in this process, so no code of the
-program takes part in it. An object that equals everything has no literal, and printing "passed" has
-no effect. `aflowgym.answers.assertions` reads tests from the text of a data set.
+the name of an exception (`Outcome`). The values are compared in this process, so no code of the
+program takes part in the comparison. An object that equals everything cannot be written as a
+literal, and printing "passed" has no effect. `aflowgym.answers.assertions` reads tests from the
+text of a data set.
 
 A returned value is compared as Python compares plain data. A comparison that would raise an error
-in the assertion (the distance between a text and a number) fails.
+in the assertion (such as the difference between a string and a number) fails.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ _MOST_TRIES: Final = 12
 
 @dataclass(frozen=True)
 class CodeTest:
-    """One call and its expected value. Values are texts of literals.
+    """A call and its expected value. Values are given as text of Python literals.
 
     Attributes:
         function: Name of the function to call.
         arguments: Positional arguments, as a tuple.
         keywords: Keyword arguments, as a dict.
         expected: The value that the call must return.
-        form: How the returned value is compared with `expected`.
+        form: Form of the comparison between the returned value and `expected`.
         tolerance: Largest absolute difference, in "abs <", "abs <=" and "isclose".
         relative: Largest relative difference, in "isclose".
         view: Name in `VIEWS` of the function that is applied to the returned value first.
@@ -95,7 +96,7 @@ class Outcome:
 
 
 def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdict:
-    """Check recorded outcomes, one per test in order. No returned value raises an exception.
+    """Check recorded outcomes, one per test in order. No returned value causes an exception.
 
     Args:
         tests: All the tests, at least one.
@@ -117,7 +118,7 @@ def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdic
 
 
 def passes(test: CodeTest, outcome: Outcome) -> bool:
-    """Return whether the test passes for an outcome. No outcome raises an exception."""
+    """Return whether the test passes for an outcome. No outcome causes an exception."""
     return not outcome.error and _holds(test, outcome.value, test.expected)
 
 
@@ -146,12 +147,14 @@ def _holds(test: CodeTest, returned: str, literal: str) -> bool:
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
-    """Return the program in a text: its last fenced block that defines the function, or the text.
+    """Return the program in a text: the last fenced block that defines the function, or the text.
 
-    If there is none, an indented block, as in a list, or a program between lines of prose is used.
+    If neither is such a program, an indented block, as in a list, or a program between lines of
+    prose is used.
 
     Returns:
-        The source, which parses and defines the function at top level, or None if there is none.
+        The source, which parses and defines the function at top level, or None if no such program
+        was found.
     """
     blocks = _blocks(text)[::-1] or [text]
     program = next((block for block in blocks if _defines(block, entry_point)), None)

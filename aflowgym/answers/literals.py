@@ -1,9 +1,9 @@
-"""Literals and programs: texts of Python that are read without running code.
+"""Literals and programs: Python source that is parsed without running code.
 
-The arguments, expected values and returned values of calls are texts that only `ast` has parsed:
-numbers, texts, containers of them, and a few names that `repr` writes (`inf`, `nan`, `set()`). The
-texts are untrusted. They may be long, deeply nested, or contain values that were made to share a
-hash.
+The arguments, expected values and returned values of calls are source text that only `ast` parses:
+numbers, strings, containers of them, and a few names that `repr` writes (`inf`, `nan`, `set()`).
+This text is untrusted: it may be long, deeply nested, or contain values that were chosen to have
+the same hash.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _NAMES: Final = {
     "nanj": complex(0.0, math.nan),
 }
 _DIGITS: Final = re.compile(r"[+-]?\d{1,100}(?:\.\d{0,100})?(?:[eE][+-]?\d{1,3})?")
-#: Building a set of values with one hash takes quadratic time. Ordinary values share few hashes.
+#: Building a set of values that share a hash takes quadratic time. Ordinary values rarely do.
 _MOST_COLLISIONS: Final = 500
 _PROGRAM: Final = "<program of a model>"
 _QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
 
 
 def parse_program(source: str) -> ast.Module:
-    """Parse an untrusted program without Python's warnings about it.
+    """Parse an untrusted program without showing Python's warnings about it.
 
     Raises:
         SyntaxError: If the text is not Python. ValueError, RecursionError and MemoryError are also
@@ -45,8 +45,8 @@ def parse_program(source: str) -> ast.Module:
 def _silence_warnings() -> None:
     """Ignore warnings about parsed text, such as that of the unknown escape `"\\s"`.
 
-    The filter applies to one file name and stays in place, because `warnings.catch_warnings` is not
-    thread-safe. It comes first, or another filter could turn the warning into an error.
+    The filter applies to one file name and is never removed, because `warnings.catch_warnings` is
+    not thread-safe. It comes first, because another filter could turn the warning into an error.
     """
     if _QUIET not in warnings.filters[:1]:
         warnings.filterwarnings("ignore", module=_PROGRAM)
@@ -68,7 +68,7 @@ def read_literal(text: str) -> Any:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """Return the value of a literal's tree. Raise ValueError for anything else."""
+    """Return the value of the syntax tree of a literal. Raise ValueError for anything else."""
     match node:
         case ast.Constant(value=value) if value is not Ellipsis:
             return value
@@ -113,7 +113,7 @@ def _named_value(node: ast.expr) -> Any:
 
 
 def hashable(values: Iterable[Any]) -> list[Any]:
-    """Return values as a list that can become a set, or keys of a dict, in linear time.
+    """Return values as a list that can be converted to a set or dict keys in linear time.
 
     Raises:
         ValueError: If too many of them share a hash.

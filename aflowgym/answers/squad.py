@@ -1,11 +1,11 @@
-"""Answers to questions about facts: SQuAD's exact match, with its F1 as progress.
+"""Answers to factual questions: SQuAD's exact match, with its F1 score as progress.
 
-Both texts are lower-cased and lose punctuation, the articles a, an, the, and extra spaces
-(Rajpurkar et al. 2016, arXiv:1606.05250). Then they must be equal. In addition, another spelling of
-the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a yes or no with an explanation
-that does not contradict it. An answer that only contains the gold is not correct: "not the Beatles"
-is not "Beatles". As in HotpotQA (Yang et al. 2018, arXiv:1809.09600), a yes or no has the F1 0 with
-any other answer.
+Both texts are converted to lower case, and punctuation, the articles a, an and the, and extra
+spaces are removed (Rajpurkar et al. 2016, arXiv:1606.05250). The results must be equal. In
+addition, another spelling of the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a
+yes or no with an explanation that does not contradict it. An answer that only contains the gold is
+not correct: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et al. 2018,
+arXiv:1809.09600), the F1 score of a yes or no with any other answer is 0.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 
 
 def normalise(text: str) -> str:
-    """Return a text as SQuAD compares it, except that a text of only articles is kept.
+    """Return a text in SQuAD's normalized form, except that a text of only articles is kept.
 
     >>> normalise(" The  United Kingdom. "), normalise("A")
     ('united kingdom', 'a')
@@ -48,7 +48,7 @@ def normalise(text: str) -> str:
 
 
 def f1(gold: str, answer: str) -> float:
-    """Return the F1 of the words that two texts share, from 0 to 1."""
+    """Return the F1 score of the word overlap of two texts, from 0 to 1."""
     expected, given = normalise(gold), normalise(answer)
     if expected != given and (expected in _CLOSED or given in _CLOSED):
         return 0.0
@@ -58,11 +58,11 @@ def f1(gold: str, answer: str) -> float:
 
 
 def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
-    """Check an answer against the gold and its other names. No text raises an exception.
+    """Compare an answer with the gold answers. Never raises an exception.
 
     Args:
         golds: Correct answers, each of which is sufficient.
-        answer: A text that ends in an answer; see `aflowgym.answers.answer`.
+        answer: Text that contains a final answer; see `aflowgym.answers.answer`.
 
     >>> judge_qa(["The Beatles"], "The answer is Beatles."), judge_qa(["Beatles"], "Paris").correct
     (Verdict(correct=True, progress=1.0, reason=''), False)
@@ -84,7 +84,7 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 
 
 def same_name(gold: str, answer: str) -> bool:
-    """Return whether two texts are spellings of one name.
+    """Return whether two texts are spellings of the same name.
 
     The order of the words matters, except in a date and around an `and`. A part of a name is a
     different name, and so is a name with a title before it.
@@ -104,7 +104,7 @@ def same_name(gold: str, answer: str) -> bool:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a name in one spelling: without accents, hyphens and abbreviations."""
+    """Return the words of a name in a normalized spelling, without accents and abbreviations."""
     letters = unicodedata.normalize("NFKD", text)
     bare = "".join(sign for sign in letters if not unicodedata.combining(sign)).casefold()
     words = [_SHORT.get(word, word) for word in _WORD.findall(bare.translate(_SPACED))]

@@ -1,13 +1,13 @@
 """Numbers in English words, and the units after a number.
 
-`read_number_words` reads a whole text (`two thousand five hundred`, `three quarters`) or returns
+`read_number_words` reads a complete text (`two thousand five hundred`, `three quarters`) or returns
 None. Digits may precede a large number (`5 million`).
 
-`5 cm` and `5 centimetres` have the same unit; `5 cm^2` and `5 square centimetres` share another
-one. An answer without a unit is read in the unit of the gold. A gold without a unit accepts any
-unit, unless the question asks for one ("how many dollars", "in minutes") or names another of the
-same kind: `18 dollars` answers "how many dollars", but `18 kg` and `18%` do not. Other words may
-follow a number only if they are in the question (`18 eggs`).
+`5 cm` and `5 centimetres` have the same unit; so do `5 cm^2` and `5 square centimetres`. An answer
+without a unit is interpreted in the unit of the gold answer. If the gold answer has no unit, any
+unit is accepted, unless the question asks for one ("how many dollars", "in minutes") or names
+another of the same kind: `18 dollars` answers "how many dollars", but `18 kg` and `18%` do not. Any
+other word may follow a number only if it occurs in the question (`18 eggs`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def read_number_words(text: str) -> Fraction | None:
 
 
 def _number(words: Sequence[str]) -> Fraction | None:
-    """Read a whole number, a number of dozens, a fraction, or a whole number with a fraction."""
+    """Read a whole number, a number of dozens, a fraction or a mixed number."""
     match words:
         case [*count, "dozen"]:
             dozens = Fraction(1) if count in ([], ["a"]) else _whole(count)
@@ -59,7 +59,7 @@ def _number(words: Sequence[str]) -> Fraction | None:
 
 
 def _part(above: str, below: str) -> Fraction | None:
-    """Read `a third`, `three quarters` and the like."""
+    """Read fractions such as `a third` and `three quarters`."""
     count = 1 if above == "a" else _SMALL.get(above)
     size = _PARTS.get("half" if below == "halves" else below.removesuffix("s"))
     return Fraction(count, size) if count and count < 20 and size else None
@@ -68,7 +68,7 @@ def _part(above: str, below: str) -> Fraction | None:
 def _whole(words: Sequence[str]) -> Fraction | None:
     """Read groups below a thousand, each followed by a smaller large number than the previous one.
 
-    `room` is an upper bound of the next word of a group.
+    `room` is an upper bound on the next word of a group.
     """
     total = group = Fraction(0)
     room, last, before = 1000, 10**15, ""
@@ -161,9 +161,9 @@ def words_of(question: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def units_of(words: frozenset[str]) -> frozenset[str]:
-    """Return the units that these words name, and their powers 2 and 3.
+    """Return the units that these words name, with their squares and cubes.
 
-    A lone letter is not a unit.
+    A single letter is not a unit.
     """
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
     powers = {degree for degree, spellings in _POWER_WORDS.items() if words & spellings}
@@ -172,7 +172,7 @@ def units_of(words: frozenset[str]) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
-    """Return whether the question asks for a percentage, so that a bare number is one."""
+    """Return whether the question asks for a percentage, so that a bare number counts as one."""
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
 
@@ -194,7 +194,7 @@ def asked_for(question: str) -> frozenset[str]:
 def read_unit(text: str, nouns: frozenset[str]) -> str | None:
     """Return the canonical unit that a text names.
 
-    The result is empty if the text has only known nouns, and None if it is not a unit.
+    The result is empty if the text contains only known nouns, and None if it is not a unit.
 
     >>> read_unit("square centimetres", frozenset()), read_unit("km / h", frozenset())
     ('cm2', 'km/h')
@@ -228,7 +228,7 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
 
 
 def _pieces(text: str) -> list[tuple[str, str] | None]:
-    """Return the words of a text with their powers. None stands for any other text."""
+    """Return the words of a text with their powers, or None if the text has another form."""
     pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):
@@ -245,7 +245,7 @@ def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[s
     """Return whether a number with the second unit may answer for one with the first.
 
     Args:
-        gold: The canonical unit of the gold, empty without one.
+        gold: The canonical unit of the gold; empty if there is none.
         answer: The canonical unit of the answer.
         asked: Units in the question, and their powers.
         wanted: Units in which the question asks for its number.

@@ -1,9 +1,9 @@
-"""Backends: the sources of operators' texts.
+"""Backends, which generate the replies to operators.
 
-A backend is a language model, or a simulated, recorded or scripted one. It is any object with
-`generate` and `sandbox` (`aflowgym.operators.context`). `make_backend` finds a backend by name, for
-command lines and configurations. `OpenAIBackend` and `TransformersBackend`, which use a language
-model, are in separate modules that need extras.
+A backend is a language model, or a simulation, recording or script of one. Any object with
+`generate` and `sandbox` can be a backend (`aflowgym.operators.context`). `make_backend` returns a
+backend by name, for command lines and configurations. `OpenAIBackend` and `TransformersBackend`,
+which use a language model, are in separate modules that need extras.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _KNOWN: Final = (
 def make_backend(name: str | Mapping[str, Any] | Backend, **options: Any) -> Backend:
     """Return a backend by name.
 
-    A model is loaded, and a server connected to, only once for equal names and options.
+    For equal names and options, a model is loaded, and a client is created, only once.
 
     Args:
         name: `simulated` or `simulated:PRESET`; `replay:FILE`; `openai:MODEL` for a model on a
-            server; `transformers:FOLDER` for a model in this process; a dict of such a `name` and
+            server; `transformers:FOLDER` for a model in this process; a dict with such a `name` and
             its options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
-            backend, which is returned.
-        options: More options, by name. Only models have options.
+            backend object, which is returned unchanged.
+        options: Additional options, by name. Only backends with a model have options.
 
     Raises:
         ConfigurationError: If there is no such backend, or it has no such option.

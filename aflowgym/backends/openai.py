@@ -1,8 +1,9 @@
-"""A backend for a language model on a server with the OpenAI protocol.
+"""A backend for a language model on a server with an OpenAI-compatible API.
 
 Requests go through `toolgym.chat`, which retries, caches and counts them. The seed of a request is
-its draw, so the branches of `[Custom * 3]` differ, and the same run sends the same requests. The
-default temperature is above 0, since greedy replies of the branches would be equal.
+derived from its key, so the branches of `[Custom * 3]` have different seeds, and the same run sends
+the same requests. The default temperature is above 0, because with greedy decoding all branches
+would get the same reply.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class OpenAIBackend:
 
     sandbox: Sandbox | None
     waits: Final = True
-    """Environments and branches send requests at the same time."""
+    """Whether requests from environments and branches are sent in parallel."""
 
     def __init__(self, client: ChatClient | ChatSettings, sandbox: Sandbox | None = None) -> None:
         self.client = ChatClient(client) if isinstance(client, ChatSettings) else client
@@ -44,12 +45,15 @@ class OpenAIBackend:
         return Completion(reply.text, reply.tokens_in, reply.tokens_out, reply.cut)
 
     def dollars(self, usage: Usage) -> float | None:
-        """Return the price of a run or step in dollars, cached or not, or None without a price."""
+        """Return the cost of a run or step in dollars, including cached replies.
+
+        The result is None if no price is known.
+        """
         return self.client.settings.dollars(usage.tokens_in, usage.tokens_out)
 
 
 def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
-    """Return the backend of a model, which is the same for equal options in the whole process.
+    """Return the backend for a model, which all callers with equal options share.
 
     Args:
         model: Name of the model on the server.

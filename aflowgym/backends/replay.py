@@ -14,15 +14,15 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 
 def key_of(request: Request) -> str:
-    """Return the key of a recorded completion: everything on which the completion may depend."""
+    """Return the key of a recorded completion, with everything on which it may depend."""
     text = json.dumps([request.key, request.prompt])
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
 
 class Recorder:
-    """A backend that passes requests to another backend and records the completions.
+    """A backend that forwards requests to a wrapped backend and records the completions.
 
-    Programs run in the sandbox of the other backend, and their outcomes are not recorded.
+    Programs run in the sandbox of the wrapped backend, and their outcomes are not recorded.
     """
 
     sandbox: Sandbox | None
@@ -33,7 +33,7 @@ class Recorder:
         self.records: dict[str, Any] = {}
 
     def generate(self, request: Request) -> Completion:
-        """Return the completion of the other backend, and record it."""
+        """Return the completion of the wrapped backend, and record it."""
         completion = self.backend.generate(request)
         self.records[key_of(request)] = list(completion)
         return completion
@@ -85,7 +85,7 @@ class Replay:
 
 
 class ScriptedBackend:
-    """A backend with replies from a function or from lists, for tests. It stores its requests.
+    """A backend with replies from a function or from lists, for tests. It stores all requests.
 
     Args:
         replies: A function of the request, or replies by operator in the order of its calls. The

@@ -1,6 +1,6 @@
-"""Backends that all environments of a process share: one for equal names and options.
+"""Backends that are shared by all environments of a process with equal names and options.
 
-Loading a model takes time and memory, and the limits of a server apply to one client.
+Loading a model takes time and memory, and the request limits apply to a single client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ B = TypeVar("B")
 
 
 class _Made:
-    """The backends of this process, and the lock under which a new one is made."""
+    """The backends of this process, and the lock that is held while a new one is created."""
 
     def __init__(self) -> None:
         self.backends: dict[str, Any] = {}
@@ -32,7 +32,7 @@ _made: Final = _Made()
 
 
 def shared(name: str, options: Mapping[str, Any], make: Callable[[], B]) -> B:
-    """Return the backend of a name and its options. The first call makes it; others wait.
+    """Return the backend for a name and options. The first call creates it; others wait.
 
     Raises:
         ConfigurationError: If the options are not plain values.

@@ -1,18 +1,20 @@
-"""A backend without a model, which draws its replies at random with a seed.
+"""A backend without a model, whose replies are drawn at random from a seed.
 
-Every reply is a text with a correct or incorrect answer of the task. The extractors and checkers
-read it like the reply of a model, and the next step of an operator depends on them. Wrong answers
-look like correct ones: close numbers, other names of the same passages, mutated programs.
+Every reply is text with a correct or incorrect answer to the task. The extractors and checkers
+treat it like the reply of a model, and the next step of an operator depends on their results.
+Incorrect answers resemble correct ones: close numbers, other names from the same passages, mutated
+programs.
 
-Every draw is a hash of seed, task, operator, branch and the number of the operator's call. For an
-operator that checks or corrects an answer, it also depends on that answer. So an operator that is
-called again draws nothing new, wherever it is in a workflow.
+Every random draw is a hash of the seed, the task, the operator, the branch and the index of the
+operator's call. For an operator that checks or corrects an answer, the draw also depends on this
+answer. Therefore an operator that is called again gets the same draws, regardless of its position
+in the workflow.
 
-A `Preset` has the skills of the operators for each kind of task. `paper` is fitted to the table
-published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data sets per kind:
-MATH and GSM8K, HumanEval and MBPP, HotpotQA and DROP. The table determines the means of the
-generators, `false_alarm`, `weight`, `repair` and `loose`; the other values are choices. `teaching`
-is invented, so that the best workflow depends on the kind of task.
+A `Preset` contains the skills of the operators for each kind of task. `paper` is fitted to the
+table published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data sets per
+kind: MATH and GSM8K, HumanEval and MBPP, HotpotQA and DROP. The table determines the means of the
+generators, `false_alarm`, `weight`, `repair` and `loose`; the other values are assumptions. The
+values of `teaching` were chosen such that the best workflow depends on the kind of task.
 """
 
 from __future__ import annotations
@@ -53,11 +55,11 @@ class Skills:
         custom_code_generate: Mean probability that `CustomCodeGenerate` writes correct content. It
             is only used on `code` tasks, since a program is not an answer to other tasks.
         programmer: Mean probability that `Programmer` writes correct content.
-        loose: Share of the tasks on which answers have a form that the verifier refuses, unless a
-            program or `Format` wrote them. Wrong answers have that form, too, so the form does not
-            show which answers are correct.
-        difficulty: Correlation of the draws for one task. Near 1 a task is solved nearly always or
-            nearly never, and voting has little effect.
+        loose: Share of the tasks on which answers have a form that the verifier rejects, unless a
+            program or `Format` wrote them. Incorrect answers have this form, too, so the form does
+            not reveal which answers are correct.
+        difficulty: Correlation of the draws for one task. If it is close to 1, a task is solved
+            nearly always or nearly never, and voting has little effect.
         anchor: Probability that a generator copies the existing solution, unless a check found a
             fault in it.
         breaks: Probability that a program of `Programmer` does not run.
@@ -66,7 +68,7 @@ class Skills:
         false_alarm: Probability that `Review` finds a fault in correct content.
         keep: Probability that `Revise` leaves correct content correct after a fault was found.
         fix: Probability that `Revise` corrects wrong content.
-        bare: Probability that `Format` finds the form that the verifier reads.
+        bare: Probability that `Format` writes the answer in the form that the verifier accepts.
         weight: Ratio of the votes for a correct candidate to those for a wrong one.
         reveal: Share of the wrong programs that fail a public test.
         repair: Probability that one attempt of `Test` repairs a program.
@@ -148,7 +150,7 @@ PAPER: Final = Preset(
 
 TEACHING: Final = Preset(
     "teaching",
-    # Programs help, and so does voting, because mistakes differ from each other.
+    # Programs help, and voting helps because mistakes differ from each other.
     math=Skills(
         custom=0.35,
         answer_generate=0.45,
@@ -174,7 +176,7 @@ TEACHING: Final = Preset(
         reveal=0.9,
         repair=0.6,
     ),
-    # Review is worth its calls, and the form of the answer matters.
+    # The benefit of Review exceeds its cost, and the form of the answer matters.
     qa=Skills(
         custom=0.5,
         answer_generate=0.6,
@@ -214,13 +216,13 @@ MISTAKES: Final = 60
 
 
 class World:
-    """A task as the simulated backend sees it.
+    """A task with its correct and incorrect answers, for the simulated backend.
 
     Attributes:
         right: The correct answer.
-        loose: The correct content in a form that the verifier refuses; "" for `code`.
-        mistakes: Different wrong answers. The first one is the typical one. Wrong programs at odd
-            indices (`hidden`) pass the public tests.
+        loose: The correct content in a form that the verifier rejects; "" for `code`.
+        mistakes: Distinct incorrect answers. The first one is the typical mistake. Incorrect
+            programs at odd indices (`hidden`) pass the public tests.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
@@ -265,14 +267,14 @@ class World:
         return judge(self.task, self.said(answer)).correct is False
 
     def said(self, answer: str) -> str:
-        """Return an answer as an operator writes it: a program in a fence, others after a mark."""
+        """Return an answer as an operator writes it: a fenced program, or text after a marker."""
         if self.is_code:
             return f"This function does what is asked.\n```python\n{answer}```"
         work = "put the passages together" if self.task.kind == "qa" else "calculate step by step"
         return f"I {work}.\nAnswer: {answer}"
 
     def read(self, solution: str) -> tuple[str, State]:
-        """Return the answer in a solution, and its state: correct, correct but loose, or wrong."""
+        """Return the answer in a solution, and its class: correct, correct but loose, or wrong."""
         read = self._read.get(solution)
         if read is None:
             if self.is_code:
@@ -288,7 +290,7 @@ class World:
         return read
 
     def mistakes_that(self, revealed: bool) -> Sequence[str]:
-        """Return the mistakes. For programs, return only those with this effect on public tests."""
+        """Return the mistakes; for programs, only those that pass, or fail, the public tests."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 
@@ -296,12 +298,12 @@ _BEFORE, _AFTER = "it should be ", ", as far as I can tell"
 
 
 def loosely(answer: str) -> str:
-    """Return an answer in a form that the verifier refuses."""
+    """Return an answer in a form that the verifier rejects."""
     return f"{_BEFORE}{answer}{_AFTER}"
 
 
 def barely(answer: str) -> str:
-    """Return an answer without that form.
+    """Return an answer without the form that `loosely` added.
 
     >>> barely(loosely("12")), barely("12")
     ('12', '12')
@@ -317,7 +319,7 @@ def _right_program(task: WorkflowTask) -> str:
 
 
 def _missed_outcome(test: CodeTest) -> Outcome:
-    """Return an outcome that the test does not accept."""
+    """Return an outcome that fails the test."""
     values = (Outcome(value) for value in ("None", "0", "-1"))
     return next((o for o in values if not passes(test, o)), Outcome(error="ValueError"))
 
@@ -353,13 +355,13 @@ def _mistakes(task: WorkflowTask, right: str) -> Iterator[str]:
 
 
 def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
-    """Return the answers in an order that is drawn for the task."""
+    """Return the answers in a random order that depends on the task."""
     listed = list(dict.fromkeys(islice(answers, 2 * MISTAKES)))
     return [listed[place] for place in shuffled(len(listed), task.id, "mistakes")]
 
 
 def _form(text: str) -> str:
-    """Return a text with one digit for each number and one letter for each name.
+    """Return the form of a text, with one digit for each number and one letter for each name.
 
     >>> _form("the Rhane"), _form("139.40")
     ('the A', '0.0')
@@ -385,7 +387,7 @@ def _near_numbers(right: str) -> Iterator[str]:
 
 
 def _other_names(task: WorkflowTask, right: str) -> Iterator[str]:
-    """Yield names of the passages in the form of the correct one that follow the same words."""
+    """Yield names from the passages with the form and the context of the correct one."""
     text = "\n".join(task.context)
     found = [(word, name.replace("The ", "the ")) for word, name in _NAME.findall(text)]
     before = {word for word, name in found if name == right}
@@ -414,7 +416,7 @@ BROKEN: Final = "def solve():\n    raise ValueError\n"
 
 
 def solver(answer: str) -> str:
-    """Return a program whose `solve()` returns an answer."""
+    """Return a program whose `solve()` returns the given answer."""
     return f"def solve():\n    return {answer if answer.isdecimal() else repr(answer)}\n"
 
 
@@ -427,7 +429,7 @@ _NORMAL: Final = NormalDist()
 class SimulatedBackend:
     """A backend that draws its replies, with a sandbox that knows their outcomes and runs no code.
 
-    A custom operator acts by its inputs and outputs:
+    A custom operator is simulated according to its inputs and outputs:
 
     - With candidates, it acts as `MdEnsemble`.
     - With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
@@ -460,12 +462,13 @@ class SimulatedBackend:
     def run(self, job: Job) -> Sequence[Outcome]:
         """Return the outcomes of a program.
 
-        A program that returns a literal or raises an exception is read without running it. A
-        program of a `code` task passes every test if it is the correct one. Otherwise it fails some
-        tests, which may differ from those that it would fail in Python.
+        The result of a program that returns a literal or raises an exception is read without
+        running the program. A program for a `code` task passes every test if it is the correct
+        program. Otherwise it fails some tests, which may differ from those that it would fail in
+        Python.
 
         Raises:
-            EnvironmentFault: If the program is not one of the simulated backend.
+            EnvironmentFault: If the program was not written by the simulated backend.
         """
         world = self.world(job.task)
         if world.is_code and all(call in world.outcomes for call in job.calls):
@@ -504,18 +507,18 @@ class SimulatedBackend:
         call_key = f"{list_key}{branch}{SEPARATOR}"
 
         def draw(label: str) -> float:
-            """Return a draw of this call."""
+            """Return a random number for this call."""
             return unit(hash_of(call_key + label))
 
         def draw_of_task(label: str) -> float:
-            """Return a draw that all operators share."""
+            """Return a random number that all operators share."""
             return unit(hash_of(task_key + label))
 
         def formed(answer: str) -> str:
             return loosely(answer) if draw_of_task("loose") < skills.loose else answer
 
         def wrong(*, revealed: bool = False) -> str:
-            """Return a wrong answer other than the one that is to be corrected."""
+            """Return an incorrect answer that differs from the one to be corrected."""
             is_modal = not works_on_it and draw("modal") < skills.modal
             luck = draw_of_task("revealed") if is_modal else draw("revealed")
             mistakes = world.mistakes_that(revealed or luck < skills.reveal)
@@ -544,7 +547,7 @@ class SimulatedBackend:
                 return world.said(shown)
             if state == "wrong" and draw("fix") < skills.fix:
                 return world.said(formed(world.right))
-            # A wrong answer is kept as often as a correct one, so that keeping it shows nothing.
+            # A wrong answer is kept as often as a correct one, so that keeping it reveals nothing.
             return world.said(shown if draw("keep") < skills.keep else formed(wrong()))
         if "solution" in operator.inputs:
             return barely(shown) if draw("bare") < skills.bare else shown

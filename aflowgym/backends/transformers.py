@@ -1,7 +1,7 @@
 """A backend that generates with a language model in this process.
 
-Requests that arrive from several threads are generated together, in batches. Each request samples
-from its own random stream, so a reply does not depend on the other requests of its batch, up to
+Requests that arrive from several threads are generated together, in batches. Each request has its
+own random number generator, so a reply does not depend on the other requests in its batch, up to
 rounding (see `toolgym.generation.sampling`).
 
 torch and transformers (the extra `train`) are imported when a model is loaded.
@@ -28,7 +28,7 @@ _PAUSE: Final = 0.002
 
 
 class _Ticket:
-    """A request of a waiting thread, and its outcome."""
+    """A request of a waiting thread, and its result."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -43,7 +43,8 @@ class TransformersBackend:
         tokenizer: Tokenizer of the model, with a chat template.
         temperature: Sampling temperature; 0 means greedy decoding.
         max_new_tokens: Maximum number of tokens of a reply.
-        batch: Maximum number of requests in one batch. If memory runs out, a batch is split.
+        batch: Maximum number of requests in one batch. A batch that does not fit into memory is
+            split.
 
     Raises:
         ConfigurationError: If an argument is out of range, or there is no chat template.
@@ -51,7 +52,7 @@ class TransformersBackend:
 
     sandbox: Sandbox | None
     waits: Final = True
-    """Environments and branches send requests at the same time, so that they share batches."""
+    """Whether requests are sent in parallel, so that they can share batches."""
 
     def __init__(
         self,
@@ -89,12 +90,12 @@ class TransformersBackend:
         self._busy = False
 
     def generate(self, request: Request) -> Completion:
-        """Complete one request, together with those of other threads.
+        """Complete one request, in a batch with those of other threads.
 
         One of the waiting threads generates a batch, the oldest requests first.
 
         Raises:
-            EnvironmentFault: If the model failed, or memory is too small for this request.
+            EnvironmentFault: If the model failed, or this request does not fit into memory.
         """
         ticket = _Ticket(request)
         with self._change:
@@ -125,7 +126,7 @@ class TransformersBackend:
         return ticket.outcome
 
     def _complete(self, batch: Sequence[_Ticket]) -> None:
-        """Generate the outcomes of a batch. After an error, split the batch into halves."""
+        """Generate the replies to a batch. If this fails, split the batch in half."""
         from toolgym.generation import Generation
 
         try:
@@ -162,7 +163,7 @@ class TransformersBackend:
 
 
 def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend:
-    """Return the backend of a model folder, one per process for equal options.
+    """Return the backend for a model folder, which is shared in the process for equal options.
 
     Args:
         folder: A folder with config.json, weights and a tokenizer.

@@ -1,8 +1,8 @@
 """The workflow language: `parse` converts a text to a typed tree or to diagnostics.
 
-`parse` reads a text that is a workflow, or a completion of a model that contains exactly one. For
-any other text it returns no workflow and at least one error, with a corrected workflow. A corrected
-workflow is never run in place of the text.
+`parse` accepts text that is a workflow, or a model completion that contains exactly one workflow.
+For any other text, the result has no workflow and at least one error, with a corrected workflow. A
+corrected workflow is never run in place of the original text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Parsed:
 
     Args:
         workflow: The workflow to run; None if there is an error.
-        diagnostics: Errors, warnings and notes, in that order, then by place.
+        diagnostics: Errors, warnings and notes, in that order, each sorted by position.
     """
 
     workflow: Node | None
@@ -40,7 +40,7 @@ class Parsed:
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics because of which the workflow cannot run."""
+        """The diagnostics that prevent the workflow from running."""
         return tuple(record for record in self.diagnostics if record.severity == "error")
 
 
@@ -51,12 +51,13 @@ def parse(
     operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """Read the workflow of a text and check its types. No text raises an exception.
+    """Parse the workflow in a text and check its types. Never raises an exception.
 
     Args:
         text: A workflow, or the completion of a model with one in a `<workflow>` tag, a fenced
             block, or after `DSL:`.
-        kind: The kind of task, `math`, `code` or `qa`. None checks only what applies to all kinds.
+        kind: The kind of task, `math`, `code` or `qa`. With None, only the rules that apply to all
+            kinds are checked.
         operators: The operators that the workflow may use.
         limits: Size limits of a workflow.
 
@@ -81,7 +82,7 @@ Expected [a, b].
 
 
 def _read(text: str, operators: Operators) -> Syntax:
-    """Return the tree of the single workflow in a text, and the diagnostics of reading it."""
+    """Return the tree of the single workflow in a text, and the diagnostics from parsing it."""
     if len(text) > LONGEST_TEXT:
         message = f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are read."
         return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])

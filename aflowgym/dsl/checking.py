@@ -2,9 +2,9 @@
 
 The checker traverses a tree with the set of filled slots. Only an operator that takes candidates
 can follow a list. A loop is traversed twice, because its second round starts from the state at the
-end of the first. Both branches of a condition start from the state after its check, and only the
-slots that both fill are filled afterwards. For each error the checker stores a replacement of the
-node, from which `aflowgym.dsl.mending` makes the corrected workflow.
+end of the first. Both branches of a condition start from the state after its check, and only slots
+that are filled by both branches count as filled afterwards. For each error, the checker stores a
+replacement for the node, from which `aflowgym.dsl.mending` constructs the corrected workflow.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def calls(node: Node | Done, operators: Operators) -> int:
 def _can_exit(node: Node | Done, operators: Operators) -> bool:
     """Return whether a loop around a node can end early.
 
-    A check in a branch of a list only ends loops in its branch.
+    A check in a branch of a list only ends loops within this branch.
     """
     if isinstance(node, Op):
         return operators[node.name].is_check
@@ -83,7 +83,7 @@ class Checker:
 
     Attributes:
         found: The diagnostics.
-        fixes: Replacements of nodes with an error, by the `id` of the node.
+        fixes: Replacements for nodes with an error, by the `id` of the node.
     """
 
     def __init__(self, operators: Operators, kind: str | None) -> None:
@@ -95,7 +95,7 @@ class Checker:
         self._before: Node | None = None
 
     def check(self, tree: Node, limits: Limits) -> None:
-        """Check a whole workflow."""
+        """Check a complete workflow."""
         count, deep = size(tree)
         if count > limits.operators or deep > limits.depth:
             message = (
@@ -141,12 +141,12 @@ class Checker:
     # --- corrections ------------------------------------------------------------------------
 
     def _fix(self, node: Node, *steps: Node | None) -> None:
-        """Store the replacement of a node, unless an operator for it is missing."""
+        """Store the replacement for a node, unless an operator for it is missing."""
         if None not in steps:
             self.fixes.setdefault(id(node), sequence([step for step in steps if step]))
 
     def _giver(self, *slots: str) -> Op | None:
-        """Return an operator that fills most of some slots and needs the fewest slots for it."""
+        """Return the operator that fills the most of these slots and needs the fewest inputs."""
         givers = [op for op in self.operators.values() if {*slots} & {*op.outputs} and not op.kinds]
         best = max(
             givers, key=lambda op: (len({*slots} & {*op.outputs}), -len(op.inputs)), default=None
@@ -257,7 +257,7 @@ class Checker:
 def check(
     tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> list[Diagnostic]:
-    """Return the errors and warnings about a tree, none if the workflow has no problems.
+    """Return the errors and warnings about a tree; none if there are no problems.
 
     Args:
         tree: A tree from the parser.

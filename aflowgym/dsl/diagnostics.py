@@ -1,8 +1,8 @@
 """Diagnostics: errors, warnings and notes about the text of a workflow.
 
-After an error (`E-`) nothing runs. After a warning (`W-`) the workflow runs, and the warning says
-how its text was read. A note (`N-`) reports text around the workflow that was ignored. No text is
-changed or ignored without a diagnostic.
+If there is an error (`E-`), nothing is run. If there is a warning (`W-`), the workflow runs, and
+the warning reports how its text was interpreted. A note (`N-`) reports text around the workflow
+that was ignored. No text is changed or ignored without a diagnostic.
 """
 
 from __future__ import annotations
@@ -15,44 +15,44 @@ Severity = Literal["error", "warning", "note"]
 
 #: The codes and their meanings.
 CODES = {
-    "E-NO-WORKFLOW": "The text has no workflow.",
+    "E-NO-WORKFLOW": "The text contains no workflow.",
     "E-EMPTY": "A workflow, list or group is empty.",
-    "E-EXPECTED": "A part is missing, or not expected here.",
-    "E-CHAR": "The language does not use this character.",
+    "E-EXPECTED": "Something is missing or unexpected here.",
+    "E-CHAR": "This character is not part of the language.",
     "E-OP-UNKNOWN": "Unknown operator.",
     "E-TWO-WORKFLOWS": "There is more than one workflow.",
-    "E-REST": "Other text around the workflow, or in a comment, may be a part of it.",
-    "E-DONE-PLACE": "`done` is neither a branch of a condition nor at the end.",
-    "E-COND-NESTED": "A condition inside another one needs parentheses.",
-    "E-COND-TYPE": "The step before `?` gives no verdict.",
-    "E-NEEDS-SOLUTION": "The operator needs a solution, and there is none yet.",
-    "E-NEEDS-CODE": "The operator needs a program, and there is none.",
-    "E-NEEDS-LIST": "The operator needs a list, and there is none.",
-    "E-NEEDS-FEEDBACK": "The operator needs feedback, and there is none.",
-    "E-NEEDS-VERDICT": "The operator needs a verdict, and there is none.",
-    "E-KIND": "The operator does not run on this kind of task.",
-    "E-LIST": "A list comes before an operator that takes one solution.",
-    "E-LIST-END": "The workflow ends in a list, not in one solution.",
-    "E-BUDGET": "The workflow can make more calls of the model than allowed.",
+    "E-REST": "Text around the workflow, or in a comment, may be part of the workflow.",
+    "E-DONE-PLACE": "`done` is only allowed as a branch of a condition or at the end.",
+    "E-COND-NESTED": "A nested condition needs parentheses.",
+    "E-COND-TYPE": "The step before `?` does not return a verdict.",
+    "E-NEEDS-SOLUTION": "The operator needs a solution, but there is none yet.",
+    "E-NEEDS-CODE": "The operator needs a program, but there is none.",
+    "E-NEEDS-LIST": "The operator needs a list, but there is none.",
+    "E-NEEDS-FEEDBACK": "The operator needs feedback, but there is none.",
+    "E-NEEDS-VERDICT": "The operator needs a verdict, but there is none.",
+    "E-KIND": "The operator does not support this kind of task.",
+    "E-LIST": "A list precedes an operator that takes a single solution.",
+    "E-LIST-END": "The workflow ends with a list instead of a single solution.",
+    "E-BUDGET": "The workflow may make more model calls than allowed.",
     "E-SIZE": "There are too many operators, or they are nested too deeply.",
     "W-COND-ELSE": "The condition has no `:`, so nothing happens if the check passes.",
-    "W-COND-POLARITY": "`done` comes first; the other branch repairs, so it runs on failure.",
-    "W-COND-EMPTY": "Both branches are `done`; the check changes nothing.",
-    "W-LOOP-NOEXIT": "The loop has no check, so it always runs all rounds.",
-    "W-LOOP-RANGE": "The number of repetitions was moved into the allowed range.",
-    "W-LIST-ONE": "An ensemble over a list of one has nothing to choose.",
+    "W-COND-POLARITY": "The first branch is `done`, so the second branch runs if the check fails.",
+    "W-COND-EMPTY": "Both branches are `done`, so the check has no effect.",
+    "W-LOOP-NOEXIT": "The loop contains no check, so it always runs all iterations.",
+    "W-LOOP-RANGE": "The number of repetitions was clipped to the allowed range.",
+    "W-LIST-ONE": "An ensemble has only one candidate to choose from.",
     "W-DONE-END": "`-> done` at the end does nothing.",
     "W-ARROW-EXTRA": "There is an extra arrow.",
     "W-ARROW-SPELLING": "An arrow that is not written `->`.",
     "W-TIMES-SPELLING": "A repetition that is not written `* 3`.",
-    "W-SIGN-SPELLING": "Another sign that is not written as in the grammar.",
-    "W-DONE-SPELLING": "A word for `done` that is not written `done`.",
+    "W-SIGN-SPELLING": "Another symbol that is not written as in the grammar.",
+    "W-DONE-SPELLING": "A different spelling of `done`.",
     "W-COMMA": "A comma after the last branch of a list.",
-    "W-OP-NAME": "An alias of an operator, or its name in another spelling.",
-    "N-THINK": "The text before `</think>` was not read.",
+    "W-OP-NAME": "An alias of an operator, or a different spelling of its name.",
+    "N-THINK": "The text before `</think>` was ignored.",
     "N-TAG": "The workflow was taken from the `<workflow>` tag.",
     "N-FENCE": "The workflow was taken from the fenced block.",
-    "N-LABEL": "The workflow was taken from after the label.",
+    "N-LABEL": "The workflow after the label was used.",
     "N-MARKUP": "Quotes, a bullet, a number or a full stop around the workflow were ignored.",
     "N-COMMENT": "A comment was ignored.",
 }
@@ -65,10 +65,10 @@ class Diagnostic:
 
     Args:
         code: A key of `CODES`.
-        message: One sentence about this case.
-        span: Start and end in the original text, in characters.
-        found: The text at this place, empty at the end.
-        expected: Texts that the grammar allows at this place.
+        message: One sentence that describes this case.
+        span: Start and end in the original text, as character indices.
+        found: The text at this position; empty at the end of the text.
+        expected: Strings that the grammar allows at this position.
         suggestion: A complete valid workflow in canonical form; None if there is none.
     """
 
@@ -94,5 +94,5 @@ class Diagnostic:
 
 
 def has_error(records: Iterable[Diagnostic]) -> bool:
-    """Return whether one of some diagnostics is an error, so that nothing runs."""
+    """Return whether any of the diagnostics is an error, so that nothing is run."""
     return any(record.code[0] == "E" for record in records)

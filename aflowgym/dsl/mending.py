@@ -1,8 +1,8 @@
 """The corrected workflow that is shown with an error.
 
-It is never run. The replacements of the checker are applied until no error remains. If a workflow
-is too large, rounds, branches and steps are removed. The result passes the same check as any other
-workflow.
+This workflow is never run. The replacements from the checker are applied until no error remains. If
+a workflow is too large, rounds, branches and steps are removed. The result has passed the same
+check as any other workflow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LARGEST = 100, 10
 
 
 def _replaced(node: Node | Done, fixes: Mapping[int, Node]) -> Node | Done:
-    """Return a tree with the replacements of its nodes."""
+    """Return a tree in which nodes have been replaced."""
     if id(node) in fixes:
         return fixes[id(node)]
     parts = [_replaced(part, fixes) for part in children(node)]
@@ -65,7 +65,7 @@ def _smaller(node: Node, limits: Limits) -> Node | None:
 def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
     """Return the canonical text of a valid workflow that is close to a tree.
 
-    If no correction helps, the result is a single operator. It is None if no operator runs alone.
+    If no correction helps, the result is a single operator, or None if no operator can run alone.
     """
     most, deepest = map(min, (limits.operators, limits.depth), _LARGEST)
     limits = Limits(limits.calls, deepest, most)

@@ -1,9 +1,9 @@
 """A workflow as a tree, and its canonical text.
 
-Nodes are frozen data classes. They compare and hash without their place in the text. A tree has one
-form for each meaning: a sequence contains no sequence, a replicated list item is repeated, and
-parentheses are not stored. `str(node)` is the canonical text, which parses to the same tree and can
-serve as the key of a workflow.
+Nodes are frozen data classes. Their position in the text is ignored in comparisons and hashes. Each
+meaning has exactly one tree: a sequence does not contain sequences, a replicated list item is
+expanded, and parentheses are not stored. `str(node)` is the canonical text, which parses to the
+same tree and can serve as the key of a workflow.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ListOf(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(_Printed):
-    """A loop `body * times`, which runs until a check inside the body passes."""
+    """A loop `body * times`, which ends early when a check inside the body passes."""
 
     body: Node
     times: int
@@ -64,7 +64,7 @@ class Done(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Cond(_Printed):
-    """A condition `check ? fail : passed`. `fail` runs if the check finds the solution wrong."""
+    """A condition `check ? fail : passed`. `fail` runs if the check rejects the solution."""
 
     check: Node
     fail: Node | Done
@@ -77,7 +77,7 @@ DONE = Done()
 
 
 def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
-    """Return one node for steps in order. Nested sequences are flattened.
+    """Return a sequence of steps as one node. Nested sequences are flattened.
 
     A single step is returned unchanged.
     """

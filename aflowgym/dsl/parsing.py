@@ -1,8 +1,9 @@
 """The parser: recursive descent from tokens to a tree, with error recovery.
 
-`GRAMMAR` is the whole language. The parser also accepts a few deviations that have one meaning (an
-extra arrow, an alias, another sign) and reports each as a warning. After an error it continues, so
-that it can report several errors and return a tree from which a corrected workflow can be made.
+`GRAMMAR` defines the complete language. The parser also accepts a few unambiguous deviations (an
+extra arrow, an alias, an alternative symbol) and reports each as a warning. After an error, the
+parser continues, so that it can report several errors and return a tree from which a corrected
+workflow can be constructed.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ DEEPEST_TEXT = 40
 #: Maximum number of operators in all lists of a text with copies expanded, since `* 5` in nested
 #: lists multiplies.
 MOST_COPIED = 10_000
-#: Grammar errors after which no others are reported.
+#: Maximum number of grammar errors that are reported.
 MOST_ERRORS = 8
 #: Minimum and maximum number of repetitions.
 TIMES_RANGE = (1, 5)
-# Percentage of letters that an unknown name must share with a suggested one.
+# Minimum similarity, in percent, between an unknown name and a suggested one.
 _ALIKE = 70
 _CLOSER = {"(": ")", "[": "]"}
 _ATOM = ("an operator", "(", "[")
@@ -51,7 +52,7 @@ class Syntax:
 
     @property
     def sound(self) -> bool:
-        """Whether the text is in the language. Warnings are allowed."""
+        """Whether the text conforms to the language, possibly with warnings."""
         return not has_error(self.diagnostics)
 
 
@@ -78,7 +79,7 @@ class Parser:
         self.found.append(Diagnostic(code, message, span, token.text, expected))
 
     def workflow(self) -> Syntax:
-        """Read the whole text."""
+        """Parse the complete text."""
         tree = self._seq(("end",), "a workflow")
         for comment in self.comments:
             self.say("N-COMMENT", "A comment was ignored.", comment)
@@ -168,7 +169,7 @@ class Parser:
         self.say("E-DONE-PLACE", message, token, _ATOM)
 
     def _stray(self, token: Token, steps: list[Node], linked: bool) -> bool:
-        """Report and skip a token that no sequence has. Return whether a step may follow."""
+        """Report and skip a token that no sequence contains. Return whether a step may follow."""
         if token.kind in "?:" and steps and isinstance(steps[-1], Cond):
             message = "A condition inside another needs parentheses around it."
             self.say("E-COND-NESTED", message, token, ("->", "( ... )"))
@@ -235,7 +236,7 @@ class Parser:
         return Repeat(node, times, (first.start, self.tokens[self.at - 1].end))
 
     def _times(self, token: Token) -> int:
-        """Skip a count and return its number, moved into the allowed range."""
+        """Skip a count and return its number, clipped to the allowed range."""
         self.at += 1
         written = number(token.text)
         least, most = TIMES_RANGE
@@ -356,5 +357,5 @@ class Parser:
 
 
 def read(text: str, operators: Operators) -> Syntax:
-    """Parse a text that is a workflow without other text."""
+    """Parse a text that consists only of a workflow."""
     return Parser(text, operators).workflow()

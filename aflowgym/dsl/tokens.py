@@ -1,12 +1,12 @@
 """The tokenizer of the workflow language.
 
-Every text has tokens. A character outside the language is a token of kind `other`. Spaces and line
-breaks separate tokens, and a comment extends from `#` or `//` to the end of its line; `##` starts a
-heading and not a comment.
+Every text can be tokenized. A character outside the language is a token of kind `other`. Spaces and
+line breaks separate tokens, and a comment extends from `#` or `//` to the end of its line; `##`
+starts a heading and not a comment.
 
-Other spellings that models use for a sign are read here as well: other arrows and `then`,
-full-width signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps its
-original text, so that the parser can report the spelling.
+Alternative spellings that models use for a symbol are also recognized here: other arrows and
+`then`, full-width signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps
+its original text, so that the parser can report the spelling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 #: The arrows. The first one is canonical.
 ARROWS = ("->", "-->", "=>", "→", "⇒", "|>", ">>", "⟶", "⟹", "➜", "➔", "➡", "–>", "—>", "−>")
-#: Full-width signs and their ASCII forms. Quotes are excluded, since instructions are quoted.
+#: Full-width signs and their ASCII forms. Quotes are excluded, because they delimit instructions.
 WIDE = str.maketrans("？：（）［］【】，、＊－＞＝０１２３４５６７８９", "?:()[][],,*->=0123456789")
 
 _ARROW = "|".join(re.escape(arrow) for arrow in sorted(ARROWS, key=len, reverse=True))
@@ -47,7 +47,7 @@ class Token(NamedTuple):
     """One token.
 
     Args:
-        kind: `word`, `arrow`, `count`, `int`, `string`, `other`, `end`, or the mark itself.
+        kind: `word`, `arrow`, `count`, `int`, `string`, `other`, `end`, or the symbol itself.
         text: The original text.
         start: Index of its first character.
         end: Index after its last character.
@@ -87,7 +87,7 @@ _NUMBERS = {"tw": 2, "th": 3, "fo": 4, "fi": 5}
 
 
 def number(count: str) -> int:
-    """Return the number of a token of kind `count`. Longer numbers are cut to three digits."""
+    """Return the number in a token of kind `count`, truncated to three digits."""
     digits = re.search("[0-9]+", count.translate(WIDE))
     if digits is not None:
         return int(digits[0].lstrip("0")[:3] or 0)

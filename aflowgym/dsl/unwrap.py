@@ -1,9 +1,10 @@
 """Removal of the text around a workflow in a completion of a model.
 
 `unwrap` finds the workflow after `<think>` blocks, in one `<workflow>` tag, in one fenced block, or
-after a label such as `DSL:`. Marks such as quotes may surround it. All other text becomes spaces,
-so that places in the result are places in the original text. The text around a tag, fence or label
-must be prose. Text that may be part of the workflow is an error.
+after a label such as `DSL:`. The workflow may be surrounded by quotes and similar marks. All other
+text is replaced with spaces, so that positions in the result are positions in the original text.
+The text around a tag, fence or label must be prose. Text that could be part of the workflow is an
+error.
 """
 
 from __future__ import annotations
@@ -50,11 +51,11 @@ _STOPS = ".;,。"
 
 
 def is_prose(text: str, operators: Operators) -> bool:
-    """Return whether no line of a text may be a part of a workflow.
+    """Return whether all lines of a text are prose, and none could be part of a workflow.
 
     A line is prose if it meets three conditions. It has no arrow. For each operator that it names,
-    it has more than two other words; for a name in lower case, which may be a word, one is enough.
-    It has at least three words if it contains a number or a sign.
+    it has more than two other words; for a name in lower case, which may be an ordinary word, one
+    other word is enough. It has at least three words if it contains a number or a sign.
     """
     if _MARKER.search(text) or re.search(r'[(（]\s*"', text):
         return False
@@ -121,7 +122,7 @@ def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
 
 
 def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
-    """Return the place of a workflow without surrounding spaces, bullet, quotes and period."""
+    """Return the span of a workflow without surrounding spaces, bullet, quotes and full stop."""
     while True:
         while begin < end and text[begin].isspace():
             begin += 1
@@ -139,11 +140,11 @@ def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def in_words(text: str, operators: Operators) -> Syntax | None:
-    """Return the error of a text in which operators are mixed with other words.
+    """Return the error for a text in which operators are mixed with other words.
 
     Returns:
-        The error, with the tree of the longest valid piece. None if the text has no such words,
-        since it is then a workflow with other errors.
+        The error, with the tree of the longest valid piece. None if the text has no such words; it
+        is then a workflow with other errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

@@ -1,7 +1,7 @@
-"""The environments: the agent writes a workflow as text, or calls one operator per turn.
+"""The environments, in which the agent writes a workflow as text or calls single operators.
 
-- `base` is the common base of `compose` and `operate`.
-- `players` has the expert and the novice.
-- `family` serves commands on recorded episodes.
-- `recheck` is the second rule that scores recorded episodes.
+- `base` contains the base class of the environments in `compose` and `operate`.
+- `players` contains the expert and the novice.
+- `family` supports commands that read recorded episodes.
+- `recheck` checks recorded episodes with a second, independent method.
 """

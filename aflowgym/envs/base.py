@@ -1,14 +1,16 @@
 """The base of both workflow environments: the task, the runs of an episode, the submission.
 
-An episode has one `Interpreter`, whose seed is that of `reset`, or a new one if none is given. So a
-seed determines the replies of the simulated operators, and running a workflow again returns the
-same solution. All workflows and operators of an episode share one budget of calls and tokens.
+An episode has one `Interpreter`, which uses the seed passed to `reset`, or a new seed if none is
+given. Therefore the seed determines the replies of the simulated operators, and running a workflow
+again returns the same solution. All workflows and operators of an episode share one budget of calls
+and tokens.
 
-The submitted solution always comes from an operator. The text of the agent never becomes the
-answer, unless `instructions=True` lets the agent instruct a language model.
+The submitted solution is always the output of an operator. Text that the agent writes never becomes
+the answer, unless `instructions=True` lets the agent give instructions to a language model.
 
-The observation of a run has its usage, the public tests, the last check, and the solution after a
-line `Solution:`. It depends neither on the gold nor on hidden tests.
+The observation after a run contains the usage, the results of the public tests, the last check, and
+the solution after a line `Solution:`. The observation depends neither on the gold answer nor on
+hidden tests.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ _MOST_CHARS: Final = 4000
 
 
 def usage_line(usage: Usage) -> str:
-    """Return the usage of a run. The calls are those of a language model, not those of the agent.
+    """Return a line with the usage of a run. It counts model calls, not calls of the agent.
 
     >>> usage_line(Usage(1, 100, 60))
     'Took 1 call of the model, 160 tokens.'
@@ -55,7 +57,7 @@ def usage_line(usage: Usage) -> str:
 
 
 def solution_text(solution: str) -> str:
-    """Return a solution as it is shown. A very long one is cut in the middle."""
+    """Return a solution as it is shown to the agent. A very long solution is cut in the middle."""
     if len(solution) > _MOST_CHARS:
         half = _MOST_CHARS // 2
         left_out = len(solution) - 2 * half
@@ -74,7 +76,7 @@ def solution_in(observation: str) -> str | None:
 
 
 def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
-    """Return one line on how many public tests pass, and on the first that fails.
+    """Return one line with the number of public tests that pass, and the first that fails.
 
     The line is empty if there are no public tests.
     """
@@ -127,8 +129,8 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         backend: The backend of the operators: "simulated" (the preset "teaching"),
             "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER", a dict with
             such a name and options, or a backend object.
-        sandbox: The sandbox that runs programs. None means that of the backend, or the default one
-            of this process (`aflowgym.sandbox.default_sandbox`).
+        sandbox: The sandbox that runs programs. None means the sandbox of the backend, or the
+            default sandbox of this process (`aflowgym.sandbox.default_sandbox`).
         operators: The operators: `Operator` objects, names of AFlow's operators, or
             "module:attribute". None means AFlow's ten operators.
         step_limit: Maximum number of calls in an episode. `answer` does not count.
@@ -166,7 +168,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         )
         check_weights(self.reward_config, BUDGET.calls)
         self.operators = OPERATORS.of(operators)
-        example_of(self.operators)  # raises an error if no workflow can be made of them
+        example_of(self.operators)  # raises an error if they cannot form a workflow
         self.tools = self.make_tools()
         is_simulated = isinstance(backend, str) and backend.startswith("simulated")
         self.backend = _simulated(str(backend)) if is_simulated else make_backend(backend)
@@ -196,12 +198,12 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
-        """Begin an episode as `ToolEnv.reset` does. The operators use the same seed."""
+        """Begin an episode, as `ToolEnv.reset` does. The operators use the same seed."""
         self._seed = seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
-        """Return the problem, its kind, and its number of passages, which only operators read."""
+        """Return the problem, its kind, and the number of passages, which only operators see."""
         seed = int(self.np_random.integers(2**31)) if self._seed is None else self._seed
         self.interpreter = Interpreter(
             task,
@@ -234,7 +236,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return operator.name
 
     def take(self, result: Result) -> None:
-        """Charge the calls of a run, and check its solution if there is one."""
+        """Charge the calls of a run to the score, and check the solution if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
         price = getattr(self.backend, "dollars", None)
         self.episode.use_models(*result.usage, dollars=price(result.usage) if price else None)
@@ -261,10 +263,10 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
 
 @functools.lru_cache(maxsize=256)
 def example_of(operators: Operators, kind: Kind | None = None) -> str:
-    """Return a short workflow of these operators that runs on a kind of task.
+    """Return a short workflow of these operators that can run on a kind of task.
 
     Raises:
-        ConfigurationError: If no operator makes a solution from the problem alone.
+        ConfigurationError: If no operator can produce a solution from the problem alone.
     """
     texts: list[str] = ["Custom -> Review ? Revise : done", *operators]
     for text in texts:

@@ -1,14 +1,14 @@
 """`aflowgym/Compose-v0`: the agent writes workflows of operators in the language of `aflowgym.dsl`.
 
-In an episode of several turns, `run_workflow` runs a workflow and shows its solution, and `answer`
-submits the last solution. A message that consists of a workflow only is read as a call of
-`run_workflow`, with the repair `bare_argument`.
+In an episode with several turns, `run_workflow` runs a workflow and shows its solution, and
+`answer` submits the last solution. A message that consists only of a workflow is interpreted as a
+call of `run_workflow`, with the repair `bare_argument`.
 
 With `one_shot=True` the agent's only message is the workflow. It is run once, and its solution is
 submitted. There are no calls: the tool is hidden, and the system prompt describes the language.
 
-A text that is not a workflow, or whose types do not fit, is not run. Its error has the position,
-the expected text, and a corrected workflow.
+Text that is not a workflow, or whose types do not match, is not run. The error contains the
+position, the expected text, and a corrected workflow.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FORMS: Final = {
     "Review Revise": "`Review ? Revise : done` is a check with a repair if it fails,"
     " `(Review -> Revise) * 3` a loop that ends when the check passes.",
 }
-"""Sentences of the prompt about the language, by the operators that they mention."""
+"""Sentences about the language in the prompt, by the operators that they mention."""
 MARKED: Final = frozenset({"N-FENCE", "N-LABEL", "N-TAG"})
 """Codes of notes on a workflow in a fence, after a label or in a tag."""
 _MARKS: Final = re.compile(r"(?:```[\w-]*+|\W|dsl|workflow)*+", re.IGNORECASE)
@@ -50,7 +50,7 @@ ONE_SHOT: Final = (
 
 
 class ComposeEnv(WorkflowEnv):
-    """An environment in which the agent composes a workflow of operators that solves a task.
+    """An environment in which the agent composes a workflow of operators to solve a task.
 
     Each model call of a workflow reduces the score. The other arguments are those of `WorkflowEnv`.
 
@@ -85,7 +85,7 @@ class ComposeEnv(WorkflowEnv):
         return players.compose(self, players.good_workflows(self), one_shot=self.one_shot)
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Run a workflow that is typical of people, good or bad, and submit its solution."""
+        """Run a typical workflow, good or bad, and submit its solution."""
         return players.compose(self, players.typical_workflow(self, draw), one_shot=self.one_shot)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class ComposeEnv(WorkflowEnv):
         return "Write one workflow." if self.one_shot else super().budget_line()
 
     def no_call(self, text: str) -> ToolError:
-        """Return the error for a message without a call. In one-shot mode it has the diagnostic."""
+        """Return the error for a message without a call; in one-shot mode, the diagnostic."""
         return self._invalid(self._read(text)[0]) if self.one_shot else super().no_call(text)
 
     @tool
@@ -138,7 +138,7 @@ class ComposeEnv(WorkflowEnv):
         return self._without_call(invalid_workflow(parsed, self.example))
 
     def _without_call(self, error: ToolError) -> ToolError:
-        """Return the error. In one-shot mode its example is a bare workflow."""
+        """Return the error for a message without a call; in one-shot mode, with a workflow."""
         if not self.one_shot:
             return error
         hint = f"{error.hint}\nThis works: {error.example['arguments']['dsl']}".strip()
@@ -156,8 +156,8 @@ def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, boo
 def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, Any] | None:
     """Return the arguments of `run_workflow` for a message without a call, or None.
 
-    The message must be a workflow, after an optional thought. In one-shot mode it may contain prose
-    around a workflow that is marked as one.
+    The message must be a workflow, optionally after reasoning. In one-shot mode, the message may
+    contain prose around a workflow in a tag, in a fence or after a label.
     """
     records = read(text, None, operators)[0]
     codes = {record.code for record in records.diagnostics}

@@ -1,7 +1,7 @@
 """The family of workflow tasks, for commands on recorded episodes and logs.
 
-It scores a recorded episode a second time (`aflowgym.envs.recheck`), counts workflows, and reads
-the logs of other trainers. The facts of tasks are in `aflowgym.tasks.loading`.
+The family checks recorded episodes a second time (`aflowgym.envs.recheck`), counts workflows, and
+reads the logs of other trainers. Properties of tasks are in `aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class WorkflowTaskFamily(WorkflowTaskFacts):
-    """The family of problems that workflows solve."""
+    """The family of tasks that are solved by workflows."""
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """Check the submitted solution, read from the transcript and compared in another way."""
@@ -30,7 +30,7 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         top: int = 10,
         env_kwargs: Mapping[str, Any] | None = None,
     ) -> Statistics:
-        """Return tables on the workflows of rollouts. See `aflowgym.statistics`."""
+        """Return tables about the workflows in rollouts. See `aflowgym.statistics`."""
         from aflowgym.operators import OPERATORS
         from aflowgym.statistics import workflow_statistics
 

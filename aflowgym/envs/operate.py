@@ -1,11 +1,12 @@
 """`aflowgym/Operate-v0`: the agent calls the operators one by one, each as a tool.
 
-The operators of an episode work on one state, like the steps of one workflow. The calls `custom`,
+All operators of an episode share one state, like the steps of a workflow. The calls `custom`,
 `review`, `revise` have the same result as `Custom -> Review -> Revise` with the same seed. A
-generator takes `copies`, which makes candidates for an ensemble, as `[Custom * 3]` does.
+generator has an argument `copies`, which produces candidates for an ensemble, as `[Custom * 3]`
+does.
 
-If an operator lacks an input, its error has a call that makes the input. An operator that fails
-while it runs does not change the state.
+If an input of an operator is missing, the error contains a call that produces the input. An
+operator that fails while it runs does not change the state.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ class OperateEnv(WorkflowEnv):
         return players.operate(self, players.good_workflows(self))
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Call the operators of a workflow that is typical of people, good or bad, and answer."""
+        """Call the operators of a typical workflow, good or bad, and answer."""
         return players.operate(self, players.typical_workflow(self, draw))
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
         """Return a call that works on the current state.
 
-        If the tool needs another call first, the result is that call.
+        If the tool requires another call first, the result is that call.
         """
         for operator in self.operators.values():
             if self.called(operator) == tool_name:
@@ -99,7 +100,7 @@ class OperateEnv(WorkflowEnv):
         return "\n".join(lines)
 
     def _left(self, operator: Operator) -> list[str]:
-        """Return the lines on the state after an operator: candidates, or verdict and solution."""
+        """Return lines that describe the state: candidates, or verdict and solution."""
         state = self.interpreter.context
         if state.candidates is not None:
             names = letters(len(state.candidates))
@@ -121,7 +122,7 @@ def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
     """Return the tools of operators by name.
 
     Raises:
-        ConfigurationError: If an operator has a name of the tool `answer`.
+        ConfigurationError: If the name of an operator is a name of the tool `answer`.
     """
     tools = {}
     for operator in operators.values():
@@ -158,7 +159,7 @@ def _tool_of(operator: Operator) -> ToolSpec:
 
 
 def _terms_of(operator: Operator) -> str:
-    """Return the kinds, inputs and calls of an operator, the second half of a tool's description.
+    """Return the second half of a tool's description: kinds, inputs and calls of the operator.
 
     >>> _terms_of(OPERATORS["Test"])
     'For code tasks only. Needs a program. Takes at most 3 calls of the model.'

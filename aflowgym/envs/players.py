@@ -1,14 +1,14 @@
 """The players of the workflow environments: an expert, and a novice for demonstrations.
 
-The expert plays a workflow that scores well for the preset and the kind of task. It plays a second
-one if the first has no solution or its solution fails a public test. It sees neither the gold nor
-the draws.
+The expert runs a workflow that scores well for the preset and the kind of task. It runs a second
+workflow if the first one produces no solution or its solution fails a public test. The expert sees
+neither the gold answer nor the random draws.
 
-The novice plays one workflow of `TYPICAL`, good or bad. Workflows with the generator that suits the
-kind of task are three times as likely. A model that imitates the novice still has to learn which
-workflow is good.
+The novice runs one workflow from `TYPICAL`, which may be good or bad. Workflows with the generator
+that suits the kind of task are three times as likely. A model that imitates the novice still has to
+learn which workflows are good.
 
-In `aflowgym/Operate-v0` both call the operators of a workflow one by one.
+In `aflowgym/Operate-v0`, both call the operators of a workflow one by one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ TYPICAL: Final = (
     "CustomCodeGenerate -> Test * 3",
     "[CustomCodeGenerate * 2] -> ScEnsemble -> Test",
 )
-"""Workflows that people typically write, good and bad. Those with Test are for code tasks."""
+"""Typical workflows, good and bad. Those with `Test` are for code tasks."""
 GENERATOR: Final = {"math": "Programmer", "code": "CustomCodeGenerate", "qa": "AnswerGenerate"}
 """The operator that the novice prefers, by kind."""
 _PREFERENCE: Final = 3
@@ -78,7 +78,7 @@ def good_workflows(env: WorkflowEnv) -> list[str]:
 
 
 def typical_workflow(env: WorkflowEnv, draw: random.Random) -> list[str]:
-    """Return the workflow that the novice draws, which may use custom operators."""
+    """Return a random workflow for the novice, which may use custom operators."""
     own = [name for name in env.operators if name not in OPERATORS]
     texts = _runnable(env, (*TYPICAL, *own, *(f"{env.example} -> {name}" for name in own)))
     liked = GENERATOR[env.task.kind]
@@ -94,9 +94,9 @@ def _tree(env: WorkflowEnv, text: str) -> Node | None:
 
 
 def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
-    """Write workflows until one has a good solution, then answer.
+    """Write workflows until one produces a good solution, then answer.
 
-    In one-shot mode, write only the first one.
+    In one-shot mode, write only the first workflow.
     """
     if one_shot:
         yield workflows[0]
@@ -110,7 +110,7 @@ def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
 
 
 def operate(env: WorkflowEnv, workflows: list[str]) -> Play:
-    """Call the operators of workflows until one has a good solution, then answer."""
+    """Call the operators of workflows until a solution is good, then answer."""
     for dsl in workflows:
         tree = _tree(env, dsl)
         if tree is not None:

@@ -1,9 +1,9 @@
 """A second verdict on a recorded episode, by simple rules that share no code with the first.
 
-The submitted solution is read from the transcript: it is the last one that was shown. A number is
-compared as a fraction, words as a list of plain words, and a program with the known correct and
-incorrect programs of the task. Anything else (a formula, a unit, a rounded number, another
-spelling, another program) is undecided.
+The submitted solution is read from the transcript: it is the last one that was shown. Numbers are
+compared as fractions, text as a list of plain words, and a program is compared with the known
+correct and incorrect programs of the task. Anything else (a formula, a unit, a rounded number,
+another spelling, another program) is undecided.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def recheck(env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | N
         turns: The turns, as in `EpisodeRecord.turns`.
 
     Returns:
-        The verdict. None if the solution or the gold is not a plain number, words, or a known
-        program.
+        The verdict. None if the solution or the gold answer is not a plain number, plain words, or
+        a known program.
     """
     shown = ""
     for turn in turns:
@@ -98,7 +98,7 @@ def _is_known_program(task: Any, solution: str) -> bool | None:
 
 
 def _statements(program: str) -> list[str] | None:
-    """Return the statements of a program without their layout, or None if it is not a program."""
+    """Return the statements of a program without their layout, or None if it does not parse."""
     try:
         return [ast.dump(each) for each in parse_program(program).body]
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,1 +1,1 @@
-"""Runs of workflows on tasks: the interpreter, the verdict on a solution, and agents' errors."""
+"""Execution of workflows on tasks: the interpreter, verdicts on solutions, and agents' errors."""

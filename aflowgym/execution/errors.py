@@ -1,9 +1,10 @@
-"""Errors of an agent's calls of operators and workflows, each with a call that works.
+"""Errors in an agent's calls of operators and workflows, each with a call that works.
 
-If a text is not a workflow, or its types do not fit, the error has the first diagnostic of the
-language (`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator cannot
-run on a state, the error has the call of one that can. A workflow or operator that fails while it
-runs is not such an error: the call was valid, and the trace has the failure.
+If a text is not a workflow, or its types do not match, the error contains the first diagnostic of
+the language (`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator
+cannot run on a state, the error contains a call of an operator that can. If a workflow or operator
+fails while it runs, this is not such an error: the call was valid, and the trace contains the
+failure.
 """
 
 from __future__ import annotations
@@ -17,37 +18,41 @@ from aflowgym.operators.operator import Operator, Operators
 from toolgym.errors import ToolError
 
 WORKFLOW_ERRORS: Final[dict[str, str]] = {
-    "invalid_workflow": "The text is not a workflow, or its types do not fit. Nothing was run.",
-    "instruction_refused": "The workflow has an instruction, which the environment refuses.",
-    "needs_solution": "The operator needs a solution, and there is none yet.",
-    "needs_code": "The operator needs a program, and there is none.",
-    "needs_verdict": "The operator needs the verdict of a check, and there is none.",
-    "needs_feedback": "The operator needs the report of a check, and there is none.",
-    "needs_list": "The operator chooses among candidates, and there are none.",
+    "invalid_workflow": (
+        "The text is not a workflow, or the types of its operators do not match. Nothing was run."
+    ),
+    "instruction_refused": (
+        "The workflow contains an instruction, but the environment does not allow instructions."
+    ),
+    "needs_solution": "The operator needs a solution, but there is none yet.",
+    "needs_code": "The operator needs a program, but there is none.",
+    "needs_verdict": "The operator needs the verdict of a check, but there is none.",
+    "needs_feedback": "The operator needs the feedback of a check, but there is none.",
+    "needs_list": "The operator chooses among candidates, but there are none.",
     "open_list": "There are candidates, so an ensemble must choose one first.",
-    "wrong_kind": "The operator does not run on this kind of task.",
+    "wrong_kind": "The operator does not support this kind of task.",
 }
 """Codes that the tools of this package add, for the documentation."""
 
 _SYNTAX = "NO-WORKFLOW EMPTY EXPECTED CHAR OP-UNKNOWN TWO-WORKFLOWS REST DONE-PLACE COND-NESTED"
 SYNTAX: Final = frozenset(f"E-{name}" for name in _SYNTAX.split())
-"""Errors that mean that a text is not a workflow. With any other error only its types do not fit.
+"""Errors of text that is not a workflow. With any other error, only the types do not match.
 """
 _MOST_ERRORS: Final = 3
 _CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs_list"}
 
 
 def parses(parsed: Parsed) -> bool:
-    """Return whether a text is a workflow by the grammar. Its types may not fit."""
+    """Return whether a text matches the grammar. Its types are not checked."""
     return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
-    """Return the error of a text that cannot run, with the corrected workflow if there is one.
+    """Return the error for a text that cannot be run, with a corrected workflow if there is one.
 
     Args:
         parsed: The result of parsing the text, with at least one diagnostic.
-        otherwise: The workflow to show if the text cannot be corrected.
+        otherwise: The workflow that is shown if the text cannot be corrected.
     """
     errors = parsed.errors or parsed.diagnostics
     first = errors[0]
@@ -59,7 +64,7 @@ def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
 
 
 def instruction_refused(workflow: Node) -> ToolError:
-    """Return the error of a workflow with instructions, with the same workflow without them."""
+    """Return the error for a workflow with instructions, showing the workflow without them."""
     return ToolError(
         "instruction_refused",
         "Operators take no instructions here.",
@@ -74,7 +79,7 @@ def run_call(dsl: str) -> dict[str, Any]:
 
 
 def not_ready(operator: Operator, context: Context, operators: Operators) -> ToolError | None:
-    """Return the error of an operator that cannot run on a state, with a call that helps.
+    """Return the error for an operator that cannot run on a state, with a call that helps.
 
     The result is None if the operator can run.
 

@@ -1,11 +1,11 @@
 """`execute` runs a workflow on a task, and an `Interpreter` runs several within one episode.
 
-A run ends in a `Result`. A failing operator ends its branch or the run. A failed branch of a list
-is dropped; a failed run keeps its previous solution. A failure is a record with a code and never
-the text of an answer. Faults of the machine or a backend raise `EnvironmentFault`, and there is no
-result. Only the tree of a text that parsed is run.
+A run returns a `Result`. An operator that fails ends its branch or the run. A failed branch of a
+list is dropped; a failed run keeps its previous solution. A failure is a record with a code and
+never becomes the text of an answer. Faults of the machine or of a backend raise `EnvironmentFault`,
+and there is no result. Only trees of successfully parsed text are run.
 
-`grade` checks the solution of a run. The hidden tests of a program only run there.
+`grade` checks the solution of a run. Hidden tests of a program are run only by `grade`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Budget:
 
     Args:
         calls: Maximum number of model calls.
-        tokens: Maximum number of tokens, read and written. The call that exceeds it is the last.
+        tokens: Maximum number of tokens, read and written. The call that exceeds the limit is the
+            last one.
     """
 
     calls: int = 32
@@ -87,7 +88,7 @@ class Result:
         verdict: The verdict of the last check on this solution; None if it was not checked.
         failure: The reason why the run ended early; None if it did not. A run that fails keeps its
             previous solution.
-        trace: All steps, as a tree that `print(result.trace)` draws.
+        trace: All steps, as a tree that `print(result.trace)` displays.
     """
 
     solution: str | None
@@ -103,7 +104,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[Failure, ...]:
-        """Failed branches that were dropped, and missing tests, in the order of the text."""
+        """Warnings about dropped branches and missing tests, in the order of the text."""
         failures = (step.failure for step in self.trace.walk())
         return tuple(each for each in failures if each is not None and each.code[0] == "W")
 
@@ -126,18 +127,18 @@ def execute(
     """Run a workflow.
 
     Args:
-        workflow: The tree of a text that parsed.
+        workflow: The tree of a successfully parsed text.
         task: The task to solve.
         backend: The source of completions.
         seed: Seed of the run; the same seed gives the same draws.
         budget: Limits of the run.
-        sandbox: The sandbox that runs programs. None means that of the backend.
+        sandbox: The sandbox that runs programs. None means the sandbox of the backend.
         operators: The operators of the workflow, as in `Operators.of`. None means AFlow's ten.
 
     Raises:
         EnvironmentFault: If the backend, the sandbox or the machine failed.
-        ConfigurationError: If there is no workflow, there is no sandbox for its programs, or an
-            operator's `run` broke its contract.
+        ConfigurationError: If the workflow is missing, no sandbox is available for its programs, or
+            the function `run` of an operator raised an exception or returned invalid outputs.
     """
     return Interpreter(
         task, backend, seed=seed, budget=budget, sandbox=sandbox, operators=operators
@@ -211,10 +212,10 @@ class Interpreter:
     def _walk(
         self, node: Node | Done, context: Context, above: Step, path: str, looped: bool
     ) -> bool:
-        """Run the steps of a node. Return whether the loops around it end here.
+        """Run the steps of a node. Return whether the enclosing loops end here.
 
-        A check that passes ends every loop around it in its branch. If it is the check of a
-        condition, the passed branch runs first.
+        A check that passes ends every enclosing loop in its branch. If it is the check of a
+        condition, the branch for a passed check runs first.
         """
         counted = isinstance(node, Seq) or not path
         steps = node.steps if isinstance(node, Seq) else () if isinstance(node, Done) else (node,)
@@ -254,8 +255,8 @@ class Interpreter:
     def _list(self, node: ListOf, context: Context, group: Step) -> None:
         """Run the branches of a list, each on a copy of the state, and collect their solutions.
 
-        The branches share the remaining calls and tokens in proportion to their maximum number of
-        calls. So no result depends on the timing of other branches.
+        The remaining calls and tokens are divided among the branches in proportion to their maximum
+        number of calls. Therefore no result depends on the timing of other branches.
         """
         ends = [0, *accumulate(calls(each, self.operators) for each in node.branches)]
         spent, branches = [0, 0], []
@@ -287,7 +288,7 @@ class Interpreter:
 
 
 def _end_of(context: Context) -> Candidate:
-    """Return the solution in which a branch or a run ends."""
+    """Return the solution at the end of a branch or run."""
     if context.candidates is not None:
         raise Failed("E-STATE", "it ends in a list, not in one solution.")
     if context.solution is None:

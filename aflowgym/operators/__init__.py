@@ -1,8 +1,8 @@
-"""The operators of the language, the state they work on, and readers of models' replies.
+"""The operators of the language, the state that they work on, and parsers for model replies.
 
 - `operator` defines `Operator` and `Operators`.
-- `context` is the state that an operator works on.
-- `aflow` has AFlow's ten operators.
+- `context` contains the state that an operator works on.
+- `aflow` contains AFlow's ten operators.
 """
 
 from aflowgym.operators.aflow import OPERATORS

@@ -1,11 +1,11 @@
-"""AFlow's ten operators, each one `Operator` object.
+"""AFlow's ten operators, each of which is an `Operator` object.
 
-Two differ from AFlow's implementation. `ScEnsemble` counts equal answers and calls the model only
-to break a tie. `Test` runs the public tests and calls the model only for repairs. Each prompt asks
-for one simple form of reply: a line `Answer: ...`, one fenced block, a line `Verdict: ...`, or a
-letter. `aflowgym.operators.replies` reads them.
+Two of them differ from AFlow's implementation. `ScEnsemble` counts equal answers and calls the
+model only to break a tie. `Test` runs the public tests and calls the model only for repairs. Each
+prompt asks for one simple form of reply: a line `Answer: ...`, one fenced block, a line
+`Verdict: ...`, or a letter. `aflowgym.operators.replies` parses these replies.
 
-Source of the set: AFlow (Zhang et al. 2024, arXiv:2410.10762).
+The set of operators is that of AFlow (Zhang et al. 2024, arXiv:2410.10762).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Outputs = dict[str, Any]
 ALL_PASS: Final = "All public tests pass."
 #: Feedback of `Test` if the task has no public tests.
 NO_TESTS: Final = "There are no public tests, so none ran: the program is unchanged."
-#: Start of the line in which `Programmer` tells the model why it is called again.
+#: Beginning of the line in which `Programmer` tells the model why its last program failed.
 RETRY: Final = "The last program was of no use: "
 _PREVIOUS: Final = "Previous work:\n{solution}\n\nWhat was said of it:\n{feedback}"
 
 
 def write_program(context: Context) -> Outputs:
-    """Write a program, and run it if its value is the answer. Write it again if it does not run."""
+    """Write a program, and run it if its value is the answer. If it fails, write another one."""
     task, most, trouble = context.task, context.operator.calls[1], ""
     for _ in range(most):
         retry = f"{RETRY}{trouble}" if trouble else None
@@ -52,9 +52,9 @@ def write_program(context: Context) -> Outputs:
 
 
 def run_tests(context: Context) -> Outputs:
-    """Run the public tests. Repair the program while they fail and calls remain.
+    """Run the public tests. Repair the program as long as a test fails and calls remain.
 
-    A program of a task without public tests passes unchanged, with a warning.
+    If the task has no public tests, the program passes unchanged, with a warning.
     """
     task, solution, program = context.task, context.solution, context.code or ""
     if not task.public_tests:
@@ -98,7 +98,7 @@ def count_answers(context: Context) -> Outputs:
 
 
 def vote(context: Context) -> Outputs:
-    """Choose the answer with the most votes of the model, each over a shuffled list."""
+    """Choose the answer with the most votes. For each vote, the candidates are shuffled."""
     candidates = context.candidates or ()
     if len(candidates) == 1:
         return _chosen(candidates[0])

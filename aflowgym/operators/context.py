@@ -1,8 +1,8 @@
 """The `Context` that an operator works on, and the interfaces of backends and sandboxes.
 
-A backend completes a `Request`, and a sandbox runs a `Job`. Neither returns an error as text: an
-outage raises `EnvironmentFault`, and the error of a program is an `Outcome`. A request has
-everything on which a random draw may depend, so a backend needs no state.
+A backend completes a `Request`, and a sandbox runs a `Job`. Neither of them returns an error as
+text: an outage raises `EnvironmentFault`, and an error in a program is an `Outcome`. A request
+contains everything on which a random draw may depend, so a backend can be stateless.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from toolgym.sanitize import encodable
 T = TypeVar("T")
 R = TypeVar("R")
 
-# A draw is a hash of its key. It does not depend on earlier draws, so it is the same for any order
-# of branches and on every machine.
+# A draw is a hash of its key. A draw does not depend on earlier draws, so it is the same for
+# any order of branches and on every machine.
 
 SEPARATOR: Final = "\x1f"
 _SCALE: Final = 2.0**-53
@@ -44,18 +44,18 @@ def number(*key: object) -> int:
 
 
 def hash_of(text: str) -> int:
-    """Return the number of a key whose parts are already joined by `SEPARATOR`."""
+    """Return the number for a key whose parts are already joined by `SEPARATOR`."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big")
 
 
 def unit(number_: int) -> float:
-    """Return a number of 64 bits as a float in [0, 1)."""
+    """Return a 64-bit number as a float in [0, 1)."""
     return (number_ >> 11) * _SCALE
 
 
 def shuffled(count: int, *key: object) -> list[int]:
-    """Return the numbers from 0 to count - 1 in an order that is determined by the key."""
+    """Return the numbers from 0 to count - 1, shuffled as determined by the key."""
     start = SEPARATOR.join(map(str, (*key, "")))
     return sorted(range(count), key=lambda place: hash_of(f"{start}{place}"))
 
@@ -71,8 +71,7 @@ class Request(NamedTuple):
         operator: The operator that makes the request.
         prompt: The text for the model.
         inputs: The slots that the prompt shows.
-        branch: Numbers of the branches around the operator, such as "2" or "0.1"; "" outside of
-            lists.
+        branch: Indices of the enclosing branches, such as "2" or "0.1"; "" outside lists.
         number: Number of earlier calls of the operator in this execution.
         seed: Seed of the episode.
         max_tokens: Maximum number of tokens of the reply.
@@ -105,7 +104,7 @@ class Request(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """The text of a model, the tokens read and written, and whether the text was cut off."""
+    """The text that a model generated, the tokens read and written, and whether it was cut off."""
 
     text: str
     tokens_in: int = 0
@@ -114,13 +113,13 @@ class Completion(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A program to run, and calls of one of its functions, each in a new process state.
+    """A program, and calls of one of its functions, each of which runs in a fresh state.
 
     Attributes:
         task: The task of the run. Only the simulated sandbox reads it.
         program: Source of the program.
         function: Name of the function.
-        calls: Positional and keyword arguments of each call, as texts of literals.
+        calls: Positional and keyword arguments of each call, as text of Python literals.
         setup: Source that runs before the program, in the same module.
     """
 
@@ -139,14 +138,14 @@ class Sandbox(Protocol):
     """
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """Run a job, wait for it, and return one outcome per call, in order."""
+        """Run a job and return one outcome per call, in order."""
 
 
 class Backend(Protocol):
     """A source of completions, which may have a sandbox.
 
     If its attribute `waits` is True, completions come from another process or machine, and
-    independent requests are made at the same time, in threads.
+    independent requests are made in parallel threads.
 
     Raises:
         EnvironmentFault: If the backend returned no completion.
@@ -155,7 +154,7 @@ class Backend(Protocol):
     sandbox: Sandbox | None
 
     def generate(self, request: Request) -> Completion:
-        """Complete one request, and wait for it."""
+        """Complete one request."""
 
 
 def needed(sandbox: Sandbox | None) -> Sandbox:
@@ -173,7 +172,7 @@ def needed(sandbox: Sandbox | None) -> Sandbox:
 
 
 def job_of(task: WorkflowTask, program: str, tests: Sequence[CodeTest]) -> Job:
-    """Return the job for some tests. The expected values do not reach the sandbox."""
+    """Return the job for some tests. The sandbox does not receive the expected values."""
     calls = tuple((test.arguments, test.keywords) for test in tests)
     return Job(task, program, task.entry_point, calls, task.setup)
 
@@ -198,7 +197,7 @@ def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
     Args:
         template: The prompt of an operator.
         task: The task, for `{problem}` and `{form}`.
-        fields: The `instruction` and the slots as texts, empty if there is no value.
+        fields: The `instruction` and the slots as strings; empty if there is no value.
 
     >>> from aflowgym import load_tasks
     >>> task = load_tasks("bundled", "train")[0]
@@ -239,14 +238,14 @@ _TYPES: Final = {"solution": str, "code": str, "verdict": bool, "feedback": str}
 
 
 class Failed(Exception):
-    """Exception for an operator that cannot continue, which ends its branch or the run.
+    """Raised when an operator cannot continue, which ends its branch or the run.
 
     Only the interpreter catches it.
 
     Args:
         code: A code of `RUN_CODES`.
         message: A sentence with the reason.
-        path: The place in the workflow, as soon as it is known.
+        path: The position in the workflow, once it is known.
     """
 
     def __init__(self, code: str, message: str, path: str = "") -> None:
@@ -254,7 +253,7 @@ class Failed(Exception):
         self.code, self.message, self.path = code, message, path
 
     def record(self, path: str) -> Failure:
-        """Return the record of the failure, at the step that noticed it first."""
+        """Return the record of the failure, at the step where it first occurred."""
         self.path = self.path or path
         return Failure(self.code, self.message, self.path)
 
@@ -269,20 +268,21 @@ class Candidate(NamedTuple):
 class Context:
     """The state of one branch of a run, with the methods that its operator may call.
 
-    `Operator.run` gets a context. It reads the slots and calls `ask`, `ask_each`, `run_program`,
-    `run_tests`, `warn` and `fail`. It returns its outputs and does not set the slots itself.
+    The function `Operator.run` takes a context. It may read the slots and call `ask`, `ask_each`,
+    `run_program`, `run_tests`, `warn` and `fail`. It returns its outputs and must not set the slots
+    itself.
 
     Attributes:
         task: The task of the run.
-        solution: The current answer, as text or as a program; None if there is none.
+        solution: The current solution, as text or as a program; None if there is none.
         code: The program behind the solution.
         candidates: The solutions of the branches of the list before this operator.
         verdict: Whether the last check passed.
         feedback: The report of the last check.
-        operator: The operator that works.
-        instruction: The instruction of the workflow to the operator, or "".
+        operator: The operator that is running.
+        instruction: The instruction for the operator in the workflow, or "".
         step: The operator's step in the trace.
-        branch: Numbers of the branches around the operator, as in `Request`.
+        branch: Indices of the enclosing branches, as in `Request`.
         seed: Seed of the episode.
         calls: Remaining model calls of the branch.
         tokens: Remaining tokens of the branch, read and written.
@@ -324,8 +324,8 @@ class Context:
     def lacks(self, operator: Operator) -> tuple[str, str]:
         """Return why an operator cannot run on this state.
 
-        The result is "kind", "list" or an empty slot, with a sentence. Both are empty if the
-        operator can run.
+        The result is "kind", "list" or the name of an empty slot, with an explanation. Both strings
+        are empty if the operator can run.
         """
         name, kind = operator.name, self.task.kind
         if operator.kinds and kind not in operator.kinds:
@@ -343,7 +343,7 @@ class Context:
         Args:
             operator: The operator.
             instruction: Its instruction in the workflow, or "".
-            step: Its step in the trace, which gets inputs, outputs, usage, and a failure.
+            step: Its step in the trace, to which inputs, outputs, usage and any failure are added.
 
         Raises:
             Failed: If the operator cannot run on this state, or cannot continue.
@@ -371,10 +371,10 @@ class Context:
             self.code = program_in(self.solution or "", self.task.entry_point)
 
     def ask(self, **slots: Any) -> str:
-        """Return one reply of the model to the operator's prompt, without its thoughts.
+        """Return one reply of the model to the operator's prompt, without its reasoning.
 
         Args:
-            slots: Slots to show in place of those of the state.
+            slots: Slots that replace those of the state in the prompt.
         """
         (completion,) = self._complete([slots])
         if completion.cut:
@@ -385,15 +385,15 @@ class Context:
         return text
 
     def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return one reply for each set of slots. Requests are made at the same time.
+        """Return one reply for each set of slots. The requests are made in parallel.
 
-        A reply that was cut off is "".
+        A reply that was cut off is returned as "".
         """
         replies = self._complete(several)
         return ["" if each.cut else without_thoughts(encodable(each.text)) for each in replies]
 
     def run_program(self, program: str, function: str = "solve") -> Outcome:
-        """Call a function of a program without arguments in the sandbox, and return the outcome."""
+        """Call a function without arguments in the sandbox, and return the outcome."""
         (outcome,) = needed(self.sandbox).run(Job(self.task, program, function))
         return outcome
 
@@ -420,7 +420,7 @@ class Context:
         """Return the results of a function for some items, in order.
 
         The calls run in threads if the backend waits for its completions. Each list has its own
-        threads, so that a list within a branch never waits for a free one. If a call raises an
+        threads, so that a list within a branch never waits for a free thread. If a call raises an
         exception, calls that have not begun are canceled, and the others are awaited.
         """
         if len(items) < 2 or not getattr(self.backend, "waits", False):
@@ -429,7 +429,7 @@ class Context:
             return list(pool.map(function, items))
 
     def _complete(self, several: Sequence[Mapping[str, Any]]) -> list[Completion]:
-        """Complete the prompt once for each set of slots, and charge the calls."""
+        """Request a completion of the prompt for each set of slots, and charge the calls."""
         if self.calls < len(several):
             self.fail(f"{len(several)} needed, {self.calls} left.", "E-CALLS")
         if self.tokens <= 0:
@@ -459,7 +459,7 @@ class Context:
         return requests
 
     def _read(self, reply: str) -> dict[str, Any]:
-        """Return the outputs of the operator in a reply."""
+        """Extract the outputs of the operator from a reply."""
         wanted = self.operator.outputs
         outputs: dict[str, Any] = {}
         if "code" in wanted:
@@ -504,7 +504,7 @@ class Context:
 
 
 def _slot_text(value: Any) -> str:
-    """Return a slot as a prompt shows it."""
+    """Return a slot as text for a prompt."""
     if value is None:
         return ""
     if isinstance(value, tuple):

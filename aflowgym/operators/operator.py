@@ -1,4 +1,4 @@
-"""`Operator` is a step of a workflow, and `Operators` is the set that a workflow may use."""
+"""`Operator`, a step of a workflow, and `Operators`, the operators that a workflow may use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aflowgym.tasks.task import KINDS
 from toolgym.errors import ConfigurationError
 from toolgym.lazy import lazy
 
-#: The slots of the state of a run, with their content.
+#: The slots of the state of a run, with their contents.
 SLOTS: Final = {
     "solution": "The current answer, as text or as a program.",
     "code": "The program behind the solution.",
@@ -27,7 +27,7 @@ SLOTS: Final = {
 BIT: Final = {slot: 1 << place for place, slot in enumerate(SLOTS)}
 #: Words that end a workflow or skip a branch. No operator can have such a name.
 DONE_WORDS: Final = frozenset({"done", "end", "stop", "finish", "pass"})
-# Words that the language reads as a sign.
+# Words that the language interprets as symbols.
 _SIGN_WORDS: Final = re.compile("(?i:then|else|otherwise|twice|thrice|x[0-9]+)")
 # Slots that describe a solution. A new solution empties them.
 _ABOUT_A_SOLUTION: Final = frozenset({"code", "verdict", "feedback"})
@@ -43,20 +43,21 @@ class Operator:
 
     Args:
         name: The canonical name, such as `AnswerGenerate`.
-        summary: One sentence on what it does, for the agent.
+        summary: One-sentence description for the agent.
         prompt: The prompt for the model. The fields `{problem}`, `{instruction}`, `{form}` (the
             form of an answer) and `{SLOT}` for each input are filled in. A paragraph whose fields
             are all empty is removed.
-        inputs: Slots that must be filled before it runs.
-        optional: Slots that its prompt shows if they are filled.
-        outputs: Slots that it fills.
-        keeps: Slots that remain valid although it writes a new solution.
-        kinds: Kinds of tasks on which it runs; empty means all.
+        inputs: Slots that must be filled before the operator runs.
+        optional: Slots that are included in the prompt if they are filled.
+        outputs: Slots that the operator fills.
+        keeps: Slots that remain valid although the operator writes a new solution.
+        kinds: Kinds of tasks that the operator supports; empty means all.
         aliases: Other names that the language accepts.
         calls: Minimum and maximum number of model calls in one run.
-        tokens: Mean number of tokens that a call writes, which the simulated backend charges.
-        run: A function from a `Context` to a mapping of outputs. Without it, the operator calls the
-            model once and reads the reply by the outputs: a verdict, a program, or the solution.
+        tokens: Mean number of tokens generated per call, for the simulated backend.
+        run: A function from a `Context` to a mapping of outputs. Without a function, the operator
+            calls the model once and parses the reply according to the outputs: a verdict, a
+            program, or the solution.
 
     Raises:
         ConfigurationError: If a name, slot, kind or field of the prompt is not valid.
@@ -127,33 +128,33 @@ class Operator:
 
     @lazy
     def tool(self) -> str:
-        """Return the name of its tool, such as `custom_code_generate` for `CustomCodeGenerate`."""
+        """Return the name of the tool: `custom_code_generate` for `CustomCodeGenerate`."""
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
 
     @lazy
     def shown(self) -> tuple[str, ...]:
-        """Return all slots that its prompt may show."""
+        """Return all slots that the prompt may contain."""
         return (*self.inputs, *self.optional)
 
     @lazy
     def is_check(self) -> bool:
-        """Return whether it outputs a verdict, which a condition or a loop can use."""
+        """Return whether the operator outputs a verdict, which a condition or a loop can use."""
         return "verdict" in self.outputs
 
     @lazy
     def is_ensemble(self) -> bool:
-        """Return whether it makes one solution from the candidates of a list."""
+        """Return whether the operator produces one solution from a list of candidates."""
         return "candidates" in self.inputs
 
     @lazy
     def emptied(self) -> frozenset[str]:
-        """Slots that are empty after it has run, unless it outputs them."""
+        """Slots that the operator clears, unless it outputs them."""
         stale = _ABOUT_A_SOLUTION - set(self.keeps) if "solution" in self.outputs else frozenset()
         return stale | {"candidates"} if self.is_ensemble else stale
 
     @lazy
     def effect(self) -> tuple[int, int]:
-        """Return the slots that stay unchanged, and those it fills, as bits of `BIT`."""
+        """Return the slots that are kept, and those that are filled, as bits of `BIT`."""
         stays = sum(bit for slot, bit in BIT.items() if slot not in self.emptied)
         return stays, sum(BIT[slot] for slot in self.outputs)
 
@@ -167,7 +168,7 @@ class Operators(Mapping[str, Operator]):
     """The operators that a workflow may use, by canonical name.
 
     Args:
-        operators: The operators. Two of them must not share a spelling.
+        operators: The operators. No two of them may share a spelling.
 
     Raises:
         ConfigurationError: If two operators share a spelling, or there is none.
@@ -192,7 +193,7 @@ class Operators(Mapping[str, Operator]):
             raise ConfigurationError("there are no operators; name at least one.")
 
     def of(self, operators: Operators | Iterable[Operator | str] | None) -> Operators:
-        """Return the operators that a caller requests.
+        """Return a set of operators from a specification.
 
         Args:
             operators: None means these operators. A list may contain `Operator` objects, names of
@@ -213,7 +214,7 @@ class Operators(Mapping[str, Operator]):
         return Operators([self._entry(each) for each in operators])
 
     def _entry(self, entry: Any) -> Operator:
-        """Return the operator of one entry of a list."""
+        """Return the operator for an entry of such a list."""
         if isinstance(entry, str) and ":" in entry:
             module, _, attribute = entry.partition(":")
             try:
@@ -254,7 +255,7 @@ class Operators(Mapping[str, Operator]):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """All spellings in the form of `key`, with the canonical name."""
+        """All spellings, normalized by `key`, with their canonical names."""
         return self._by_key
 
     def resolve(self, spelling: str) -> str | None:

@@ -1,10 +1,10 @@
-"""Readers of a model's reply: a program, a value, a verdict, the letter of a candidate.
+"""Parse model replies: a program, a value, a verdict, or the letter of a candidate.
 
-Prompts ask for one simple form, but models write many: `**Verdict:** wrong`, JSON, a tag,
-`\\boxed{B}`, "candidate B". Each reader takes the last match of its kind, since a model that
-corrects itself does so later. A reply with both verdicts at once, or without one, is not read, and
-no value is guessed. Every pattern has bounded repetitions, so a reader takes time linear in the
-text.
+Prompts ask for one simple form, but models write many different ones: `**Verdict:** wrong`, JSON, a
+tag, `\\boxed{B}`, "candidate B". Each function returns the last match, because a model that
+corrects itself does so later in the text. A reply with contradictory verdicts, or without a
+verdict, is not interpreted, and no value is guessed. All repetitions in patterns are bounded, so
+parsing takes linear time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _THOUGHT: Final = re.compile(r"<(?P<end>/)?(?:think|thinking|thought|reasoning)>
 
 
 def without_thoughts(reply: str) -> str:
-    """Return a reply without its thoughts. The result is empty if it has no other text.
+    """Return a reply without its reasoning. The result is empty if there is no other text.
 
     >>> without_thoughts("<think>Is it 3?</think>Answer: 4")
     'Answer: 4'
@@ -48,7 +48,7 @@ def without_thoughts(reply: str) -> str:
     said, at, opened = list[str](), 0, -1
     for tag in _THOUGHT.finditer(reply):
         if tag["end"]:
-            if opened < 0:  # the chat template opened the thought in the prompt
+            if opened < 0:  # the chat template opened the reasoning in the prompt
                 said = []
             at, opened = tag.end(), -1
         elif opened < 0:
@@ -77,7 +77,7 @@ def last_block(reply: str) -> str | None:
 
 @remembered(8192)
 def plain_text(value: str) -> str:
-    """Return the value of a program as an answer, with texts and numbers as `str` writes them.
+    """Return the value of a program as an answer, with strings and numbers in the form of `str`.
 
     >>> plain_text("'Lake Raven'"), plain_text("Fraction(2, 3)"), plain_text("[Decimal('0.1')]")
     ('Lake Raven', '2/3', "[Decimal('0.1')]")
@@ -92,7 +92,7 @@ def plain_text(value: str) -> str:
 
 
 def answer_key(task: WorkflowTask, solution: str) -> Hashable:
-    """Return a key that is equal for solutions with the same answer.
+    """Return a key that is the same for all solutions with the same answer.
 
     Numbers are compared by value, `qa` answers by their normalized words, and programs without
     their comments and layout.
@@ -148,7 +148,7 @@ _LONE_VERDICT: Final = re.compile(
 
 @remembered(8192)
 def read_verdict(reply: str) -> tuple[bool, str] | None:
-    """Return the verdict in the reply of a check and the text around it, or None if there is none.
+    """Return the verdict in a reply and the text around it, or None if there is no verdict.
 
     >>> read_verdict("Verdict: wrong\\nThe last sum is off.")
     (False, 'The last sum is off.')
@@ -195,7 +195,7 @@ def read_letter(reply: str, count: int) -> int | None:
     """Return the index of the candidate that a reply names, or None if it names none.
 
     Args:
-        reply: The reply, without thoughts.
+        reply: The reply, without reasoning.
         count: Number of candidates.
 
     >>> read_letter("Most of them say 12. Answer: (B)", 3)

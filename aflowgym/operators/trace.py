@@ -1,8 +1,9 @@
 """The trace of a run: its steps, and how they are printed.
 
-A trace is a tree in the shape of the workflow. Operators are its leaves; lists, loops and
-conditions are its inner nodes. Its order is that of the text and does not depend on the timing of
-branches. So two runs with the same draws have equal traces. A failure is a record with a code.
+A trace is a tree in the shape of the workflow. Its leaves are operators; its inner nodes
+are lists, loops and conditions. The order of the nodes is that of the text and does not depend on
+the timing of branches. Therefore two runs with the same random draws have equal traces. A failure
+is a record with a code.
 """
 
 from __future__ import annotations
@@ -13,22 +14,22 @@ from typing import Any, NamedTuple
 
 #: All codes of failures and warnings of a run, with their meanings.
 RUN_CODES = {
-    "E-CALLS": "The run or branch has no calls of the model left.",
+    "E-CALLS": "The run or branch has no model calls left.",
     "E-TOKENS": "The run or branch has no tokens left.",
-    "E-STATE": "The operator does not run on this state; `parse` prevents this.",
+    "E-STATE": "The operator cannot run on this state; `parse` prevents this failure.",
     "E-REPLY-EMPTY": "The reply of the model is empty.",
     "E-REPLY-CUT": "The reply of the model was cut off.",
-    "E-REPLY": "The reply of the model has no verdict, or no letter of a candidate.",
-    "E-PROGRAM": "No program that the model wrote defines the function and runs.",
+    "E-REPLY": "The reply of the model contains no verdict, or no letter of a candidate.",
+    "E-PROGRAM": "None of the programs that the model wrote defines the function and runs.",
     "E-ALL-BRANCHES": "Every branch of a list failed.",
     "E-OPERATOR": "The function of an operator called `fail`.",
-    "W-BRANCH-FAIL": "A branch of a list failed and was left out.",
+    "W-BRANCH-FAIL": "A branch of a list failed and was dropped.",
     "W-NO-TESTS": "The task has no public tests, so `Test` left the program unchanged.",
 }
 
 
 class Usage(NamedTuple):
-    """The model calls of a step, and the tokens read and written."""
+    """The number of model calls of a step, and the number of tokens read and written."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -65,11 +66,13 @@ class Step:
     """One step of a run.
 
     Attributes:
-        label: The operator as written, or the construct: `list`, `branch 2`, `round 1`.
-        path: The place in the workflow; the root is a sequence. Rounds share their path.
+        label: The operator as written in the workflow, or the construct: `list`, `branch 2`, `round
+            1`.
+        path: The position in the workflow; the root is a sequence. All rounds of a loop share a
+            path.
         inputs: Slots that the step read; empty for a construct.
-        outputs: Slots that the step filled; empty for a construct, and if the step failed.
-        usage: The calls and tokens of the step without its children.
+        outputs: Slots that the step filled; empty for a construct or if the step failed.
+        usage: The calls and tokens of the step, excluding its children.
         failure: The failure or warning; None if there is neither.
         children: The steps inside a construct, in the order of the text.
     """
@@ -127,6 +130,6 @@ def _line(step: Step) -> str:
 
 
 def _short(value: object, most: int = 48) -> str:
-    """Return the end of a text, which has its answer."""
+    """Return the end of a text, which contains its answer."""
     text = repr(value)
     return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"

@@ -4,9 +4,9 @@
 an error if there is none. `default_sandbox` returns one for the whole process. Pass a sandbox as
 `sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
 
-A sandbox runs calls of functions. Arguments are texts of literals, and the result is a plain value.
-Whether it is correct is decided outside (`aflowgym.answers.code`). The `level` of a sandbox lists
-what confines programs, and the known gaps.
+A sandbox runs calls of functions. Arguments are text of Python literals, and the result is a plain
+value. Its correctness is checked outside the sandbox (`aflowgym.answers.code`). The `level` of a
+sandbox lists the mechanisms that confine programs, and the known gaps.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Choice = Literal["auto", "walled", "subset"]
 
 
 class _Default:
-    """The sandbox of this process, and the lock under which it is opened."""
+    """The sandbox of this process, and the lock that is held while it is opened."""
 
     def __init__(self) -> None:
         self.sandbox: AnySandbox | None = None
@@ -96,7 +96,7 @@ def open_sandbox(
 
 
 def default_sandbox() -> AnySandbox:
-    """Return the sandbox of this process, which the first call opens.
+    """Return the sandbox of this process. The first call opens it.
 
     Raises:
         SandboxRefused: If no safe sandbox works on this machine. The message has the reason and

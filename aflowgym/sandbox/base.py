@@ -1,8 +1,8 @@
-"""The common part of all sandboxes: limits, levels, and the forms of calls and outcomes.
+"""The common part of all sandboxes: limits, levels, and the encoding of calls and outcomes.
 
 The CPU limit stops a busy program, and does not depend on the load of the machine. The limit on
-elapsed time stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with the
-name of the limit.
+elapsed time also stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with
+the name of the limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MB: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of a call. All must be above zero.
+    """Limits of a call. All limits must be positive.
 
     Attributes:
         cpu_seconds: CPU time in whole seconds.
@@ -32,7 +32,7 @@ class Limits:
         memory_mb: Address space beyond that of an idle worker, in MB.
 
     Raises:
-        ConfigurationError: If a limit is not above zero.
+        ConfigurationError: If a limit is not positive.
     """
 
     cpu_seconds: int = 4
@@ -50,7 +50,7 @@ Kind = Literal["walled", "subset", "unsafe"]
 
 
 class SandboxRefused(ConfigurationError):
-    """Exception if no sandbox works on this machine. The message has the reason and advice."""
+    """Raised if no sandbox works on this machine. The message has the reason and advice."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Level:
         kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which
             supports only a part of Python), or `unsafe`.
         walls: The mechanisms that confine programs.
-        proved: Attempts of the self-test that were refused.
+        proved: Attempts in the self-test that were blocked.
         gaps: Known leaks and missing features.
     """
 
@@ -72,7 +72,7 @@ class Level:
 
     @property
     def is_safe(self) -> bool:
-        """Whether it is designed to confine a hostile program."""
+        """Whether the sandbox is designed to confine hostile programs."""
         return self.kind != "unsafe"
 
     def __str__(self) -> str:
@@ -88,12 +88,12 @@ _LONGEST_ERROR: Final = 600
 def encode(
     program: str, function: str, arguments: str, keywords: str = "{}", setup: str = ""
 ) -> bytes:
-    """Encode a call for a child, which runs the same Python."""
+    """Encode a call for a child process, which runs the same version of Python."""
     return marshal.dumps((program, function, arguments, keywords, setup))
 
 
 def result_of(content: bytes) -> Outcome:
-    """Return the outcome of a call whose process ended by itself, from the bytes that it wrote."""
+    """Return the outcome of a call from the bytes that its process wrote before it exited."""
     if not content:
         return Outcome(error="exit: the program ended the process")
     value, error = values.outcome(content)
@@ -101,7 +101,7 @@ def result_of(content: bytes) -> Outcome:
 
 
 def crash_of(number: int) -> Outcome:
-    """Return the outcome of a call whose process was ended by a signal."""
+    """Return the outcome of a call whose process was killed by a signal."""
     try:
         name = signal.Signals(number).name
     except ValueError:
@@ -110,7 +110,7 @@ def crash_of(number: int) -> Outcome:
 
 
 def printable(error: str) -> str:
-    """Return the text of an error as one short line without control tokens."""
+    """Return an error message as one short line without control tokens."""
     line = "".join(c if c.isprintable() else " " for c in error[:_LONGEST_ERROR])
     return escape_control_tokens(line)
 

@@ -1,12 +1,13 @@
-"""The forked child: it reads a call, restricts itself, runs the program and writes the result.
+"""The forked child process, which reads a call, restricts itself, runs the program and writes the
+result.
 
-The child reads its call itself, from a descriptor that the worker passes on unread. So no program,
-argument or value is ever in the memory of the worker, which all later children inherit. Before the
-program starts, the restrictions apply, and all descriptors are closed except the result and three
-for `/dev/null`.
+The child reads the call from a file descriptor that the worker passes on without reading it.
+Therefore no program, argument or value is ever in the memory of the worker, which all later
+children inherit. Before the program starts, the restrictions are applied, and all descriptors are
+closed except that of the result and three for `/dev/null`.
 
-The program runs in a module that is not `__main__`, with a short environment and a seeded `random`,
-so that the same program returns the same value.
+The program runs in a module other than `__main__`, with a minimal environment and a seeded
+`random`, so that the same program returns the same value.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ MODULE: Final = "program"
 FILE: Final = "<program>"
 SETUP: Final = "<setup>"
 _LONGEST_ERROR: Final = 500
-#: More descriptors than a worker can have: its limit is lower, and inherited ones have low numbers.
+#: Upper bound on descriptor numbers: the limit of a worker is lower, and inherited numbers are low.
 _MOST_DESCRIPTORS: Final = 4096
 _NAMES: Final = {"inf": float("inf"), "nan": float("nan"), "set": set, "frozenset": frozenset}
 
 
 def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoReturn:
-    """Run the call that `job` holds, write its outcome to `result`, and end the process.
+    """Run the call in `job`, write its outcome to `result`, and end the process.
 
     Args:
         job: Descriptor from which the call is read.
         result: Descriptor to which the outcome is written.
-        begun: A pipe. It gets `BEGUN_WELL` immediately before the program starts. If the
-            restrictions fail, it gets the reason, and no program runs.
-        walls: Function that applies the restrictions.
+        begun: A pipe. `BEGUN_WELL` is written to it immediately before the program starts. If the
+            restrictions fail, the reason is written instead, and no program runs.
+        walls: A function that applies the restrictions.
     """
     try:
         try:
@@ -62,10 +63,10 @@ def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoRetur
 
 
 def _place(result: int, begun: int) -> None:
-    """Move descriptors to their places, and close all others.
+    """Move descriptors to their fixed numbers, and close all others.
 
-    The first three are opened again. Flags of an open file are shared with all processes that
-    inherited it, so those of the worker could carry a message from one program to the next.
+    The first three are reopened. The flags of an open file are shared by all processes that
+    inherited it, so a program could use those of the worker to pass a message to the next program.
     """
     nowhere = os.open(os.devnull, os.O_RDWR)
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD, BEGUN + 1) for fd in (nowhere, result, begun)]
@@ -82,7 +83,7 @@ def _all_of(fd: int) -> bytes:
 
 
 def performed(call: tuple[str, ...]) -> bytes:
-    """Run a call in this process, and return its outcome in the form of `values`."""
+    """Run a call in this process, and return its outcome as encoded by `values`."""
     random.seed(0)  # imported here, because a fork seeds it from the system
     try:
         return values.dump(_returned(*call))
@@ -95,7 +96,7 @@ def performed(call: tuple[str, ...]) -> bytes:
 
 
 def clean() -> None:
-    """Clear what children inherit: the environment, and the modules of this package."""
+    """Reset what children inherit: the environment, and the modules of this package."""
     os.environ.clear()
     os.environ.update({"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC"})
     for name in [name for name in sys.modules if name.partition(".")[0] == "aflowgym"]:
@@ -114,7 +115,7 @@ def _returned(program: str, function: str, arguments: str, keywords: str, setup:
 
 
 def _literal(text: str) -> Any:
-    """Return an argument. It is text of the task, so `inf` and `set()` may be names in it."""
+    """Return the value of an argument from the task, in which `inf` and `set()` may occur."""
     try:
         return ast.literal_eval(text)
     except ValueError:
@@ -122,7 +123,7 @@ def _literal(text: str) -> Any:
 
 
 def _error_text(problem: BaseException) -> str:
-    """Return the exception, its message, and the last line of the program in its traceback."""
+    """Return the exception with its message and the last line of the program in the traceback."""
     line, frame = None, problem.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == FILE:

@@ -1,15 +1,17 @@
 """The seccomp filter: a small program that the kernel runs before each system call.
 
-It is written in the classic BPF of `seccomp(2)`: load a word of the call's description, compare,
-jump forward or return. The filter makes these checks in order:
+The filter is written in the classic BPF of `seccomp(2)`, whose instructions load a word of the
+call's description, compare, jump forward or return. The filter makes these checks in order:
 
 - A call through another ABI, such as that of 32-bit programs, kills the process.
 - Calls on the allow-list pass.
-- A few calls pass with certain arguments only.
-- All others are refused. Calls that are newer than the common numbering of architectures get
-  `ENOSYS`, so that the C library uses an older call instead. The others get `EPERM`.
+- A few calls pass only with certain arguments.
+- All others are refused. Calls that are newer than the start of the numbering shared by all
+  architectures return `ENOSYS`, so that the C library uses an older call instead. The others return
+  `EPERM`.
 
-A filter cannot follow a pointer, so no rule is about a path. Landlock restricts paths (`walls`).
+A filter cannot follow a pointer, so no rule can depend on a path. Paths are restricted by Landlock
+(`walls`).
 """
 
 from __future__ import annotations
@@ -117,7 +119,7 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
-    """The numbers of a machine that the filter needs.
+    """The numbers of an architecture that the filter needs.
 
     Attributes:
         name: Name of the machine, as in `platform.machine()`.
@@ -134,7 +136,7 @@ _AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def architecture(machine: str) -> Architecture | None:
-    """Return the table of a machine. If it is None, no program may run on the machine."""
+    """Return the numbers for a machine. If the result is None, the machine is not supported."""
     if machine not in _AUDIT:
         return None
     place = list(_AUDIT).index(machine)
@@ -153,7 +155,7 @@ EOPNOTSUPP: Final = _ERRNO | 95
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ABI, _ARGUMENTS = 0, 4, 16
 _X32: Final = 0x40000000
-#: From this number on a call has the same number on all architectures.
+#: Starting at this number, a call has the same number on all architectures.
 _COMMON: Final = 424
 _WRITE_ONLY, _READ_WRITE, _MODE, _TRUNCATE, _NAMELESS = 0o1, 0o2, 0o3, 0o1000, 0o20000000
 #: Duplicate a descriptor, read and set its flags: no owner, no lease, no size of a pipe.
@@ -185,17 +187,17 @@ def _end(answer: int) -> Instruction:
 
 
 def _one_of(place: int, values: tuple[int, ...], otherwise: int) -> list[Instruction]:
-    """Allow the call if the lower half of an argument is one of these."""
+    """Allow the call if the lower half of an argument is one of these values."""
     tests = [Instruction(_EQUAL, len(values) - at, 0, value) for at, value in enumerate(values)]
     return [_argument(place), *tests, _end(otherwise), _end(ALLOW)]
 
 
 def _opening(place: int) -> list[Instruction]:
-    """Refuse files without a name, and emptying a file that is opened for reading.
+    """Refuse to open unnamed files, and to truncate a file that is opened for reading.
 
-    Linux allows the second, and old versions of Landlock do not refuse it. The error for the first
-    (`O_TMPFILE`) is that of a file system without such files, so that the caller uses a file with a
-    name.
+    Linux allows truncation in this case, and old versions of Landlock do not prevent it. The error
+    for an unnamed file (`O_TMPFILE`) is that of a file system without support for such files, so
+    that the caller uses a named file instead.
     """
     return [
         _argument(place),
@@ -220,7 +222,7 @@ def _by_argument() -> dict[str, list[Instruction]]:
 
 
 def instructions(machine: Architecture) -> list[Instruction]:
-    """Return the whole filter for a machine."""
+    """Return the complete filter for a machine."""
     filter_ = [
         _load(_ABI),
         Instruction(_EQUAL, 1, 0, machine.audit),
@@ -241,5 +243,5 @@ def instructions(machine: Architecture) -> list[Instruction]:
 
 
 def assembled(machine: Architecture) -> bytes:
-    """Return the filter as the kernel reads it, with eight bytes per instruction."""
+    """Return the filter in the binary form for the kernel, with eight bytes per instruction."""
     return b"".join(struct.pack("=HBBI", *each) for each in instructions(machine))

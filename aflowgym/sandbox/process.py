@@ -1,8 +1,8 @@
-"""A worker process as its parent sees it.
+"""The parent's interface to a worker process.
 
-Call and result are in memory files (`memfd_create`), whose descriptors the worker passes on to a
-child. The parent reads the result after the end of the child, so a program can no longer change it.
-A program that writes too much fills a file of limited size that is not read.
+Calls and results are stored in memory files (`memfd_create`), whose descriptors the worker passes
+on to a child. The parent reads the result after the child has ended, when the program can no longer
+change it. If a program writes too much, it fills a file of limited size, which is not read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ main()
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of processes that run programs. The order of sets is fixed."""
+    """Return the environment for processes that run programs, with a fixed order of sets."""
     found = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TZ": "UTC"}
     for library in ("OMP", "OPENBLAS", "MKL"):
         found[f"{library}_NUM_THREADS"] = "1"
@@ -56,7 +56,7 @@ def environment() -> dict[str, str]:
 
 
 class WorkerLost(EnvironmentFault):
-    """Exception for a worker that has ended or did not answer in time. Another one may work."""
+    """Raised if a worker has ended or did not answer in time. Another worker may succeed."""
 
     def __init__(self, problem: object = "it has ended") -> None:
         super().__init__(
@@ -69,8 +69,8 @@ class Process:
     """A running worker.
 
     Raises:
-        EnvironmentFault: If it did not start.
-        SandboxRefused: If this machine lacks a feature that it needs.
+        EnvironmentFault: If the worker did not start. SandboxRefused: If this machine lacks a
+            feature that the worker needs.
     """
 
     def __init__(self, limits: Limits, preload: Sequence[str] = ()) -> None:
@@ -104,7 +104,7 @@ class Process:
         self.greeting = self._greeting()
 
     def _greeting(self) -> dict[str, Any]:
-        """Return the report of the worker when it is ready."""
+        """Return the report that the worker sends when it is ready."""
         try:
             greeting: dict[str, Any] = json.loads(self._receive(START_SECONDS))
         except (WorkerLost, ValueError) as problem:
@@ -177,7 +177,7 @@ class Process:
 
 
 def outcome_of(report: bytes, content: bytes) -> Outcome:
-    """Return the outcome of a call, from the worker's report and the bytes that the child wrote.
+    """Return the outcome of a call from the worker's report and the output of the child.
 
     Raises:
         EnvironmentFault: If the restrictions could not be applied, and the program did not run.

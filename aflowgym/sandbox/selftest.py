@@ -1,7 +1,7 @@
 """The self-test of a sandbox: a program that tries to escape, which runs before any other.
 
-The program reports what it could do. The parent also checks itself whether the file was written and
-whether a connection was made. If a single attempt succeeds, the sandbox is refused.
+The program reports which attempts succeeded. In addition, the parent checks whether the file was
+written and whether a connection was made. If any attempt succeeds, the sandbox is rejected.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ MEANINGS: Final = {
 
 
 def prove(run: Callable[[bytes], Outcome]) -> tuple[str, ...]:
-    """Run the self-test, and return the attempts that were refused.
+    """Run the self-test, and return the attempts that were blocked.
 
     Args:
-        run: Function that runs an encoded call.
+        run: A function that runs an encoded call.
 
     Raises:
-        SandboxRefused: If an attempt was not refused, or the program does not run.
+        SandboxRefused: If an attempt was not blocked, or the program does not run.
     """
     with _bait() as (folder, secret, listener):
         outside = folder / "outside"

@@ -1,11 +1,13 @@
-"""The fallback sandbox: `pydantic-monty`, an interpreter of a part of Python without any access.
+"""The fallback sandbox: `pydantic-monty`, an interpreter for a subset of Python without system
+access.
 
-It works on kernels without Landlock. It is not the whole of Python: it has no generators, no
-inheritance and few modules, and its sets have another order. It accepts returned values, `timeout`,
-`memory` and errors that the program certainly caused (a `ValueError`, a division by zero). Errors
-that may come from a missing feature (an import, a syntax, a name, an attribute, an argument) raise
-`EnvironmentFault`, and the episode stays unscored. So no solution fails because of the interpreter.
-But a program can avoid being scored, so use this sandbox for evaluation and not for training.
+This sandbox works on kernels without Landlock. The interpreter supports only a subset of Python: it
+has no generators, no inheritance and few modules, and its sets have a different order. The sandbox
+accepts returned values, `timeout`, `memory`, and errors that were certainly caused by the program
+(a `ValueError`, a division by zero). Errors that may be due to a missing feature (in an import,
+syntax, a name, an attribute, an argument) raise `EnvironmentFault`, and the episode is unscored.
+Therefore no solution fails because of the interpreter. However, a program can prevent its episode
+from being scored, so use this sandbox only for evaluation and not for training.
 """
 
 from __future__ import annotations
@@ -44,11 +46,11 @@ _ATTEMPTS: Final = {
 
 
 class SubsetSandbox(SandboxBase):
-    """A sandbox that runs programs in an interpreter of a part of Python.
+    """A sandbox that runs programs in an interpreter for a subset of Python.
 
     Args:
         workers: Maximum number of parallel jobs.
-        limits: Limits of each call. Only `cpu_seconds` and `memory_mb` are used.
+        limits: Limits of each call. Only `cpu_seconds` and `memory_mb` apply.
 
     Raises:
         SandboxRefused: If the library is not installed, or does not pass the self-test.
@@ -101,10 +103,10 @@ class SubsetSandbox(SandboxBase):
         return _outcome_of_value(value)
 
     def _session(self) -> Any:
-        """Return a session in which no code has run."""
+        """Return a new session, in which no code has run."""
         with self._start_lock:
             if self._pool is None:
-                # The second limit ends a process that does not respect the first.
+                # The second limit ends a process that does not observe the first.
                 seconds = self.limits.cpu_seconds + 2.0
                 pool = self._monty.Monty(max_processes=self.workers, request_timeout=seconds)
                 pool.__enter__()

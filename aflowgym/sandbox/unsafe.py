@@ -1,8 +1,8 @@
 """No sandbox: plain processes with limits, for programs that you would run yourself.
 
-It stops accidents (an endless loop, too much memory) but no hostile program. It runs on every
-system that has `resource`, such as one without Landlock inside a separate container. `open_sandbox`
-uses it only with `unsafe=True`.
+The limits stop accidents (an endless loop, excessive memory use) but not hostile programs. It runs
+on every system that has the module `resource`, for example inside a container without Landlock.
+`open_sandbox` uses it only with `unsafe=True`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Encoding of returned values on their way out of the child: JSON with a mark on each container.
+"""Encoding of the values that a child returns: JSON with a marker on each container.
 
 The child writes a value (`dump`), and the parent reads it (`outcome`) without trusting it. A
-program may write any bytes there, but it can only change its own value. It does not know the
-expected value, and an unreadable value is `no_literal`. The parent calls no method of the program,
-and builds numbers from digits that it has checked.
+program may write arbitrary bytes, but this can only affect its own value. The program does not know
+the expected value, and an unreadable value is reported as `no_literal`. The parent calls no methods
+of the program, and builds numbers from digits that it has checked.
 
 An instance of a subclass (a `Counter`, a named tuple, an enumeration over `int`) is written as the
-plain value that it holds, which `==` would have compared. A number of another type (`Fraction`,
+plain value that it contains, which `==` would also compare. A number of another type (`Fraction`,
 `Decimal`, a number of NumPy or SymPy) is written as the `int` or `float` that it equals, or else as
 a `Fraction` or `Decimal`. Other objects are not plain values, even if they have an `__eq__`.
 """
@@ -29,7 +29,7 @@ MOST_BYTES: Final = 1 << 20
 #: The maximum length that the checkers read; see `aflowgym.answers.literals`.
 MAX_LITERAL: Final = 200_000
 TOO_LARGE: Final = "too_large: what it returned is too long"
-#: Building a set of values with one hash takes quadratic time.
+#: Building a set of values that share a hash takes quadratic time.
 _MOST_COLLISIONS: Final = 500
 _CONTAINERS: Final[dict[str, Any]] = {kind.__name__: kind for kind in (list, tuple, set, frozenset)}
 
@@ -38,20 +38,20 @@ _DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 
 
 class NoLiteral(ValueError):
-    """Exception for a value that is not plain data, nested too deeply, or too large.
+    """Raised for a value that is not plain data, is nested too deeply, or is too large.
 
-    Its message begins with the code.
+    The message begins with the code.
     """
 
 
 class Writer:
-    """A converter of one value to a form that JSON can hold."""
+    """A converter from one value to a form that JSON can represent."""
 
     def __init__(self) -> None:
         self._items = 0
 
     def written(self, value: Any, depth: int = 0) -> Any:
-        """Return the marked form of a value.
+        """Return the encoded form of a value.
 
         Raises:
             NoLiteral: If the value is not plain data, or too large.
@@ -102,9 +102,9 @@ def _number(value: Any) -> Any:
 
 
 def outcome(content: bytes) -> tuple[str, str]:
-    """Return the text of a literal or of an error that a child wrote. The other is empty.
+    """Return the outcome in the bytes that a child wrote: the text of a literal, or an error.
 
-    No bytes of a child raise an exception.
+    No input causes an exception.
     """
     if len(content) > MOST_BYTES:
         return "", TOO_LARGE
@@ -123,7 +123,7 @@ def outcome(content: bytes) -> tuple[str, str]:
 
 
 def _read(form: Any, depth: int) -> Any:
-    """Return the value of a marked form. Raise ValueError or TypeError for anything else."""
+    """Return the value of an encoded form. Raise ValueError or TypeError for anything else."""
     if not isinstance(form, list):
         if isinstance(form, dict):
             raise NoLiteral("no_literal: it has an unknown form")
@@ -150,14 +150,14 @@ def _read(form: Any, depth: int) -> Any:
 
 
 def _sound(keys: list[Any]) -> list[Any]:
-    """Return the keys, unless too many share a hash to build a set of them in linear time."""
+    """Return the keys. Raise NoLiteral if too many of them share a hash."""
     if len(keys) - len({hash(key) for key in keys}) > _MOST_COLLISIONS:
         raise NoLiteral("no_literal: its keys share their hashes")
     return keys
 
 
 def dump(value: Any) -> bytes:
-    """Return the bytes that a child writes for a value, or raise NoLiteral."""
+    """Encode a value as the bytes that a child writes. Raise NoLiteral if this is not possible."""
     form = {"value": Writer().written(value)}
     try:
         content = json.dumps(form, separators=(",", ":")).encode()
@@ -169,5 +169,5 @@ def dump(value: Any) -> bytes:
 
 
 def dump_error(error: str) -> bytes:
-    """Return the bytes that a child writes for an error."""
+    """Encode an error as the bytes that a child writes."""
     return json.dumps({"error": error}).encode()

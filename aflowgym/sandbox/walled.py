@@ -1,12 +1,12 @@
 """The sandbox of preloaded workers: each call runs in a new, restricted child process.
 
-Each call is a fork of a worker that has run no program, so it has no trace of earlier calls of any
-job. The calls of a job run one after the other in one worker. Several jobs run at the same time,
-one per worker, from any thread.
+Each call runs in a fork of a worker that has run no program, so it is not affected by earlier calls
+of any job. The calls of a job run one after the other in one worker. Several jobs run at the same
+time, one per worker, from any thread.
 
-A worker that is lost is replaced, and the call is made again. If that worker is lost too, an
-`EnvironmentFault` is raised, and also if a restriction cannot be applied. Any other end of a child
-is an `Outcome`, since a program must not be able to leave its episode unscored.
+If a worker is lost, it is replaced, and the call is repeated. If the new worker is also lost, or a
+restriction cannot be applied, an `EnvironmentFault` is raised. Any other termination of a child is
+an `Outcome`, because a program must not be able to leave its episode unscored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _GAP: Final = "stat() and readlink() tell of any path that it exists, its size, 
 
 
 class WalledSandbox(SandboxBase):
-    """A sandbox of forked children that seccomp and Landlock restrict.
+    """A sandbox of forked child processes that are restricted by seccomp and Landlock.
 
     Args:
         workers: Maximum number of parallel jobs.
@@ -41,7 +41,7 @@ class WalledSandbox(SandboxBase):
             `sympy`.
 
     Raises:
-        SandboxRefused: If a restriction does not work on this machine. The message says which.
+        SandboxRefused: If a restriction does not work on this machine. The message names it.
         EnvironmentFault: If a worker could not be started.
     """
 
@@ -93,7 +93,7 @@ class WalledSandbox(SandboxBase):
             done = True
             return outcomes
         finally:
-            if process is not None and not done:  # it may still be working
+            if process is not None and not done:  # the worker may still be busy
                 process.close()
                 process = None
             self._idle.put(process)
@@ -124,7 +124,7 @@ class WalledSandbox(SandboxBase):
         return process
 
     def close(self) -> None:
-        """End the idle workers now, and the others after their jobs."""
+        """End idle workers immediately, and the others after their jobs."""
         super().close()
         ended = list[Process | None]()
         with contextlib.suppress(queue.Empty):

@@ -1,9 +1,9 @@
 """Landlock, seccomp, capabilities and limits, called through `ctypes` only.
 
-Landlock (`landlock(7)`) restricts paths: a path that is not granted cannot be opened. The worker
-enforces a layer when it starts. Each child enforces another layer of the same rules, which also
-protects the worker's memory. seccomp restricts system calls; see `filter`. Neither can be undone,
-nor can `no_new_privs`.
+Landlock (`landlock(7)`) restricts paths: a path to which no access was granted cannot be opened.
+The worker enforces a layer of rules when it starts. Each child enforces another layer with the same
+rules, which also protects the memory of the worker. seccomp restricts system calls; see `filter`.
+Landlock, seccomp and `no_new_privs` cannot be undone.
 
 All functions raise `OSError` if the kernel refuses.
 """
@@ -24,11 +24,11 @@ _SET_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _NO_NEW_PRIVS = 1, 4, 22, 38
 
 WRITE_FILE, READ_FILE, READ_DIR = 1 << 1, 1 << 2, 1 << 3
 READING: Final = READ_FILE | READ_DIR
-#: Access rights that a rule about a file may grant.
+#: Access rights that a rule for a file may grant.
 _OF_FILES: Final = WRITE_FILE | READ_FILE
-FILE_BYTES: Final = 8 << 20  # for the result; a program can write no other file
+FILE_BYTES: Final = 8 << 20  # for the result; a program cannot write to any other file
 OPEN_FILES: Final = 32
-#: Number of kinds of access in each version. Versions that are not listed add none.
+#: Number of access rights in each version. Versions that are not listed add none.
 _ACCESS_BITS: Final = ((5, 16), (3, 15), (2, 14), (1, 13))
 
 
@@ -49,7 +49,7 @@ def _syscall(number: int, *values: object) -> int:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock's interface, or 0 if the kernel has none or disables it."""
+    """Return the version of the Landlock ABI, or 0 if Landlock is missing or disabled."""
     return max(0, _syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint(1)))
 
 
@@ -57,8 +57,8 @@ class Ruleset:
     """The paths that may be opened after `enforce`.
 
     Args:
-        version: Version of Landlock. Later versions also refuse TCP, and signals to outside
-            processes.
+        version: Version of Landlock. Later versions also restrict TCP, and signals to processes
+            outside the sandbox.
     """
 
     def __init__(self, version: int) -> None:
@@ -84,7 +84,7 @@ class Ruleset:
             os.close(fd)
 
     def enforce(self) -> None:
-        """Enforce the layer for this process and its forks."""
+        """Enforce the rules for this process and its forks."""
         _check(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
 
 
@@ -101,12 +101,12 @@ class Filter:
         self._program = _Program(len(assembled) // 8, address)
 
     def enforce(self) -> None:
-        """Enforce the filter for this process. Call `forgo_privileges` first."""
+        """Enforce the filter for this process. `forgo_privileges` must have been called before."""
         _prctl(_SET_SECCOMP, 2, ctypes.addressof(self._program))
 
 
 def forgo_privileges() -> None:
-    """Give up all capabilities, including those of root, and the means to get any."""
+    """Give up all capabilities, including those of root, and the ability to regain them."""
     header, none = struct.pack("=Ii", 0x20080522, 0), struct.pack("=6I", 0, 0, 0, 0, 0, 0)
     _check(_libc.capset(header, none), "capset")
     _prctl(_NO_NEW_PRIVS, 1)
@@ -118,7 +118,7 @@ def hide() -> None:
 
 
 def die_with(parent: int) -> None:
-    """End this process when the parent ends. Raise ProcessLookupError if it has ended already."""
+    """End this process when its parent ends. Raise ProcessLookupError if it has already ended."""
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         raise ProcessLookupError("the parent is gone")
@@ -134,7 +134,7 @@ def limit(kind: int, amount: int, spare: int = 0) -> None:
 
 
 def limit_space(memory: int) -> None:
-    """Limit the address space in bytes, the size of files, the number of descriptors and more."""
+    """Limit the address space in bytes, the size of files, the number of descriptors, etc."""
     limit(resource.RLIMIT_CORE, 1)  # smaller than any core dump; 0 would still allow one to a pipe
     limit(resource.RLIMIT_FSIZE, FILE_BYTES)
     limit(resource.RLIMIT_NOFILE, OPEN_FILES)
@@ -146,9 +146,10 @@ def limit_space(memory: int) -> None:
 
 
 def limit_program(cpu_seconds: int) -> None:
-    """Set the limits of a program, which cannot fork.
+    """Set the limits for a program, including that it cannot fork.
 
-    The signal at the CPU limit is SIGXCPU. A program that ignores it is killed a second later.
+    At the CPU limit, the program receives SIGXCPU. If it ignores the signal, it is killed a second
+    later.
     """
     limit(resource.RLIMIT_CPU, cpu_seconds, spare=1)
     limit(resource.RLIMIT_NPROC, 0)

@@ -1,13 +1,14 @@
 """The worker: a small process that forks a restricted child for each call.
 
-`process` starts it with an environment of a few harmless variables and two descriptors: the socket
-of its requests, and a pidfd that reports the end of the parent process. (A signal at the parent's
-death would come when the thread that started the worker ends.) The worker gives up root's
-privileges, enforces the first layer of Landlock and reports that it is ready. Each request has two
-descriptors, those of the call and of its result. The worker opens neither. It passes them to a
-child, waits, kills a child that takes too long, and reports how it ended.
+`process` starts the worker with an environment of a few harmless variables and two descriptors: the
+socket for requests, and a pidfd that reports the end of the parent process. (A parent-death signal
+would be sent as soon as the thread that started the worker ends.) The worker gives up root's
+privileges, enforces the first layer of Landlock and reports that it is ready. Each request contains
+two descriptors, one for the call and one for its result. The worker reads neither of them. It
+passes them to a child, waits, kills the child if it takes too long, and reports how the child
+ended.
 
-Only modules without imports from the other parts of the package are imported here.
+This module imports only modules that do not import other parts of the package.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from typing import Any, Final, NoReturn
 
 from aflowgym.sandbox import child, filter, walls
 
-#: How a child ended: by itself, by a limit on time, or because the restrictions failed, so that the
-#: program never began.
+#: How a child ended: by itself, at a time limit, or because the restrictions failed, so that the
+#: program never started.
 EXITED, TIMEOUT, NO_WALLS = b"x", b"t", b"n"
 #: Ending and wait status, then the reason of NO_WALLS.
 REPORT: Final = struct.Struct("=ci")
-#: A request: seconds of elapsed time.
+#: A request: the limit on elapsed time in seconds.
 REQUEST: Final = struct.Struct("=d")
 
 
@@ -45,7 +46,7 @@ class Worker:
 
     Args:
         settings: The settings from `process`: `control` and `parent` (descriptors), `preload`, and
-            the limits of a call under their names.
+            the limits of a call by name.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -56,11 +57,11 @@ class Worker:
         self.pid = os.getpid()
 
     def prepare(self) -> dict[str, Any]:
-        """Load modules and restrict the worker. Return facts for the level of the sandbox.
+        """Load modules and restrict the worker. Return information for the level of the sandbox.
 
         Raises:
-            OSError, ImportError, LookupError: This machine lacks a feature, which the message
-                names.
+            OSError, ImportError, LookupError: If this machine lacks a feature, which the message
+            names.
         """
         machine = filter.architecture(platform.machine())
         if machine is None:
@@ -93,7 +94,7 @@ class Worker:
         poll.register(self.parent, select.POLLIN)
         while self.parent not in dict(poll.poll()):
             message, descriptors, _, _ = socket.recv_fds(self.control, REQUEST.size, 2)
-            if len(descriptors) != 2:  # the parent has ended, or has no room for the report
+            if len(descriptors) != 2:  # the parent has ended, or its socket buffer is full
                 return
             self.control.send(self._call(*REQUEST.unpack(message), *descriptors))
 
@@ -123,7 +124,7 @@ class Worker:
         return REPORT.pack(ending, status)
 
     def _is_used_up(self, status: int, cpu: float) -> bool:
-        """Return whether the CPU limit ended a child. The kernel counts in ticks, unlike `cpu`."""
+        """Return whether a child reached the CPU limit, which the kernel measures in ticks."""
         sent = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
         late = cpu >= 0.5 * self.settings["cpu_seconds"]
         return sent == signal.SIGXCPU or (sent == signal.SIGKILL and late)
@@ -137,14 +138,14 @@ class Worker:
 
 
 def lower_descriptor(fd: int) -> int:
-    """Return the same open file under the lowest free number."""
+    """Duplicate a descriptor to the lowest free number, and return this number."""
     low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return low
 
 
 def main() -> NoReturn:
-    """Work as the command line says, and end without the interpreter's cleanup."""
+    """Run a worker as specified on the command line, and exit without the interpreter's cleanup."""
     worker = Worker(json.loads(sys.argv[1]))
     try:
         greeting = worker.prepare()
@@ -158,11 +159,11 @@ def main() -> NoReturn:
 
 
 # Python's standard library, without other packages. The library's folder is granted entry by entry,
-# since it may contain `site-packages`, and there the bundled tasks with their hidden tests.
+# because it may contain `site-packages`, and therein the bundled tasks with hidden tests.
 # Requested modules (`preload`) are imported before the restrictions apply, and their folders are
 # granted, so that they find their later imports.
 
-#: Imported in every worker, so that a child has them immediately.
+#: Modules that are imported in every worker, so that they are already loaded in a child.
 COMMON: Final = (
     *("bisect", "cmath", "collections.abc", "copy", "dataclasses", "datetime", "decimal", "enum"),
     *("fractions", "functools", "hashlib", "heapq", "itertools", "json", "math", "numbers"),
@@ -176,7 +177,7 @@ _ALSO: Final = ("/usr/share/zoneinfo", "/dev/urandom", "/dev/zero")
 
 
 def import_modules(preload: Sequence[str]) -> None:
-    """Import the common and the requested modules.
+    """Import the standard modules and the requested ones.
 
     Raises:
         ImportError: If a requested module is not installed.
@@ -189,7 +190,7 @@ def import_modules(preload: Sequence[str]) -> None:
 
 
 def readable_paths(preload: Sequence[str]) -> list[str]:
-    """Return the paths that may be read, after `import_modules`."""
+    """Return the paths that may be read. Call this after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     places = [
         os.path.join(folder, name)

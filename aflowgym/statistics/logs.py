@@ -1,14 +1,14 @@
-"""Reader of the workflows in a log of another trainer.
+"""Read workflows from the log of another trainer.
 
-Two kinds of lines are outputs of the policy. All other lines are ignored.
+Two kinds of lines contain outputs of the policy. All other lines are ignored.
 
-- A line of a training log that describes one output, such as `DSL质量: fallback=False, ops=2,
-  chain=True, DSL=Custom -> Programmer`. If such a trainer cannot read an output, it uses a default
+- A line in a training log that describes one output, such as `DSL质量: fallback=False, ops=2,
+  chain=True, DSL=Custom -> Programmer`. If such a trainer cannot parse an output, it uses a default
   workflow and writes `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` mark a
-  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Signs such as `📍` may
-  come first. `跳过...更新` says that an update was skipped.
+  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Symbols such as
+  `📍` may come first. `跳过...更新` means that an update was skipped.
 - A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
-  and optionally `step`, `phase`, `correct`, and `score` or `reward`. Such lines of a training log
+  and optionally `step`, `phase`, `correct`, and `score` or `reward`. In a training log, such lines
   are ignored.
 """
 
@@ -20,13 +20,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 _OUTPUT: Final = re.compile(r"fallback=(True|False), ops=\d{1,9}, chain=(?:True|False), DSL=(.+)")
-# Texts of models may also begin lines with "### Step 1: ...". These are not steps of the training.
+# Outputs of models may also have lines with "### Step 1: ...". These are not training steps.
 _STEP: Final = re.compile(r"[^\w#*]{0,20}Step (\d{1,9})(?:/\d{1,9}\s*$|: 准确率)")
 _UPDATE: Final = re.compile(r"\W{0,20}(?:更新策略|触发梯度更新)")
 _SKIPPED: Final = re.compile(r".{0,40}跳过.{0,20}更新")
 
 WINDOW: Final = 64
-"""Number of outputs in a window if a log marks neither steps nor updates."""
+"""Number of outputs per window if a log marks neither steps nor updates."""
 
 
 def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
@@ -38,7 +38,7 @@ def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
     Returns:
         Dicts with the keys `workflow`, `fallback`, `step`, `phase` ("" if unknown), `updates`
         (number of updates before the output), `correct` and `score` (None if unknown). If no step
-        is marked, `step` is a text: the last update, or the window of `WINDOW` outputs.
+        is marked, `step` is a string with the last update, or with the window of `WINDOW` outputs.
     """
     step: int | None = None
     outputs = updates = 0

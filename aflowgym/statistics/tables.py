@@ -1,9 +1,9 @@
-"""Tables on the workflows of rollouts: validity, errors, frequent workflows, operators, structures.
+"""Tables about the workflows in rollouts: validity, errors, frequent workflows, structures.
 
-Valid workflows are counted by their canonical text, so different spellings of a workflow count
-together. Invalid ones are counted by the codes of their errors. Rollouts are read one at a time.
-Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted. Further
-workflows are counted as `(others)`, further steps with the last one.
+Valid workflows are counted by their canonical form, so different spellings of a workflow are
+counted together. Invalid workflows are counted by their error codes. Rollouts are read one at a
+time. Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted. Further
+workflows are counted as `(others)`, and further steps as part of the last one.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ MEANINGS: Final = {
 }
 
 Counts = defaultdict[str, Counter[str]]
-"""Counts of some rollouts.
+"""Counts over a set of rollouts.
 
-`valid` counts valid workflows by text, `error` the others by code, and `invalid` is their number.
-`ended`, `judged` and `right` count rollouts by their last valid workflow ("" for none): all, those
-known to be correct or not, and the correct ones. `score` is the sum of the scores, and `scored`
-their number.
+`valid` counts valid workflows by text, `error` counts error codes of invalid workflows, and
+`invalid` is the number of invalid workflows. `ended`, `judged` and `right` count rollouts by their
+last valid workflow ("" for none): all rollouts, those whose correctness is known, and the correct
+ones. `score` is the sum of the scores, and `scored` is the number of scores.
 """
 
 
 def workflow_statistics(
     rollouts: Iterable[Rollout], top: int = 10, *, operators: Operators = OPERATORS
 ) -> Statistics:
-    """Return the tables on the workflows of rollouts.
+    """Return tables about the workflows in rollouts.
 
     Args:
         rollouts: Episode records, lines of a run's `rollouts.jsonl`, or the output of `read_log`,
-            in the order of the training.
+            in the order of training.
         top: Maximum number of workflows in the table `patterns`.
-        operators: The operators that the agents could use.
+        operators: The operators that were available to the agents.
 
     Returns:
         The tables `validity`, `errors`, `patterns`, `operators`, `structures`, `collapse` and
@@ -222,5 +222,5 @@ def _rate(counts: Counts) -> float:
 
 
 def _rank(counts: Counter[str]) -> list[tuple[str, int]]:
-    """Return the entries with a count: the most frequent first, equal counts in order of text."""
+    """Return the entries in descending order of their counts; ties are sorted by text."""
     return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))

@@ -1,8 +1,9 @@
-"""Reader of the workflows in recorded rollouts.
+"""Extract the workflows from recorded rollouts.
 
-In `aflowgym/Compose-v0` each call of `run_workflow` is a workflow. In one-shot mode, a message that
-could not be parsed counts as one, too. In `aflowgym/Operate-v0` the operators that ran form one
-workflow together: the sequence of the calls, with `copies` as a list. Refused calls are excluded.
+In `aflowgym/Compose-v0`, each call of `run_workflow` is a workflow. In one-shot mode, a message
+that could not be parsed also counts as a workflow. In `aflowgym/Operate-v0`, the operators that
+were run form one workflow: the sequence of the calls, with `copies` as a list. Refused calls are
+excluded.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from toolgym.sanitize import encodable
 STRUCTURES: Final = ("single operator", "chain", "condition", "list", "loop", "mixed")
 """The classes of workflows.
 
-"condition", "list" and "loop" contain one of these constructs at any depth, "mixed" contains
-several, and "single operator" and "chain" contain none.
+"condition", "list" and "loop" contain only this construct, at any depth; "mixed" contains several
+of them; "single operator" and "chain" contain none of them.
 """
 ANY_SIZE: Final = Limits(calls=1_000_000, depth=1_000, operators=1_000_000)
 _MOST_COPIES: Final = 5
@@ -34,11 +35,11 @@ def workflows_of(
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the workflows of a rollout, each with the codes of its errors.
 
-    A workflow is its canonical text, or "" if it is not valid.
+    A workflow is given by its canonical form, or "" if it is invalid.
 
     Args:
         rollout: The fields of an `EpisodeRecord`, or an output of `read_log`.
-        operators: The operators that the agent could use.
+        operators: The operators that were available to the agent.
     """
     if "workflow" in rollout:
         yield ("", ("fallback",)) if rollout["fallback"] else _read(rollout["workflow"], operators)

@@ -6,10 +6,10 @@ Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give exampl
     f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
 
 An example is read only if its arguments and its value are literals. It is dropped if it contradicts
-the hidden tests: another value for the same arguments, another number of arguments, or a value of a
-type that the function never returns. Prompts contain such mistakes, and a public test that fails a
-correct program would be worse than none. No code is executed. Each scan begins after the end of the
-previous one, so the time is linear in the prompt.
+the hidden tests: a different value for the same arguments, a different number of arguments, or a
+value of a type that the function never returns. Some prompts contain such mistakes, and a public
+test that a correct program fails would be worse than no test. No code is executed. Each scan starts
+at the end of the previous one, so the time is linear in the length of the prompt.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OWN: Final = frozenset(dir(builtins))
 
 
 class Literal(NamedTuple):
-    """A literal in a text, which is empty if there is none, and the index where it ends."""
+    """A literal in a text, or "" if there is none, and the index at which it ends."""
 
     text: str
     end: int
@@ -101,7 +101,7 @@ def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[
 
 
 def _read(text: str) -> Any:
-    """Return the value of a literal, or None if it is too large to be read."""
+    """Return the value of a literal, or None if it is too large to be parsed."""
     try:
         return read_literal(text)
     except ValueError:
@@ -109,7 +109,7 @@ def _read(text: str) -> Any:
 
 
 def _size(test: CodeTest) -> int:
-    """Return the number of arguments of a call, or -1 if they are too large to be read."""
+    """Return the number of arguments in a call, or -1 if they are too large to be parsed."""
     arguments = _read(test.arguments)
     return -1 if arguments is None else len(arguments) + len(_read(test.keywords) or ())
 
@@ -120,7 +120,7 @@ def _kind(value: Any) -> type:
 
 
 def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
-    """Yield calls with the text of their values, which is next to them or below them."""
+    """Yield calls with the text of their values, which follows on the same or the next line."""
     search = re.compile(pattern, re.M)
     place = 0
     while call := search.search(prompt, place):
@@ -135,7 +135,7 @@ def _calls(prompt: str, pattern: str, entry_point: str) -> Iterator[CodeTest]:
 
 
 def _value(prompt: str, place: int, doctest: bool) -> Literal:
-    """Return the value of a call."""
+    """Return the expected value of a call."""
     gives = _GIVES.match(prompt, place)
     if gives is None and doctest:
         gives = _COMMENT.match(prompt, place) or _BLANK.match(prompt, place)
@@ -160,7 +160,7 @@ def _literal(prompt: str, place: int) -> Literal:
 
 
 def _group(prompt: str, place: int) -> Literal:
-    """Return a bracket up to the one that closes it. An empty line ends the search."""
+    """Return the text from a bracket to the matching one. An empty line ends the search."""
     depth, end = 0, place
     while match := _IN_BRACKETS.search(prompt, end):
         sign, end = match[0], match.end()
@@ -191,7 +191,7 @@ def _test(entry_point: str, arguments: str, value: str) -> tuple[CodeTest, ...]:
 
 
 def _function(prompt: str, entry_point: str) -> ast.FunctionDef | None:
-    """Return the function as the prompt begins it."""
+    """Return the definition of the function in the prompt, or None if there is none."""
     try:
         body = parse_program(prompt).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

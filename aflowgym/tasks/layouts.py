@@ -1,4 +1,4 @@
-"""Layouts of data sets: from a row to a task, in the layout of this package and published ones.
+"""Conversion of rows to tasks, in the layout of this package or of published data sets.
 
 | layout          | keys of a row                             | published with      |
 | --------------- | ----------------------------------------- | ------------------- |
@@ -13,10 +13,10 @@
 | HotpotQA        | `context`, `question`, `answer`           | arXiv:1809.09600    |
 | GSM8K           | `question`, `answer`                      | arXiv:2110.14168    |
 
-AFlow's rows of MBPP have the keys of HumanEval's.
+In AFlow's version of MBPP, rows have the keys of HumanEval.
 
 A row that cannot be a task raises `Refused` with a code and the reason: a missing key, a gold
-answer that no verifier can read, or a test that is not over literals.
+answer that no verifier can parse, or a test whose values are not literals.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _EXTRA: Final = ("source", "type", "level", "subject")
 
 
 class Refused(ValueError):
-    """Exception for a row that cannot be a task, with a stable code.
+    """Raised for a row that cannot be a task, with a stable code.
 
     The message is the reason, as the end of a sentence.
     """
@@ -56,7 +56,7 @@ class Refused(ValueError):
 
 
 def task_of(entry: Any, name: str) -> WorkflowTask:
-    """Read the task of a row, in the first layout whose keys it has.
+    """Return the task in a row, using the first layout whose keys are present.
 
     Args:
         name: Id of the task if the row has none.
@@ -108,7 +108,7 @@ def _own(entry: Entry, name: str) -> WorkflowTask:
 
 
 def _mixed(entry: Entry, name: str) -> WorkflowTask:
-    """Read a row that has a problem and its type, as the original data set would have it."""
+    """Read a row with a problem and its type, in the form of the original data set."""
     kind, gold = _text(entry, "problem_type"), _text(entry, "ground_truth")
     problem = _text(entry, "problem")
     match kind:
@@ -231,7 +231,7 @@ _LAYOUTS: Final[Sequence[tuple[str, tuple[str, ...], Callable[[Entry, str], Work
 def _qa(
     entry: Entry, name: str, question: str, golds: Sequence[str], context: str, **others: Any
 ) -> WorkflowTask:
-    """Return a task with passages and at least one gold."""
+    """Return a task with passages and at least one gold answer."""
     if not golds:
         raise Refused("bad_value", "it has no answer")
     passages = _passages(entry[context]) if context else ()
@@ -242,7 +242,7 @@ def _qa(
 
 
 def _passages(context: Any) -> tuple[str, ...]:
-    """Return the passages of a text, of HotpotQA's pairs, or of the two lists of `datasets`."""
+    """Return the passages in a text, in HotpotQA's pairs, or in the two lists of `datasets`."""
     if isinstance(context, str):
         return (context,)
     try:
@@ -254,7 +254,7 @@ def _passages(context: Any) -> tuple[str, ...]:
 
 
 def _check(task: WorkflowTask) -> WorkflowTask:
-    """Refuse a task whose verifier cannot distinguish correct from incorrect answers."""
+    """Reject a task whose verifier cannot distinguish correct from incorrect answers."""
     if not task.question.strip():
         raise Refused("empty_question", "its question is empty")
     if task.kind == "qa" and not normalise(task.gold):
@@ -302,7 +302,7 @@ def _is_object(value: Any) -> bool:
 
 
 def _published(entry: Entry, name: str, kind: Any, question: str, **others: Any) -> WorkflowTask:
-    """Return a task of a published set. Each task is a separate family."""
+    """Return a task of a published data set, in which each task is a separate family."""
     ids = (entry[key] for key in _IDS if type(entry.get(key)) in (str, int))
     identity = str(next(ids, name))
     extra = {key: entry[key] for key in _EXTRA if key in entry}
@@ -319,7 +319,7 @@ def _tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
 
 
 def _tested(code: str, tests: str) -> str:
-    """Return the name of the function of a program that tests call first."""
+    """Return the name of the function that tests call first, among those defined in the code."""
     try:
         defined = {
             each.name for each in parse_program(code).body if isinstance(each, ast.FunctionDef)

@@ -1,11 +1,11 @@
 """Sets of workflow tasks: the bundled set, files, folders with a file per split, rows in memory.
 
-A file has one JSON object per line, or one JSON list. The keys of each entry determine its layout:
-that of this package, or of GSM8K, MATH, HumanEval, MBPP, HotpotQA, DROP, SQuAD or a mixed set
-(`aflowgym.tasks.layouts`). A broken entry is refused with its file and line, and the remaining
-entries are loaded. `TaskSet.refused` lists the refused entries with their reasons.
+A file contains one JSON object per line, or a JSON list. The keys of each entry determine its
+layout: that of this package, or of GSM8K, MATH, HumanEval, MBPP, HotpotQA, DROP, SQuAD or a mixed
+set (`aflowgym.tasks.layouts`). An invalid entry is rejected with its file and line, and the
+remaining entries are loaded. `TaskSet.refused` lists the rejected entries with the reasons.
 
-`WorkflowTaskFacts` describes tasks without playing them: their splits, marks and facts.
+`WorkflowTaskFacts` describes tasks without playing them: splits, marks and properties.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _FILES = (".jsonl", ".json")
 
 
 class WorkflowTaskFacts(TaskFamily):
-    """The facts of problems for workflows, from their data sets."""
+    """Properties of workflow tasks, from their data sets."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {"kind": KINDS}
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "families", "shapes")
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
-        """Return the splits of a data set that has a name or a path.
+        """Return the splits of a data set, which is given by name or path.
 
         Raises:
             ConfigurationError: If there is no such data set.
@@ -73,7 +73,7 @@ class WorkflowTaskFacts(TaskFamily):
         return super().marks(task, kind)
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the item, the kind and the size of the given material of a task."""
+        """Return the item and the kind of a task, and what is given with its problem."""
         basis = {
             "math": "a question",
             "code": f"{len(task.public_tests)} public tests",
@@ -116,7 +116,7 @@ REFUSALS: Final[dict[str, str]] = {
     "unanswerable": "The question has no answer in its passage.",
     "duplicate_id": "Another entry has the same id.",
 }
-"""Codes of the reasons for which an entry is refused, for the documentation."""
+"""Codes of the reasons for rejecting an entry, for the documentation."""
 
 
 def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
@@ -124,12 +124,13 @@ def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
 
     Args:
         dataset: "bundled"; a folder with `SPLIT.jsonl` or `SPLIT.json`; such a file; or rows, as a
-            `datasets.Dataset`, a list of dicts, or a mapping from splits to them. A file whose name
-            is that of a split is that split. A file with any other name serves every split.
+            `datasets.Dataset`, a list of dicts, or a mapping from splits to them. A file that is
+            named after a split contains this split. A file with any other name is used for every
+            split.
         split: "train", "dev", "test", or another split of the data set.
 
     Returns:
-        The tasks, in order. Its `refused` has the refused entries and the reasons.
+        The tasks, in order. The attribute `refused` contains the rejected entries with the reasons.
 
     Raises:
         ConfigurationError: If there is no such data set or split, or it has no usable entry.
@@ -196,7 +197,7 @@ def _file(dataset: str | Path, split: str) -> Path:
 
 @functools.lru_cache(maxsize=32)
 def _load(path: Path, stamp: int, name: str) -> TaskSet[WorkflowTask]:
-    """Return the set of a file, which all copies of an environment share until the file changes."""
+    """Return the tasks in a file, which environments share until the file changes."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -205,7 +206,7 @@ def _load(path: Path, stamp: int, name: str) -> TaskSet[WorkflowTask]:
 
 
 def _entries(path: Path, content: bytes) -> Iterator[tuple[str, str, Any]]:
-    """Yield the place of each entry, an id in case it has none, and its value or a `Refused`."""
+    """Yield the position of each entry, a default id, and the value or a `Refused`."""
     if path.suffix == ".json":
         try:
             rows = json.loads(content)
@@ -286,7 +287,7 @@ def tasks_of(
     shapes = unseen_split is not None and unseen_split[1] == SHAPES
 
     def load(name: str) -> TaskSet[WorkflowTask]:
-        whole = shapes and name != unseen.TRAIN  # the kinds that training has are excluded
+        whole = shapes and name != unseen.TRAIN  # kinds that occur in training are excluded
         return _of_kind(load_tasks(dataset, name), None if whole else kind)
 
     is_own = unseen_split is not None and _has(dataset, split)
@@ -294,7 +295,7 @@ def tasks_of(
 
 
 def _has(dataset: Any, split: str) -> bool:
-    """Return whether a data set has a split of exactly this name."""
+    """Return whether a data set has a split with exactly this name."""
     if isinstance(dataset, str | Path):
         return split in FACTS.splits(dataset)
     return isinstance(dataset, Mapping) and split in dataset

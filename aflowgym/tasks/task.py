@@ -1,10 +1,10 @@
-"""Workflow tasks: a problem, and the data with which its verifier checks an answer.
+"""Workflow tasks: problems, with the data that their verifiers need to check an answer.
 
-There are three kinds. The gold of a `math` task is a value. A `qa` task has a gold of a few words,
-with aliases, and passages that contain it. A `code` task has tests, which are calls over literals.
-Some of them are public, for operators that may run tests; a program must pass all of them.
-`solution` is a program that passes them. It is for the expert, for simulated operators and for
-tests, and no agent sees it.
+There are three kinds of tasks. The gold answer of a `math` task is a value. The gold answer of a
+`qa` task is a few words, with aliases, and is contained in passages. A `code` task has tests, which
+are calls with literal arguments. Some tests are public, for operators that may run tests; a program
+must pass all tests. `solution` is a program that passes all tests. It is used by the expert, by
+simulated operators and in tests, and is never shown to an agent.
 
 `distractors` are plausible wrong answers for simulated mistakes: a slip in the last step, another
 person in the same passages, a program that omits a case.
@@ -29,14 +29,14 @@ KINDS: Final[tuple[Kind, ...]] = ("math", "code", "qa")
 
 @dataclass(frozen=True)
 class WorkflowTask(Task):
-    """A problem for a workflow. `item` is the family that splits keep together.
+    """A problem for a workflow. All tasks with the same `item` are in one split.
 
     Attributes:
-        kind: Kind of its answer: `math`, `code` or `qa`.
+        kind: Kind of the answer: `math`, `code` or `qa`.
         gold: The correct answer of a `math` or `qa` task; empty for `code`.
         aliases: Other correct names of the gold; `qa` only.
         context: The passages that contain a `qa` answer, in the order in which they are shown.
-        hops: Number of facts that a `qa` answer joins; 0 if unknown.
+        hops: Number of facts that a `qa` answer combines; 0 if unknown.
         entry_point: The function that a `code` task asks for.
         tests: All tests of a `code` task.
         public_tests: Tests that an operator may run before it answers.
@@ -60,7 +60,7 @@ class WorkflowTask(Task):
 
     @property
     def prompt(self) -> str:
-        """The text that operators get: the passages, if any, and the question."""
+        """The text that operators receive: the passages, if any, and the question."""
         return "\n".join([*self.context, "", self.question]) if self.context else self.question
 
 
@@ -70,7 +70,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
     Args:
         answer: The text of its solution. It is not used for `code`.
         outcomes: Outcomes of the calls of a `code` task's tests, as a sandbox recorded them.
-            Without them no test has passed.
+            Without outcomes, all tests count as failed.
 
     Raises:
         ValueError: If there are more outcomes than the task has tests.
@@ -84,7 +84,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
 def _judge_text(
     kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
 ) -> Verdict:
-    """Return the verdict on a text. It is cached, since solutions of a task often repeat."""
+    """Return the verdict on a text, with a cache, because solutions are often repeated."""
     if kind == "qa":
         return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)

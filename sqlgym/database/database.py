@@ -1,14 +1,14 @@
 """Guarded, read-only SQLite database.
 
-`open_database` returns the same `Database` for the same file to every caller of a process. The
-rollouts of a group run many identical queries, and thus share one cache of results. A statement
-runs on a guarded connection (`sqlgym.database.guard`) from the pool of the process. A mistake in
-the SQL raises `ToolError`; a fault of the file or the machine raises `EnvironmentFault`.
+Within a process, `open_database` returns the same `Database` for the same file to every caller. The
+rollouts of a group often run identical queries, so they share one cache of results. A statement
+runs on a guarded connection (`sqlgym.database.guard`) from the pool of the process. An error in the
+SQL raises `ToolError`; a problem with the file or the machine raises `EnvironmentFault`.
 
 A file must not change while it is open. If its size or modification time changes, `open_database`
-returns a new `Database`. A connection costs a file descriptor and a page cache, and one thread at a
-time can use it. A thread takes a connection from the pool for each statement. The pool keeps at
-most `MOST_IDLE` connections open, over all databases.
+returns a new `Database`. Each connection uses a file descriptor and a page cache, and can be used
+by only one thread at a time. A thread takes a connection from the pool for each statement. The pool
+keeps at most `MOST_IDLE` idle connections open, across all databases.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ _USING = re.compile(r"\busing\s*+\(([^()]*+)\)")
 
 
 class ConnectionPool:
-    """Lends guarded connections, and keeps the most recently used idle ones open.
+    """A pool of guarded connections that keeps the most recently used idle ones open.
 
     Args:
-        most: Number of idle connections that are kept open.
+        most: Maximum number of idle connections that are kept open.
 
     Attributes:
-        opening: A lock under which one thread at a time opens a database.
+        opening: A lock that lets only one thread at a time open a database.
     """
 
     def __init__(self, most: int = MOST_IDLE) -> None:
@@ -74,11 +74,11 @@ class ConnectionPool:
         self.opening = threading.Lock()
 
     def take(self, key: Hashable, connect: Callable[[], GuardedConnection]) -> GuardedConnection:
-        """Return a connection for the calling thread alone, until `give_back` returns it.
+        """Return a connection that only the calling thread uses until it calls `give_back`.
 
         Args:
             key: Identifies the file; connections with the same key are interchangeable.
-            connect: Opens a new connection; its exceptions pass through.
+            connect: Opens a new connection; its exceptions are propagated.
         """
         with self._lock:
             if self._idle.get(key):
@@ -113,9 +113,9 @@ POOL = ConnectionPool()
 
 
 class ResultCache:
-    """Cache of results by SQL text that drops the least recently used ones. It is thread-safe.
+    """Thread-safe cache of results by SQL text, which evicts the least recently used ones.
 
-    The child of a fork starts with an empty cache.
+    A forked child process starts with an empty cache.
     """
 
     def __init__(self, most_entries: int = CACHE_ENTRIES, most_bytes: int = CACHE_BYTES) -> None:
@@ -139,7 +139,7 @@ class ResultCache:
             return entry[0]
 
     def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
-        """Cache an outcome, unless it takes a quarter of the memory by itself."""
+        """Cache an outcome, unless it alone takes a quarter of the cache's memory."""
         size = sys.getsizeof(sql) + 1_000
         if isinstance(outcome, QueryResult):  # including its rendered text
             size += 5_000 + outcome.size + 56 * len(outcome.rows)
@@ -156,7 +156,7 @@ class Database:
     """One SQLite file that can only be read, and only through SQL.
 
     Args:
-        backwards: Return rows in reverse order where the query sets no order.
+        backwards: Return rows in reverse order where the query does not specify an order.
         cache_bytes: Maximum memory of the cached results.
 
     Attributes:
@@ -166,7 +166,7 @@ class Database:
         EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
             write-ahead log.
 
-    Several threads can use a `Database` at once, and so can the child of a fork.
+    A `Database` can be used by several threads at once, and in a forked child process.
     """
 
     def __init__(
@@ -199,7 +199,8 @@ class Database:
     def backwards(self) -> Database:
         """The same file with rows in reverse order.
 
-        A query whose result depends on the order of rows returns another result here.
+        On this database, a query may return a different result if its result depends on the order
+        of rows.
         """
         return Database(self.path, self.limits, True, self._cache_bytes)
 
@@ -208,7 +209,7 @@ class Database:
 
         Raises:
             ToolError: The SQL failed. Its code is a key of `sqlgym.database.diagnosis.SQL_ERRORS`.
-                All errors but `too_much_memory` are cached.
+                All errors except `too_much_memory` are cached.
             EnvironmentFault: The file can no longer be read, the process is out of memory, or the
                 statement exceeded the time limit before its step limit.
         """
@@ -279,7 +280,7 @@ class Database:
             try:
                 result = connection.run(statement)
             except sqlite3.OperationalError as error:
-                # An error of SQLite has a code; one without means that a text was not decoded.
+                # An error from SQLite has a code; one without a code is about undecodable text.
                 if hasattr(error, "sqlite_errorcode"):
                     raise
                 result = connection.run(statement, lenient=True)
@@ -350,7 +351,7 @@ class Database:
 
 
 def open_database(path: Path | str, limits: Limits = Limits()) -> Database:  # noqa: B008 (frozen)
-    """Return the `Database` of a file: the same object for every caller of this process.
+    """Return the `Database` of a file, which is the same object for every caller in this process.
 
     Raises:
         EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
@@ -372,7 +373,7 @@ _recent: deque[Database] = deque(maxlen=32)  # keeps recent databases and their 
 
 
 def _stamp(name: str) -> tuple[int, int]:
-    """Return the modification time of a file in nanoseconds and its size, which identify its
+    """Return the modification time (in nanoseconds) and the size of a file, which identify its
     content.
     """
     try:

@@ -6,13 +6,14 @@
     Stadium_ID INT -> stadium.Stadium_ID
 
 `->` marks a reference to another table, and `<-` a reference from another table. If a column has
-few distinct values, they follow as SQL literals. `in (...)` lists all of them. `such as ...` lists
-those found in the first rows of a large table. Only tables of more than `READ_AT_A_GLANCE` rows
-have example values, since one query shows all rows of a smaller one. A text that exceeds the length
-of an observation ends with a note on the omitted part.
+few distinct values, its line lists them as SQL literals. `in (...)` lists all of them. For a large
+table, `such as ...` lists the values found in the first rows. Example values are shown only for
+tables with more than `READ_AT_A_GLANCE` rows, since a single query shows all rows of a smaller
+table. A text that exceeds the maximum length of an observation is cut, and ends with a note on the
+omitted part.
 
-`create_statements` is for prompts without tools. It writes one line per table with types, keys and
-references. The line of a view lists its columns only.
+`create_statements` is for prompts without tools. It returns one line per table with types, keys and
+references. The line of a view lists only its columns.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ LOOKED_AT = 20_000
 """Maximum number of rows, and of columns, that are searched for example values."""
 COLUMNS_LOOKED_AT = 40
 MANY_TABLES = 80
-"""From this number of tables on, a list of tables contains their names only."""
+"""If there are at least this many tables, a list of tables contains only their names."""
 _REFERRING = 6
 _REMINDED = 5
 _NAME = re.compile(r'"[^"]{1,200}"|`[^`]{1,200}`|\[[^\]]{1,200}\]|\w+')
@@ -50,9 +51,9 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
     examples.
 
     Args:
-        schema: The schema of the table: that of the database, or one with further references.
-        database: Source of the row count and the examples, which are omitted without it. The text
-            is cached in it.
+        schema: The schema that contains the table; additional references are allowed.
+        database: Source of the row count and the examples; None omits both. The description is
+            cached in the `Database`.
     """
     key = schema, table.name
     if database is not None and key in database.described:
@@ -71,8 +72,8 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
 
 
 def list_tables(schema: Schema, database: Database) -> str:
-    """Return the tables of a database with their row counts; of very many tables, the names
-    only.
+    """Return the tables of a database with their row counts; if there are very many, only their
+    names.
     """
     if not schema.tables:
         return "The database has no tables."
@@ -85,12 +86,12 @@ def list_tables(schema: Schema, database: Database) -> str:
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
-    """Return the columns of the tables that a text names, and the names of all tables.
+    """Return the columns of the tables that a text mentions, and the names of all tables.
 
-    If the text names no table, the columns of all tables are returned.
+    If the text mentions no table, the columns of all tables are returned.
 
     Args:
-        text: The arguments of a call, as SQL or not; only its start is searched.
+        text: The arguments of a call, which may be SQL; only the start is searched.
         schema: As for `describe_table`.
         database: As for `describe_table`.
     """

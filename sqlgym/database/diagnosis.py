@@ -1,8 +1,8 @@
 """Error messages for the agent about statements that failed.
 
-The result code of SQLite decides whether the agent, the file or the machine is responsible. The
-message of SQLite adds details, such as a missing name or the position of a syntax error. A message
-that is not recognized becomes the text of a plain `sql_error`.
+The result code of SQLite determines whether the agent, the file or the machine is responsible. The
+message from SQLite provides details, such as a missing name or the position of a syntax error. An
+unrecognized message is returned as a plain `sql_error`.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from sqlgym.database.sqlite_file import quoted
 from toolgym.errors import ToolError
 
 SQL_ERRORS: dict[str, str] = {
-    "sql_error": "SQLite cannot read or run the statement.",
+    "sql_error": "SQLite cannot parse or run the statement.",
     "unknown_table": "The table does not exist; the error names the most similar table.",
     "unknown_column": "The column does not exist; the error names the most similar column.",
-    "ambiguous_column": "Several tables of the query have a column of this name.",
-    "not_allowed": "The statement does something other than read this database.",
+    "ambiguous_column": "Several tables in the query have a column with this name.",
+    "not_allowed": "The statement does something other than reading from this database.",
     "nondeterministic": "The result would be random or depend on the current time.",
     "empty_sql": "The text contains no statement.",
     "several_statements": "The text contains several statements.",
-    "too_many_steps": "The statement exceeded its limit of steps.",
+    "too_many_steps": "The statement exceeded the step limit.",
     "too_large": "The statement, an expression in it, or a value is too large.",
     "too_much_memory": "The statement needs too much memory. This error is never cached.",
 }
 """Codes of SQL errors, for the documentation."""
 TRANSIENT = frozenset({"too_much_memory"})
-"""Codes that depend on other statements of the process, so they are never cached."""
+"""Codes of errors that depend on other statements in the process and are therefore never cached."""
 
 _SYNTAX_HINTS = {
     "near ": "Check the SQL around that word; this is SQLite.",
@@ -89,7 +89,7 @@ _KEYWORDS = [
     "USING",
     "VALUES",
 ]
-_MISSPELT = 75.0  # similarity of 100: FORM means FROM, but forms does not
+_MISSPELT = 75.0  # similarity, out of 100: FORM means FROM, but forms does not
 _LONGEST = 200
 
 
@@ -112,8 +112,8 @@ def explain_message(
     """Return the error for a message of SQLite.
 
     Args:
-        compiles: Returns whether SQLite can compile a statement; called with rewritings of the
-            SQL.
+        compiles: Returns whether SQLite can compile a statement; called with rewritten versions of
+            the SQL.
     """
     if _FOREIGN.match(message) or (message.startswith("no such table") and "(" in sql):
         working = next(filter(compiles, in_sqlite(sql)), None)

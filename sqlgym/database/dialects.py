@@ -12,7 +12,7 @@ from sqlglot.errors import ErrorLevel
 from sqlgym.database.parsing import parse
 
 READ = ("postgres", "tsql", "mysql", "snowflake", "bigquery")
-"""Dialects in the order in which they are tried. `postgres` keeps the format of `TO_CHAR`."""
+"""Dialects in the order in which they are tried. `postgres` preserves the format of `TO_CHAR`."""
 MOST_REWRITTEN = 5_000
 """Maximum length of a query that is rewritten, in characters."""
 _FORMATS = {"YEAR": "%Y", "MONTH": "%m", "DAY": "%d", "HOUR": "%H", "MINUTE": "%M", "SECOND": "%S"}
@@ -21,7 +21,7 @@ _MISREAD = re.compile(r"JULIANDAY\((?:'[a-z]+')?\)", re.IGNORECASE)  # a unit re
 
 
 def in_sqlite(sql: str) -> Iterator[str]:
-    """Yield rewritings of a query for SQLite, each read as another dialect. They may fail to run.
+    """Yield versions of a query rewritten for SQLite, one per source dialect. They may fail to run.
 
     >>> next(in_sqlite("SELECT TOP 3 name FROM singer WHERE EXTRACT(YEAR FROM born) = 1970"))
     "SELECT name FROM singer WHERE CAST(STRFTIME('%Y', born) AS INTEGER) = 1970 LIMIT 3"
@@ -46,7 +46,7 @@ def in_sqlite(sql: str) -> Iterator[str]:
 
 def _rewritten(node: exp.Expr) -> exp.Expr:
     """Return a node in a form that SQLite accepts, where sqlglot does not produce one."""
-    if isinstance(node, exp.Ordered):  # the order of NULLs that is SQLite's default
+    if isinstance(node, exp.Ordered):  # the default order of NULLs in SQLite
         node.set("nulls_first", not node.args.get("desc"))
     if isinstance(node, exp.Year | exp.Month | exp.Day | exp.Extract):
         is_extract = isinstance(node, exp.Extract)

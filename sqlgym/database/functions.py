@@ -1,9 +1,9 @@
-"""Replacements for SQLite functions that may run for long or read the clock.
+"""Replacements for SQLite functions that may run for a long time or read the clock.
 
-SQLite cannot interrupt a single function call. With texts of 100,000 bytes, `instr`, `replace` and
-`trim` take quadratic time, and `printf` can repeat a character a billion times. The replacements
-call the original function if the call is cheap. Otherwise they raise `OverflowError`, which SQLite
-reports as a value that is too large.
+SQLite cannot interrupt a single function call. `instr`, `replace` and `trim` take quadratic time,
+which is long for strings of 100,000 bytes, and `printf` can repeat a character a billion times. The
+replacements call the original function if the call is cheap. Otherwise they raise `OverflowError`,
+which SQLite reports as a value that is too large.
 
 The authorizer of SQLite sees the name of a function but not its arguments. Therefore the date
 functions are replaced by versions that refuse the current time and the local time zone.
@@ -20,15 +20,17 @@ from typing import Any
 from sqlgym.database.sqlite_file import lenient_text
 
 SHORT = 2_000_000
-"""Maximum number of byte comparisons of a function call, which take a few milliseconds."""
+"""Maximum number of byte comparisons in a function call, which takes a few milliseconds."""
 REMEMBERED = 100
 """Maximum length of an argument for which the result of a date function is cached."""
 DATE_FUNCTIONS = dict.fromkeys(
     ("date", "time", "datetime", "julianday", "unixepoch", "timediff"), 0
 ) | {"strftime": 1}
-"""Date functions, with the position of their first time value."""
+"""Date functions, with the position of the first argument that is a time value."""
 BOUNDED = {"instr": 2, "replace": 3, "trim": 2, "ltrim": 2, "rtrim": 2, "printf": -1, "format": -1}
-"""Functions that are replaced because they may run for long, with their numbers of arguments."""
+"""Functions that are replaced because they may run for a long time, with their numbers of
+arguments.
+"""
 _CONVERSION = re.compile(r"%[^A-Za-z%]*")
 
 
@@ -45,7 +47,7 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
     """Replace the functions in `BOUNDED` on a connection, if this version of SQLite has them.
 
     Args:
-        most_bytes: Maximum length of a text or blob that they return, in bytes.
+        most_bytes: Maximum length of a text or blob that the functions return, in bytes.
     """
     for name in sorted(functions_of_sqlite() & BOUNDED.keys()):
         function = bounded(name, most_bytes)
@@ -55,7 +57,7 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
 def bounded(name: str, most_bytes: int) -> Callable[..., Any]:
     """Return the SQLite function `name` as a Python function of bounded cost.
 
-    The function raises `OverflowError` instead of running for long or returning more than
+    The function raises `OverflowError` instead of running for a long time or returning more than
     `most_bytes` bytes.
     """
     original = _original(name, most_bytes)
@@ -88,7 +90,7 @@ def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any
 
     Args:
         name: A key of `DATE_FUNCTIONS`.
-        refuse: Called with a description of the call before a call that reads the clock fails.
+        refuse: Called with a description of a call that reads the clock, before the call fails.
     """
     place = DATE_FUNCTIONS[name]
     original = _original(name, 1_000_000)
@@ -113,7 +115,7 @@ def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any
 
 
 def _original(name: str, most_bytes: int) -> Callable[..., Any]:
-    """Return the original function, on a private connection."""
+    """Return the original function, which runs on a private connection."""
     connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     connection.text_factory = lenient_text  # `%.1s` may split a character
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, most_bytes)
@@ -129,7 +131,7 @@ def _original(name: str, most_bytes: int) -> Callable[..., Any]:
 
 
 def _c_text(value: Any) -> str:
-    """Return an argument as the C code of SQLite reads text: up to the first NUL."""
+    """Return an argument as SQLite's C code reads text: up to the first NUL."""
     if isinstance(value, bytes):
         value = value.decode("latin-1")
     return value.split("\0", 1)[0] if isinstance(value, str) else ""

@@ -7,10 +7,10 @@ function that is not deterministic. Date functions are replaced by versions that
 clock.
 
 A statement is limited in size, steps, time and memory. `sqlgym.database.statement_size` and the
-authorizer limit the size, since compiling cannot be interrupted. The progress handler limits the
+authorizer limit the size, since compilation cannot be interrupted. The progress handler limits the
 steps of the virtual machine, the time and the memory. Steps are counted from the start of the
-statement, so a step limit ends it at the same point on every machine with the same SQLite
-version.
+statement, so the step limit ends a statement at the same point on every machine with the same
+SQLite version.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ UNSTEADY = frozenset(
 SQL_BYTES = 100_000
 """Maximum length of a statement, in bytes."""
 MOST_NAMES, MOST_CALLS = 20_000, 200
-"""Maximum numbers of names and of function calls for which SQLite calls the authorizer."""
+"""Maximum number of names, and of function calls, for which SQLite calls the authorizer."""
 _PATTERN_BYTES, _ALL_PATTERNS = 256, 2_400
 _COLUMNS, _MOST_COLUMNS = 250, 2_000
 _BATCH, _BATCH_BYTES = 256, 8_000_000
@@ -91,7 +91,7 @@ class QueryResult:
     Attributes:
         columns: Names of the columns, as SQLite reports them.
         rows: Tuples of None, int, float, str and bytes.
-        truncated: Whether rows are missing at the end because there are more than the limits allow.
+        truncated: Whether rows at the end were omitted because the result exceeded the limits.
         columns_read: Pairs of a table or view that was read and a column that was used, in lower
             case. The column is "" if none was used.
         ticks: Thousands of virtual-machine steps that the statement took.
@@ -125,10 +125,10 @@ class QueryResult:
 
 
 class GuardedConnection:
-    """One open file behind the guard. One thread at a time can use it.
+    """A guarded connection to one file. Only one thread at a time can use it.
 
     Args:
-        backwards: Return rows in reverse order where the query sets no order.
+        backwards: Return rows in reverse order where the query does not specify an order.
 
     Attributes:
         denial: Code and description of what the guard refused in the last statement, or None.
@@ -174,10 +174,10 @@ class GuardedConnection:
 
         Args:
             sql: One statement of at most `SQL_BYTES` bytes.
-            lenient: Replace invalid UTF-8 by U+FFFD instead of raising `OperationalError`.
+            lenient: Replace invalid UTF-8 with U+FFFD instead of raising `OperationalError`.
 
         Raises:
-            sqlite3.Error, sqlite3.Warning, MemoryError: As raised by SQLite and its module.
+            sqlite3.Error, sqlite3.Warning, MemoryError: Raised by SQLite or by its Python module.
         """
         self.denial = self.stopped = None
         for names in (self._direct, self._used, self._unplaced, self._contexts):
@@ -224,9 +224,9 @@ class GuardedConnection:
     def _columns_read(self) -> frozenset[tuple[str, str]]:
         """Return the names of the tables and columns that the last statement reads, in lower case.
 
-        A table or view of which no column is used, as in `count(*)`, has "" as its column. SQLite
-        reports it without its database, as it reports a common table expression. Only the latter
-        opens a context with its own name.
+        If no column of a table or view is used, as in `count(*)`, its column is "". SQLite then
+        reports the table without its database, like a common table expression. Only a common table
+        expression opens a context with its own name.
         """
         used = frozenset(map(_lower, self._used))
         counted = (self._unplaced - self._contexts) & self._tables - self._direct
@@ -246,7 +246,9 @@ class GuardedConnection:
             raise sqlite3.DatabaseError("not authorized")
 
     def _check_size(self, sql: str) -> None:
-        """Refuse a statement that could not be interrupted, and set the length of LIKE patterns."""
+        """Refuse a statement that could not be interrupted, and set the maximum length of LIKE
+        patterns.
+        """
         lowered = sql.lower()
         if self._looks_always or lowered.count("select") > 1 or "values" in lowered:
             refused = self._size.refusal(lowered)
@@ -255,7 +257,7 @@ class GuardedConnection:
                 raise sqlite3.DataError(refused)
         most = _PATTERN_BYTES
         if ("like" in lowered or "glob" in lowered) and makes_text(lowered):
-            # Matching is slow on long texts only, and only an expression can build one.
+            # Matching is slow only for long strings, and only an expression can build one.
             patterns = lowered.count("like") + lowered.count("glob")
             most = min(_PATTERN_BYTES // 4, _ALL_PATTERNS // patterns)
         if most != self._patterns:
@@ -323,7 +325,7 @@ class GuardedConnection:
         self._db.set_authorizer(self._authorize)
 
     def _tick(self) -> bool:
-        """Run every thousand steps as SQLite's progress handler; returning True ends the
+        """Check the limits as SQLite's progress handler, every thousand steps; True ends the
         statement.
         """
         self._ticks += 1

@@ -1,9 +1,10 @@
-"""Memory of SQLite in this process, and a lock for the one statement that uses much of it.
+"""Measures SQLite's memory in this process, and provides a lock for statements that use much
+memory.
 
-SQLite counts its memory per process, not per statement. To attribute growth to a statement, only
-one statement at a time may use more than `SHARE` bytes. That statement holds `HEAVY`, and other
-statements wait for it when they next check their limits. A waiting thread holds only its
-connection, so waiting cannot deadlock.
+SQLite counts its memory per process, not per statement. So that growth can be attributed to a
+statement, only one statement at a time may use more than `SHARE` bytes. That statement holds the
+lock `HEAVY`, and other statements wait for the lock when they next check their limits. A waiting
+thread holds only its connection, so no deadlock is possible.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Any
 from toolgym.forks import renew_in_child
 
 SHARE = 32 << 20
-"""Growth of memory in bytes beyond which a statement needs the lock."""
+"""Memory growth in bytes above which a statement needs the lock."""
 _STATM = Path("/proc/self/statm")
 
 
@@ -45,7 +46,9 @@ def _resident() -> int:
 
 
 def _unknown() -> int:
-    """Return 0, for systems without a measurement; there only the heap limit bounds a statement."""
+    """Return 0 on systems that cannot measure memory; only the heap limit bounds a statement
+    there.
+    """
     return 0
 
 
@@ -66,7 +69,7 @@ def is_used_up() -> bool:
 
 
 class HeavyLock:
-    """A lock with an owner. It is free in a forked child."""
+    """A lock with an owner. In a forked child process, the lock is free."""
 
     def __init__(self) -> None:
         self.renew()

@@ -1,12 +1,11 @@
 """Parses SQL with sqlglot in a bounded number of steps.
 
-sqlglot tries several ways to read a clause and backtracks after each. Nested clauses (`JOIN a JOIN
-a JOIN a`) multiply these attempts, and a line of a hundred words would take hours. Therefore the
-steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query that
-takes more than `STEPS` per token is refused. A query that exceeds the recursion limit of Python is
-refused too.
+sqlglot tries several ways to read a clause and backtracks after each. With nested clauses (`JOIN a
+JOIN a JOIN a`), the attempts multiply, so a line of a hundred words would take hours. Therefore the
+steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query is
+refused if it takes more than `STEPS` steps per token or exceeds Python's recursion limit.
 
-Code that walks or prints a deep tree can also exceed the recursion limit. It must use `careful`.
+Code that walks or prints a deep tree can also exceed the recursion limit, so it must use `careful`.
 """
 
 from __future__ import annotations
@@ -21,15 +20,15 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 STEPS: Final = 10
 """Maximum number of parser steps per token."""
 LEAST: Final = 2_000
-"""Number of parser steps that every text may take, even a short one."""
+"""Number of parser steps that are allowed for any text, however short."""
 
 T = TypeVar("T")
 
 
 class TooMuch(SqlglotError):
-    """Raised for a text that takes too many steps or is too deep.
+    """Raised for SQL that takes too many steps to parse or is nested too deeply.
 
-    It is not a `ParseError`, because sqlglot catches those itself.
+    The exception is not a `ParseError`, because sqlglot itself catches `ParseError`.
     """
 
 
@@ -51,11 +50,11 @@ def _counting_parser(dialect: str) -> type[Any]:
 
 
 def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
-    """Return the tree of the first statement of a text.
+    """Return the syntax tree of the first statement in a text.
 
     Raises:
-        SqlglotError: The text cannot be parsed. `TooMuch` if parsing would take too long or too
-            deep a recursion.
+        SqlglotError: The text cannot be parsed. The subclass `TooMuch` is raised if parsing would
+            take too many steps or recurse too deeply.
     """
     reading = Dialect.get_or_raise(dialect)
     tokens = reading.tokenize(sql)
@@ -71,7 +70,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlit
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """Return the cached tree of a text. Callers must not change it.
+    """Return the cached syntax tree of a text. Callers must not modify the tree.
 
     Raises:
         SqlglotError: As for `parse`.

@@ -7,14 +7,16 @@
 
 The first line contains the column names, and each further line a row. Floats have 10 significant
 digits, NULL is a bare word, and bytes are hexadecimal. Text is quoted only if it could be misread:
-if it is empty, looks like NULL, has spaces at its ends, starts with a quote, or contains a bar or a
-control character. Text that looks like one of the notes below or like an environment's `(3 calls
-left)` is quoted too. In quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN` represent
-single characters. `parse_rendered` is the inverse, except that it returns all values as text.
+if it is empty, looks like NULL, has leading or trailing spaces, starts with a quote, or contains a
+bar or a control character. Text that looks like one of the notes below or like an environment's `(3
+calls left)` is quoted too. Inside quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN`
+represent single characters. `parse_rendered` is the inverse, except that it returns all values as
+text.
 
-A result that is too long ends with a note: `... (5 more rows)`, `... (at least 5 more rows)` or
-`... (cut: too long to be shown)`. Its long values are replaced by their starts and lengths. An
-empty result ends with the note `(no rows)`. `render_json` shows the same rows as JSON.
+A result that is too long is shortened and ends with a note: `... (5 more rows)`, `... (at least 5
+more rows)` or `... (cut: too long to be shown)`. Of each long value in it, only the start and the
+length are shown. An empty result ends with the note `(no rows)`. `render_json` shows the same rows
+as JSON.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ MAX_CHARS = 4_000
 NO_ROWS = "(no rows)"
 SEPARATOR = " | "
 LONG_VALUE = 200
-"""Characters or bytes of a value that are shown if the result has to be shortened."""
+"""Number of characters or bytes of a value that are shown if the result has to be shortened."""
 
 Form = Literal["table", "json"]
 FORMS: tuple[Form, ...] = ("table", "json")
-"""Forms in which a result can be shown."""
+"""Formats in which a result can be shown."""
 
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _NEEDS_QUOTES = re.compile(
@@ -88,8 +90,8 @@ def render_json(
 ) -> str:
     """Return a result as one line of JSON. The arguments and the omitted rows are as for `render`.
 
-    A result that fits into a table is shown in full as JSON too, even if quotes and brackets make
-    it longer than `max_chars`. Bytes and infinities become text, such as `x'00ff'`.
+    A result that `render` shows in full is also shown in full as JSON, even if quotes and brackets
+    make the text longer than `max_chars`. Bytes and infinities become text, such as `x'00ff'`.
 
     >>> print(render_json(["Name", "Age"], [("Joe", 52), (None, 43.50)]))
     {"columns": ["Name", "Age"], "rows": [["Joe", 52], [null, 43.5]]}
@@ -119,7 +121,7 @@ def show(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """Return a result in one of the forms; see `render` and `render_json`."""
+    """Return a result in one of the formats; see `render` and `render_json`."""
     render_form = render_json if form == "json" else render
     return render_form(columns, rows, max_chars=max_chars, truncated=truncated)
 
@@ -130,7 +132,7 @@ def is_readable(
     max_rows: int = MAX_ROWS,
     max_chars: int = MAX_CHARS,
 ) -> bool:
-    """Return whether `render` shows the whole result."""
+    """Return whether `render` shows the entire result."""
     if len(rows) > max_rows:
         return False
     return len(render_row(columns)) + sum(len(render_row(row)) + 1 for row in rows) <= max_chars
@@ -142,7 +144,7 @@ def render_row(row: Sequence[Any]) -> str:
 
 
 def render_cell(value: Any) -> str:
-    """One value of a result.
+    """Return one value of a result as text.
 
     >>> [render_cell(v) for v in (None, 3, 3.0, 2 / 3, "a", "", b"\\x00")]
     ['NULL', '3', '3.0', '0.6666666667', 'a', '""', "x'00'"]
@@ -162,7 +164,7 @@ def render_cell(value: Any) -> str:
 
 
 def quote_text(text: str) -> str:
-    """Return a text in double quotes, with control characters escaped."""
+    """Return text in double quotes, with control characters escaped."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 
@@ -224,7 +226,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def _parse_json(text: str) -> list[list[str | None]]:
-    """Return the cells of a JSON result, as text like those of a table."""
+    """Return the cells of a JSON result as text, like the cells of a table."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):

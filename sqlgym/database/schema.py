@@ -22,7 +22,7 @@ from toolgym.errors import ToolError
 from toolgym.lazy import lazy
 
 SHADOW_QUERY = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'"
-LONGEST_COMPARED = 1_000  # characters; a comparison takes the product of the two lengths
+LONGEST_COMPARED = 1_000  # characters; the cost of a comparison is the product of the two lengths
 NEAR = 60.0
 """Minimum similarity (rapidfuzz's ratio, 0 to 100) for a name to be suggested."""
 
@@ -56,7 +56,7 @@ class Table:
     is_view: bool = False
 
     def column(self, name: str) -> Column | None:
-        """Return the column with this name, in any case, or None."""
+        """Return the column with this name, ignoring case, or None."""
         return next((c for c in self.columns if c.name.lower() == name.lower()), None)
 
 
@@ -117,7 +117,7 @@ class Schema:
 
         Args:
             name: The name as the agent wrote it; a qualifier and quotes are ignored.
-            tables: Names of the tables that the agent most likely meant, in any case.
+            tables: Names of the tables that the agent most likely meant, in upper or lower case.
         """
         plain = bare_name(name).lower()[:LONGEST_COMPARED]
         preferred = {table.lower() for table in tables}
@@ -134,7 +134,7 @@ class Schema:
         return best if score >= NEAR else None
 
     def with_references(self, extra: Iterable[ForeignKey]) -> Schema:
-        """Return this schema with further references. The result is cached.
+        """Return this schema with additional references. The result is cached.
 
         References with unknown names are dropped.
         """
@@ -172,7 +172,7 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
 
 
 def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
-    """Return the most similar of some names, or None if no similarity reaches `least`.
+    """Return the most similar name, or None if no similarity reaches `least`.
 
     On ties, the first is returned.
     """
@@ -198,7 +198,7 @@ def bare_name(name: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Return a text short enough for a message, since an agent can write names of any length."""
+    """Return a text shortened for a message, since an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

@@ -1,9 +1,9 @@
 """Opens SQLite files for reading without leaving files behind.
 
-`immutable=1` takes no lock and creates no journal, so the folder does not change. In this mode
-SQLite ignores a write-ahead log and would return old rows. Therefore a file with an unmerged log is
-refused, and the error names the command that merges it. A file in WAL mode without a log is
-accepted.
+With `immutable=1`, SQLite takes no lock and creates no journal, so the folder is not modified. In
+this mode SQLite ignores a write-ahead log and would return old rows. Therefore a file with an
+unmerged log is refused, and the error names the command that merges it. A file in WAL mode without
+a log is accepted.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ _MACHINE = frozenset(
 
 
 def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
-    """Return the fault behind an error of the file or the machine, or None if the SQL is at fault.
+    """Return the fault for an error caused by the file or the machine, or None if the SQL caused
+    it.
 
     Args:
         stopped: Whether a limit ended the statement.

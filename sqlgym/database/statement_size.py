@@ -1,19 +1,19 @@
 """Bounds on the work that SQLite does for a statement before it can be interrupted.
 
-SQLite copies a subquery, a view or a `WITH` table at each place that names it. It copies the
-expression of a column at each use of that column. In this way, thirty lines that each concatenate
+SQLite copies a subquery, a view or a `WITH` table to each place that refers to it, and the
+expression of a column to each use of that column. In this way, thirty lines that each concatenate
 the previous one with itself (`x || x`) expand to a billion words. Older versions of SQLite check no
 limit during this expansion. Therefore the expanded size of a statement is bounded before SQLite
 reads it:
 
     WITH a AS (SELECT id + 1 AS x FROM t), b AS (SELECT x + x AS x FROM a) SELECT x FROM b
 
-Column x of `a` has 3 words, and x of `b` has 3 + 1 + 3. Most statements pass a bound that only
-counts keywords and characters. All others are parsed, and a statement that cannot be parsed is
+Column x of `a` has 3 words, and x of `b` has 3 + 1 + 3. Most statements pass a quick check that
+only counts keywords and characters. All others are parsed, and a statement that cannot be parsed is
 refused.
 
-A search of a full-text table is a single step of any duration, so the length of its text is bounded
-too.
+A search in a full-text table is a single step that can take any amount of time, so the length of
+the search text is bounded too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MOST_WORDS = 500_000
 function call as 100, and a LIKE as 2,000.
 """
 MOST_PLAIN_WORDS = 3_000
-"""Maximum number of words of a statement with several SELECTs, without lists and parentheses.
-SQLite walks expressions recursively, and this bounds their total depth.
+"""Maximum number of words of a statement with several SELECTs, excluding lists and parentheses.
+SQLite walks expressions recursively, and this limit bounds their total depth.
 """
 MOST_PARSED = 20_000
 """Maximum length of a statement that is parsed, in characters."""
@@ -54,7 +54,7 @@ _NOT_CALLS = exp.Connector, exp.Case, exp.Cast, exp.Coalesce
 makes_text = re.compile(
     r"\|\||\[|printf|format|replace|concat|agg|hex|quote|char|json|strftime|unistr"
 ).search
-"""Matches a statement in lower case that may build a text much longer than itself."""
+"""Matches a lower-case statement that may build a string much longer than itself."""
 
 
 class StatementSize:
@@ -117,7 +117,7 @@ class StatementSize:
 
 
 def _tree(text: str) -> exp.Expr:
-    """Return a statement as a tree of words, as SQLite splits it, without comments."""
+    """Return a statement as a tree of words, split as in SQLite, without comments."""
     return parse(" ".join(filter(None, _WORD.findall(text))))
 
 
@@ -133,7 +133,7 @@ class _Query:
     columns: dict[str, float] = field(default_factory=lambda: {"": 1})
 
     def listed(self, names: Iterable[str]) -> _Query:
-        """Return the query with other column names, if any are given."""
+        """Return the query with the given column names, if there are any."""
         columns = dict.fromkeys([*names, ""], self.columns[""])
         return _Query(self.weight, self.arms, columns) if len(columns) > 1 else self
 

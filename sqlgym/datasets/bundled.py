@@ -26,7 +26,7 @@ def locate(dataset: str | Path) -> Path:
 
     Raises:
         ConfigurationError: The data set does not exist.
-        EnvironmentFault: A data set of the package cannot be built.
+        EnvironmentFault: A bundled data set cannot be built.
     """
     if dataset in DATA_SETS:
         return dataset_folder(str(dataset))
@@ -41,7 +41,7 @@ def locate(dataset: str | Path) -> Path:
 
 
 def dataset_folder(name: str, cache: Path | None = None) -> Path:
-    """Return the folder of a data set of the package, and build its missing files.
+    """Return the folder of a bundled data set, after building its missing files.
 
     Several processes may build the files at the same time. All processes write the same content,
     and each file appears under its name only when it is complete.

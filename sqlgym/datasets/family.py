@@ -1,7 +1,7 @@
 """`SqlTaskFamily`: statistics, splits and other services for SQL tasks, used by the commands.
 
-Tasks are counted by database, hardness and shape of the result. A task can be new to a training in
-three respects: as a task, by its database, or by the shape of its SQL. See
+Tasks are counted by database, hardness and shape of the result. A task can be new to a training run
+in three ways: the task itself, its database, or the shape of its SQL is new. See
 `toolgym.family.TaskFamily`.
 """
 
@@ -41,7 +41,7 @@ class SqlTaskFamily(TaskFamily):
     kinds: ClassVar[tuple[str, ...]] = ("tasks", "databases", "shapes")
 
     def splits(self, dataset: Any) -> tuple[str, ...]:
-        """Return the splits of a data set with a name or path, or () for other files.
+        """Return the splits of the data set with this name or path, or () for other files.
 
         Raises:
             ConfigurationError: The data set does not exist.
@@ -64,10 +64,10 @@ class SqlTaskFamily(TaskFamily):
         return Origin("Apache-2.0", made)
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return the keys of a task, with which it is compared to the tasks of a training.
+        """Return the keys by which a task is compared with the tasks of a training run.
 
-        The keys are the question and the SQL on its database, the database, or the shape. The shape
-        is the canonical SQL without its literals.
+        Depending on the kind, the keys are the question and the SQL together with the database,
+        only the database, or the shape. The shape is the canonical SQL without its literals.
 
         Raises:
             ConfigurationError: The kind does not exist.
@@ -92,7 +92,7 @@ class SqlTaskFamily(TaskFamily):
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
         """Return the database, the hardness, and the shape of the result of a task.
 
-        The hardness is that of the data set, or else the measured one.
+        The hardness is taken from the data set, or measured if the data set states none.
 
         Raises:
             TaskRefused: The task cannot be played.
@@ -131,7 +131,7 @@ class SqlTaskFamily(TaskFamily):
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
         """Check a query with `sqlgym.judging.recheck`, which runs the gold SQL itself.
 
-        With `match="suite"` the query also runs on the instances of the database.
+        With `match="suite"`, the query also runs on the instances of the database.
         """
         from sqlgym.judging.recheck import recheck  # slow to import
 
@@ -164,7 +164,9 @@ class SqlTaskFamily(TaskFamily):
 
 
 class QueryTaskFamily(SqlTaskFamily):
-    """Family of questions about databases whose answer is a query, scored on several instances."""
+    """Family of questions about databases that are answered with a query, scored on several
+    instances.
+    """
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {
         **SqlTaskFamily.orders,
@@ -172,8 +174,8 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts of `SqlTaskFamily`, and whether instances of the database can check the
-        gold.
+        """Return the facts of `SqlTaskFamily`, and whether instances of the database can reject
+        queries.
         """
         facts = super().facts(task, tasks)
         if not task.answerable:
@@ -183,9 +185,7 @@ class QueryTaskFamily(SqlTaskFamily):
 
 
 def level_of(task: Any) -> str:
-    """Return the hardness from the data set, or else the measured one; "unknown" if there is
-    none.
-    """
+    """Return the hardness from the data set, or the measured hardness, or "unknown"."""
     try:
         return str(task.hardness or hardness(task.gold_sql))
     except ValueError:

@@ -1,14 +1,14 @@
 """`load_tasks`: loads SQL tasks from a name, file, folder or object as a `TaskSet`.
 
-Loading checks the structure of the data only. The gold SQL of a task runs when the task is first
-drawn, under the same limits as the queries of the agent. A data set of two million questions
-therefore loads at once. A task whose gold result is not a usable answer is refused with a reason.
+Loading checks only the structure of the data. The gold SQL of a task runs when the task is first
+drawn, under the same limits as the queries of the agent. Therefore even a data set of two million
+questions loads quickly. A task whose gold result is not a usable answer is refused with a reason.
 The verdict is stored in the cache folder (`sqlgym.tasks.gold`).
 
 A folder in the Spider layout is read completely. Rows of a JSONL file or of a `datasets.Dataset`
-become tasks when they are used (`RowTasks`). A row that cannot be used becomes a task with a
-`problem`, which is refused when it is drawn. For a database without questions, tasks are written
-(`sqlgym.datasets.synthesized`).
+are converted to tasks when they are used (`RowTasks`). A row that cannot be used becomes a task
+with a `problem`, which is refused when it is drawn. For a database without questions, tasks are
+written (`sqlgym.datasets.synthesized`).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RowTasks(Sequence[SqlTask]):
         rows: The rows. Indexing may raise a `ValueError` with the reason why a row is unreadable.
         split: The split.
         databases: The folder with the databases.
-        where: The place of the rows in error messages, such as "my.jsonl, line"; a number follows.
+        where: Prefix of a row's number in error messages, such as "my.jsonl, line".
         first: The number of the first row.
     """
 
@@ -90,19 +90,23 @@ class RowTasks(Sequence[SqlTask]):
 
 
 REFUSALS: dict[str, str] = {
-    "empty_gold": "The gold SQL finds no rows, so any query without rows would be correct.",
-    "null_gold": "The gold SQL returns only NULL.",
-    "constant_gold": "The gold SQL reads no table.",
+    "empty_gold": (
+        "The gold query returns no rows, so any query that returns no rows would be correct."
+    ),
+    "null_gold": "The gold query returns only NULL.",
+    "constant_gold": "The gold query does not read from any table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "A LIMIT of the gold SQL cuts through tied rows, so several results are correct.",
-    "open_choice": "The gold SQL does not determine which of several values it returns.",
-    "gold_...": "The gold SQL fails, with the code of the error (`gold_sql_error`, ...).",
+    "tied_limit": "A LIMIT in the gold query cuts off tied rows, so several results are correct.",
+    "open_choice": "The gold query does not determine which of several values is returned.",
+    "gold_...": (
+        "The gold query fails; the code contains that of the error (`gold_sql_error`, ...)."
+    ),
     "not_an_object": "The entry of the data set is not a JSON object.",
-    "missing_key": "The entry lacks its question, its SQL or its database.",
+    "missing_key": "The question, the gold query or the database is missing in the entry.",
     "duplicate_id": "Another entry has the same id.",
     "unknown_database": "The folder does not contain the database.",
-    "not_a_database": "The database file is not an SQLite file.",
-    "no_tasks": "No task can be written for the database.",
+    "not_a_database": "The database file is not a SQLite file.",
+    "no_tasks": "No task can be generated for the database.",
 }
 """Codes of refused tasks and their meanings, for the documentation."""
 
@@ -133,8 +137,8 @@ def load_tasks(
             `variants`; see `sqlgym.datasets.synthesized.SynthesisOptions`.
 
     Returns:
-        The tasks. Entries that are known to be unplayable are in its `refused`, with the reasons;
-        `check` completes this list.
+        The task set. Its `refused` contains the entries that are known to be unplayable, with the
+        reasons; `check` completes this list.
 
     Raises:
         ConfigurationError: The data set or the split does not exist or cannot be read, or no task

@@ -1,7 +1,7 @@
 """Copies a folder of tasks with questions rephrased by a chat model: `toolgym tasks rephrase`.
 
-Each rephrased entry keeps its old question as `original`. All other keys, files and databases are
-copied unchanged. `REPHRASING.md` lists the counts. See `sqlgym.synthesis.rephrasing` for the
+Each rephrased entry keeps its original question as `original`. All other keys, files and databases
+are copied unchanged. `REPHRASING.md` lists the counts. See `sqlgym.synthesis.rephrasing` for the
 checks.
 """
 
@@ -43,7 +43,7 @@ def rephrase_folder(
 
     Returns:
         A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason)
-        and `unusable` (entries that cannot be tasks and are copied).
+        and `unusable` (entries that cannot be tasks and are copied unchanged).
 
     Raises:
         ConfigurationError: `source` has no questions, or `out` exists already.

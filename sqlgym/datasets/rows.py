@@ -1,7 +1,7 @@
 """Rows of data sets that are read one by one, when they are used.
 
-* `JsonLines`: a file with one JSON object per line. It finds the lines of a gigabyte in about a
-  second, and reads each row when it is used.
+* `JsonLines`: a file with one JSON object per line. Finding the lines of a one-gigabyte file takes
+  about a second. Each row is read when it is used.
 * `rows_of`: a `datasets.Dataset`, a `DatasetDict`, a list of dicts, or a stream (an
   `IterableDataset` or a generator), of which the first `STREAMED` rows are read.
 * `from_hub`: the data set of `hf:NAME`. Only this function imports `datasets`.
@@ -29,7 +29,7 @@ def parse_json(content: bytes) -> Any:
     """Parse JSON.
 
     Raises:
-        ValueError: It cannot be parsed. The message is a predicate, such as "is not UTF-8".
+        ValueError: The text cannot be parsed. The message is a predicate, such as "is not UTF-8".
     """
     try:
         return json.loads(content)
@@ -91,11 +91,11 @@ def _line_ends(path: Path) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def rows_of(dataset: Any, split: str) -> Sequence[Any]:
-    """Return the rows of a data set that is in memory or a stream.
+    """Return the rows of a data set in memory or of a stream.
 
     Args:
         dataset: An object of `datasets`, a sequence of dicts, or an iterable of dicts.
-        split: The split, for mappings from split to rows.
+        split: The split to select if `dataset` is a mapping from splits to rows.
 
     Raises:
         ConfigurationError: The data set lacks the split, has no rows, or has an unsupported type.

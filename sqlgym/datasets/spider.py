@@ -10,8 +10,8 @@
 The folder may also contain BIRD's folders `train/` and `dev_20240627/`. An entry has `db_id`,
 `question` and the gold SQL as `query` (Spider) or `SQL` (BIRD). `evidence`, `id`, and `hardness` or
 `difficulty` are optional. An entry with `"answerable": false` is a question that its database
-cannot answer, and needs no SQL. Reading checks the structure only. It runs no gold SQL and reads
-only the first bytes of each database file.
+cannot answer, and needs no SQL. Reading a folder checks only its structure. It runs no gold SQL and
+reads only the first bytes of each database file.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _splits_in(folder: Path) -> dict[str, tuple[Path, ...]]:
 
 
 def no_split(folder: Path, split: str, name: str) -> ConfigurationError:
-    """Return the error for a folder without the split.
+    """Return the error for a folder that lacks a split.
 
     Args:
         folder: The folder.
@@ -154,7 +154,7 @@ def read_entries(file: Path) -> list[Any]:
     """Read the entries of one file of a split: a JSON list or JSON lines.
 
     Raises:
-        ConfigurationError: The file cannot be read, or has another structure.
+        ConfigurationError: The file cannot be read, or has a different structure.
     """
     if file.suffix == ".jsonl":
         try:
@@ -214,8 +214,8 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
     Args:
         entry: The parsed JSON.
         name: The id of the task.
-        found: Finds the database.
-        keys: Foreign keys by database that the files do not declare.
+        found: Finds the file of the database.
+        keys: Foreign keys that the database files do not declare, by database.
         where: File and position of the entry, for the reason of a refusal.
 
     Raises:
@@ -251,7 +251,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
 
 
 def foreign_keys_of(folder: Path) -> Keys:
-    """Return the foreign keys in the `tables.json` of a folder by database, without malformed ones.
+    """Return the well-formed foreign keys in the `tables.json` of a folder, by database.
 
     Raises:
         ConfigurationError: A file cannot be read.

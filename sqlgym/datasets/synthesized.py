@@ -1,14 +1,14 @@
 """Data sets made from databases without questions: tasks are written for them and cached.
 
-`load_tasks("my.db", "train")` writes tasks for a database, and a folder of databases works alike. A
-file is a database if its first bytes are those of SQLite. A folder counts as databases without
-questions if neither it nor its subfolders contain JSON files. Its databases are the files up to two
-levels deep. The id of a database is the name of its file, or its path in the folder if two files
-have the same name.
+`load_tasks("my.db", "train")` writes tasks for a database, and a folder of databases works the same
+way. A file is a database if its first bytes are those of SQLite. A folder counts as databases
+without questions if neither it nor its subfolders contain JSON files. Its databases are the files
+up to two levels deep. The id of a database is the name of its file, or its path in the folder if
+two files have the same name.
 
 `sqlgym.synthesis` writes the tasks when they are first used. The cache key contains the hash of the
 file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides the tasks
-into `train`, `dev` and `test`. The split `all` contains all of them.
+into `train`, `dev` and `test`. The split `all` contains all tasks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SynthesisOptions(BaseModel):
     n: int = Field(500, ge=1)
     """Maximum number of tasks per database."""
     seed: int = 0
-    """Seed for the choice among the tasks that can be written."""
+    """Seed for the choice among the possible tasks."""
     hardness: dict[Literal["easy", "medium", "hard", "extra"], float] | None = None
     """Shares of the hardness levels. None means shares as equal as the database allows."""
     tables: tuple[str, ...] | None = None
@@ -71,7 +71,7 @@ class SynthesisOptions(BaseModel):
 
 
 def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
-    """Validate the options of a synthesis.
+    """Validate the options of the synthesis.
 
     Raises:
         ConfigurationError: An option is unknown or out of range.
@@ -157,12 +157,12 @@ def write_all(
     progress: Progress | None = None,
     map: Map = map,
 ) -> tuple[dict[str, Written], dict[str, TaskRefused]]:
-    """Return the tasks of several databases by name, and the refusals of the others.
+    """Return the tasks of several databases by name, and refusals for the databases without tasks.
 
     Args:
         files: The databases.
         options: The options of the synthesis.
-        progress: Called after each database, with numbers of tasks.
+        progress: Called after each database with the number of finished tasks and the total.
         map: Function that processes the databases; see `toolgym.workers`.
 
     Raises:
@@ -231,8 +231,8 @@ def _write(database: Path, db_id: str, options: SynthesisOptions) -> Written:
 def task_id(db_id: str, canonical: str) -> str:
     """Return the id of a task: the name of its database and a hash of its canonical SQL.
 
-    Characters with a meaning for a shell or a file system become `_`. The hash includes the
-    original name, so that the tasks of `my shop` and `my_shop` differ.
+    Characters with a special meaning in a shell or a file system are replaced with `_`. The hash
+    includes the original name, so that the tasks of `my shop` and `my_shop` differ.
 
     >>> task_id("my shop", "SELECT 1")
     'my_shop-9743dcee'

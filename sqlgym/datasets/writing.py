@@ -6,8 +6,8 @@
     OUT/NOTE                                  a description of how the folder was made
 
 A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
-existing folder is replaced only on request, and only if it contains the same note. So other files
-of the user are never removed.
+existing folder is replaced only on request, and only if it contains the same note. Other files of
+the user are therefore never removed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def replacing(out: Path, note: str, text: str, overwrite: bool) -> Iterator[Path
     Args:
         out: The final path of the folder.
         note: File name of the note.
-        text: The note.
+        text: Content of the note.
         overwrite: Replace an existing folder that contains a file with the name of the note.
 
     Raises:
@@ -89,7 +89,7 @@ def write_synthesis(order: SynthesisOrder, progress: Progress | None = None) -> 
     """Write tasks for databases, as `toolgym tasks synth` does, and return a summary as plain data.
 
     Raises:
-        ConfigurationError: A source is not a database, the folder exists already, or a split has no
+        ConfigurationError: A source is not a database, the folder already exists, or a split has no
             task.
         EnvironmentFault: The folder cannot be written.
     """

@@ -1,8 +1,8 @@
-"""Experts that know the gold SQL: they describe its tables, run it, and read the answer.
+"""Experts that know the gold SQL. They describe its tables, run the SQL, and read the answer.
 
-An answer by value is read from the text of the last observation only. So a task on which the expert
-fails is faulty. The experts write texts as observations show them, with control tokens escaped.
-Their demonstrations therefore contain no control tokens, and a model can copy the texts.
+An answer by value is read only from the text of the last observation, so a task on which the expert
+fails is faulty. The experts write strings as they appear in observations, with control tokens
+escaped. Their demonstrations therefore contain no control tokens, and a model can copy the strings.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def write_sql(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
 
 
 def _look_around(env: ToolEnv[SqlTask]) -> Generator[ToolCall, str, None]:
-    """Describe the tables of the gold SQL, as many as the step limit allows, and sample the
-    first.
+    """Describe the tables of the gold SQL, as many as the step limit allows, and sample the first
+    one.
     """
     tables = tables_of(env.task.gold_sql) if env.task.answerable else [""]  # "" lists all tables
     # The query needs a step, and one step stays unused, because the last one ends the episode.
@@ -72,7 +72,7 @@ def _call(name: str, **arguments: Any) -> ToolCall:
 
 
 def tables_of(sql: str) -> list[str]:
-    """Return the tables that a query names, without repetition, in the order of the text."""
+    """Return the tables that a query names, without duplicates, in order of appearance."""
     tree = parse(sql)
     defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     names: dict[str, str] = {}
@@ -86,7 +86,8 @@ def read_answer(observation: str) -> Any:
     """Return the value that a rendered query result shows, in the form that `answer` takes.
 
     Returns:
-        A number or text for one cell, a list for one column or one row, otherwise a list of lists.
+        A number or string for one cell, a list for one column or one row, otherwise a list of
+        lists.
     """
     rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]
     if len(rows) == 1:
@@ -97,7 +98,7 @@ def read_answer(observation: str) -> Any:
 
 
 def _value(cell: str | None) -> Any:
-    """Return a cell as a JSON value. Text that looks like a number becomes a number."""
+    """Return a cell as a JSON value. Text that looks like a number is converted to a number."""
     if cell is None:
         return None
     for kind in (int, float):

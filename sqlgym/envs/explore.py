@@ -1,24 +1,24 @@
 """`sqlgym/Explore-v0`: answer a question about a database that is only visible through four tools.
 
 The agent describes and samples tables, runs read-only SQL, and submits a value. All SQL is treated
-as hostile. It runs on a guarded connection (`sqlgym.database.database`) at a bounded cost. The
+as untrusted. It runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
 value is compared by type (`sqlgym.judging.answers`), never by substring.
 
-The progress of an exploration is a number from 0 to 1. It depends on the last query:
+The progress of an exploration is a number from 0 to 1. The progress depends on the last query:
 
     progress = agreement * closeness
 
 The agreement is the number of columns that both the query and the gold query read, divided by the
 number of columns that either reads. SQLite's authorizer reports these columns. The closeness is the
-product of the F1 score of the result columns and the F1 score of the result rows. A query thus has
-to read the columns of the gold query and few others, and to return rows of the gold result. A
-constant makes no progress, and a dump of a table makes little progress. The last query counts, not
-the best one, so trying every value of a condition is no better than the last attempt. `describe`
-and `sample` make no progress by themselves.
+product of the F1 score of the result columns and the F1 score of the result rows. To make progress,
+a query thus has to read the columns of the gold query and few others, and to return rows of the
+gold result. A constant makes no progress, and a dump of a table makes little progress. Only the
+last query counts, not the best one, so trying every value of a condition is no better than the last
+attempt. `describe` and `sample` make no progress by themselves.
 
 A data set may contain questions that its databases cannot answer (`SqlTask.answerable`). The
-environment then has one more tool, `cannot_answer`. It is correct for these questions and incorrect
-for all others. They have no progress.
+environment then has one more tool, `cannot_answer`. A call of this tool is correct for these
+questions and incorrect for all others. No progress is measured for these questions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ NEGLIGIBLE = 0.02
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """Return the progress of a query toward the gold, from 0 to 1. It is cached for the group."""
+    """Return the progress of a query toward the gold result, from 0 to 1. The value is cached for
+    the group.
+    """
     known: float | None = result.memo.get(gold)
     if known is not None:
         return known
@@ -99,7 +101,9 @@ def cannot_answer(env: ToolEnv[SqlTask]) -> str:
 
 
 CANNOT_ANSWER = read_spec(cannot_answer, terminal=True)
-"""A function, not a method: only environments whose data set has unanswerable tasks offer it."""
+"""This tool is a function instead of a method because only environments whose data set has
+unanswerable tasks offer it.
+"""
 
 
 class ExploreEnv(ToolEnv[SqlTask]):
@@ -119,7 +123,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             `hardness`, `tables`, `variants`.
         limits: Limits of each statement as a mapping, such as `{"steps": 2_000_000_000}` for
             databases of BIRD's size; see `sqlgym.database.limits.Limits`.
-        render: Form of the results, "table" or "json".
+        render: Format of the results, "table" or "json".
         render_mode: None or "ansi".
 
     Raises:
@@ -185,7 +189,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self._arranged(f"{task.question}{evidence}")
 
     def _arranged(self, question: str) -> str:
-        """Return the question with the information on the database."""
+        """Return the question with information about the database."""
         return f"{question}\n{self._table_names()}"
 
     def _table_names(self) -> str:
@@ -195,7 +199,9 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return f"Tables: {', '.join(names[:_NAMED_TABLES])}{more}"
 
     def expert(self) -> Generator[Any, str, None]:
-        """Describe the tables of the gold SQL, run it, and read the answer from the observation."""
+        """Describe the tables of the gold SQL, run the SQL, and read the answer from the
+        observation.
+        """
         return expert.explore(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
@@ -211,7 +217,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return {"name": tool_name, "arguments": arguments[tool_name]}
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return the columns of the tables that the call or its error names, and all table
+        """Return the columns of the tables that the call or its error mentions, and all table
         names.
         """
         if call.error is not None:
@@ -265,7 +271,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return self.submit(matches(self._gold_answer().answer, value).equal)
 
     def _gold_answer(self) -> Gold:
-        """Return the gold of the task, computed once per episode."""
+        """Return the gold answer of the task, which is computed once per episode."""
         if self._gold is None:
             self._gold = gold_of(self.task, self.limits, self.match)
         return self._gold
@@ -276,7 +282,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
             self.reach(progress(self._gold_answer(), result), best=False)
 
     def _sampling(self, table: Table) -> str:
-        """Return a query for a few rows of a table. It is the same throughout a task."""
+        """Return a query for a few rows of a table. Within a task, the query is always the same."""
         source = quoted(table.name)
         rows = self._opened.count(table.name) or 0
         if rows <= _SAMPLED_ROWS:

@@ -2,12 +2,12 @@
 answer.
 
 The agent explores the database and submits a query. The query runs under the same guard and is
-scored by its results on several instances of the database. One database would not be enough: a
-query that selects constants, or rows by their numbers, could return the gold result there. With
-`tools=("answer",)` the prompt contains the schema and the agent writes the query in one turn, as in
-the classic benchmark. This allows a comparison of one model with and without exploration.
+scored by its results on several instances of the database. A single instance would not be enough: a
+query that selects constants, or rows by their row numbers, could return the gold result on it. With
+`tools=("answer",)`, the prompt contains the schema and the agent writes the query in one turn, as
+in the classic benchmark. This allows a comparison of the same model with and without exploration.
 
-A query that fails is an incorrect answer. It ends the episode, since otherwise an agent could test
+A query that fails is an incorrect answer and ends the episode, since otherwise an agent could test
 its answers for free.
 """
 
@@ -43,19 +43,20 @@ class TextToSQLEnv(ExploreEnv):
     Attributes:
         judged: The verdict on the last answer with its reason, and the number of instances that can
             reject a wrong query. The reason begins with "suite: " if another instance rejected the
-            answer. None before an answer. It is for reports, and the agent never sees it.
+            answer. Before an answer, `judged` is None. It is intended for reports and is never
+            shown to the agent.
 
     Args:
         match: "suite" compares results on several instances of the database. "sound" compares them
-            on the database alone. "spider" reproduces the verdicts of Spider's official evaluator.
-            See `sqlgym.compare`. Instances are made for the golds of this set: those of one
-            database when its first task is drawn, and those of all others when a task of a second
-            database is drawn.
-        tools: Names of the offered tools, including `answer`; None offers all. Without `describe`
+            only on the database itself. "spider" reproduces the verdicts of Spider's official
+            evaluator. See `sqlgym.compare`. Instances are made for the gold queries of this set.
+            The instances of the first database are made when its first task is drawn, and those of
+            all other databases when a task of a second database is drawn.
+        tools: Names of the offered tools, including `answer`; None offers all. Without `describe`,
             the prompt contains the schema.
-        schema_first: Put the schema before the question. Prompts of one database then share a
-            prefix, so prefix caches of inference servers and the supervised steps of a training are
-            faster.
+        schema_first: Put the schema before the question. Prompts about the same database then share
+            a prefix, which speeds up inference servers with prefix caching and supervised training
+            steps.
 
     Raises:
         ConfigurationError: The data set or split does not exist, or an argument is invalid.
@@ -107,7 +108,7 @@ class TextToSQLEnv(ExploreEnv):
             self.tools = {name: self.tools[name] for name in [*offered, *more]}
 
     def begin(self, task: SqlTask) -> str:
-        """Return the question with the information on the database."""
+        """Return the question with information about the database."""
         asked = super().begin(task)
         self.judged = None
         if self.match == "suite":
@@ -117,8 +118,8 @@ class TextToSQLEnv(ExploreEnv):
         return asked
 
     def _arranged(self, question: str) -> str:
-        """Return the question with the table names, or with the schema if there is no
-        `describe`.
+        """Return the question with the table names, or with the schema if `describe` is not
+        offered.
         """
         if "describe" in self.tools:
             parts = [question, self._table_names()]
@@ -129,7 +130,7 @@ class TextToSQLEnv(ExploreEnv):
         return f"{question}\n{self._table_names()}\n{schema}"
 
     def expert(self) -> Generator[Any, str, None]:
-        """Describe the tables of the gold SQL, run it, and submit it."""
+        """Describe the tables of the gold SQL, run the SQL, and submit it."""
         return expert.write_sql(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
@@ -139,7 +140,9 @@ class TextToSQLEnv(ExploreEnv):
         return super().example_call(tool_name)
 
     def budget_line(self) -> str:
-        """Return the line on the remaining calls, or a fixed line if `answer` is the only tool."""
+        """Return the line about the remaining calls, or a fixed line if `answer` is the only
+        tool.
+        """
         if all(spec.terminal for spec in self.tools.values()):
             return "Answer with one call: it ends the episode."
         return super().budget_line()

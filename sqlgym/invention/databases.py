@@ -1,9 +1,9 @@
 """Invents small databases with plausible tables.
 
 A model that is trained on a dozen databases memorizes their tables, and uses their columns in
-queries on other databases. An invented database has two to five tables out of about eighty kinds of
-things. It uses some of their possible columns, and names in one of several styles. The number of a
-database determines its content.
+queries on other databases. An invented database has two to five tables, each for one of about
+eighty kinds of things. A table has some of the possible columns of its kind, and all names follow
+one of several styles. The number of a database determines its content.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 _USUAL: Final = ("TEXT", "INTEGER", "REAL")
 _DIALECTS: Final = (_USUAL, _USUAL, ("VARCHAR(40)", "INT", "FLOAT"), ("varchar(60)", "int", "real"))
 _NULLS: Final = 0.02  # share of NULLs among the values of a column
-_WIDE: Final = 200  # ratio of the ends of a range from which the scale is logarithmic
+_WIDE: Final = 200  # ratio of the ends of a range above which the scale is logarithmic
 _TRIES: Final = 20  # attempts to find an unused name
 
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of thing. Each thing of a database has a table.
+    """A kind of thing. A database has one table for each of its kinds.
 
     Attributes:
         name: The singular noun.
         columns: Name and kind of values of each possible column; see `vocabulary.toml`.
-        parents: Things that a row may refer to.
+        parents: Kinds of things that a row may refer to.
     """
 
     name: str
@@ -60,7 +60,7 @@ def vocabulary() -> tuple[dict[str, Thing], dict[str, list[str]]]:
 def invent_databases(
     out: str | Path, n: int, first: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Path, ...]:
-    """Write databases `inv_000.sqlite` and so on into a folder, and return their paths.
+    """Write databases (`inv_000.sqlite`, ...) into a folder, and return their paths.
 
     Args:
         out: The folder.
@@ -104,7 +104,7 @@ class _Invention:
     """Writes one database.
 
     Args:
-        draw: The source of random choices, which are made in the order of writing.
+        draw: The random number generator; choices are made in the order of writing.
         database: The empty database.
     """
 
@@ -172,7 +172,7 @@ class _Invention:
         for number in range(1, rows + 1):
             values: list[Any] = [self._name(thing.name)] if has_name else []
             values += [self._value(kind) if draw.random() > _NULLS else None for _, kind in chosen]
-            for parent in parents:  # if there are many, no row refers to the last two
+            for parent in parents:  # no row refers to the last two rows of a large parent
                 most = self._rows[parent]
                 values.append(draw.randrange(1, most - 1 if most > 6 else most + 1))
             if has_name:
@@ -252,7 +252,7 @@ class _Invention:
         return f"{draw.choice(words['adjectives'])} {draw.choice(words['nouns'])}"
 
     def _value(self, kind: str) -> Any:
-        """Return a value of a kind; see `vocabulary.toml`. Numbers are rounded to plausible
+        """Return a random value of a kind; see `vocabulary.toml`. Numbers are rounded to plausible
         values.
         """
         draw, letter, rest = self._draw, kind[0], kind[1:]

@@ -1,11 +1,11 @@
-"""Parses an answer of the agent into all grids of cells that it can mean.
+"""Parses an answer of the agent into all grids of cells that the answer can represent.
 
-An answer is a number, a text, a list, a list of rows, or a text that contains one of these. The
-text may be JSON, or use commas, bars, semicolons, tabs or lines as separators. It may have a prefix
-such as `Answer:`, a code fence, quotes or bullets. It may also repeat a query result as it was
-shown, with or without column names. Many texts can be parsed in several ways, and all of them are
-produced. An answer is correct if one complete reading equals the gold. Each reading uses the whole
-text, so no reading is correct because it omits something.
+An answer is a number, a string, a list, a list of rows, or a string that contains one of these. The
+string may be JSON, or use commas, bars, semicolons, tabs or line breaks as separators. It may have
+a prefix such as `Answer:`, a code fence, quotes or bullets. It may also repeat a query result as it
+was shown, with or without column names. Many strings can be parsed in several ways, and all of
+these readings are produced. An answer is correct if one reading equals the gold result. Each
+reading uses the entire string, so an answer never becomes correct by omitting a part of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from sqlgym.judging.cells import normal_text
 from toolgym.calls.mend import members_of
 
 LONGEST = 50_000
-"""Maximum length of an answer in characters. A readable gold is far shorter."""
+"""Maximum length of an answer in characters. A gold result that fits into an observation is far
+shorter.
+"""
 
 Grid = Sequence[Sequence[Any]]
 
@@ -30,7 +32,7 @@ _LANGUAGE = re.compile(
     r"yaml)?+[ \t\r]*+\n",
     re.IGNORECASE,
 )
-"""The rest of the line of an opening fence, which may name a language."""
+"""The rest of the line after an opening fence, which may name a language."""
 _BLANKS = re.compile(r" *+")
 _PREFIX = re.compile(
     r"(?:the )?(?:final )?(?:answer|result)(?: is)? ?[:=] *|(?:the )?(?:final )?answer is +",
@@ -44,11 +46,12 @@ _NUMBERED = re.compile(r"([0-9]{1,4})[.)] +")
 
 
 def readings(value: Any, columns: Sequence[str]) -> Iterator[Grid]:
-    """Yield all grids of cells (rows of values) that an answer can mean.
+    """Yield all grids of cells (rows of values) that an answer can represent.
 
     Args:
         value: Any value; a value that is not an answer has no readings.
-        columns: Column names of the gold; the first line or the keys of an object may repeat them.
+        columns: Column names of the gold result; the first line of the answer or the keys of an
+            object may repeat them.
     """
     if isinstance(value, str):
         if len(value) <= LONGEST:
@@ -90,9 +93,11 @@ def _of_object(value: dict[Any, Any], columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _row_of(value: dict[Any, Any], columns: Sequence[str]) -> list[Any] | None:
-    """Return a row from an object, by its keys if they are the column names, or else in its order.
+    """Return the values of an object as a row, in the order of the columns if its keys are their
+    names.
 
-    In the latter case, a key that names a gold column must be in the position of that column.
+    Otherwise, the order of the object is kept, and a key that names a gold column must be in the
+    position of that column.
     """
     if not all(map(_is_cell, value.values())):
         return None
@@ -145,10 +150,10 @@ def _without_prefix(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """Return the content of a fence that encloses the whole text, without surrounding spaces.
+    """Return the content of a fence that encloses the entire text, without surrounding spaces.
 
-    The two ends are cut separately. A single pattern would try every division of a run of spaces
-    between opening, content and closing.
+    The two ends are removed separately, because a single pattern would try every way to divide a
+    run of spaces between the opening, the content and the closing.
     """
     if len(text) < 2 * len(_FENCE) or not (text.startswith(_FENCE) and text.endswith(_FENCE)):
         return text
@@ -177,7 +182,9 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """Yield the lines of a text unchanged, without bullets, and without numbering."""
+    """Yield three versions of the lines of a text: unchanged, without bullets, and without
+    numbering.
+    """
     lines = [line for line in text.splitlines() if line.strip()]
     yield lines
     if len(lines) < 2:
@@ -213,7 +220,7 @@ def _repeats(cells: Any, columns: Sequence[str]) -> bool:
 
 
 def _line_up(cells: Sequence[Any]) -> Iterator[Grid]:
-    """Return the values as one column and as one row."""
+    """Yield the values as one column and as one row."""
     yield [[cell] for cell in cells]
     yield [cells]
 

@@ -1,13 +1,14 @@
 """Typed comparison of an answer with the gold result of a query.
 
-The gold is a number, a text, a date, a list (one column), a row (one row) or a table. An answer is
-parsed in every way that uses all of it (`sqlgym.judging.answer_parsing`). It is correct if one
-reading has the shape of the gold and all its cells are correct (`sqlgym.judging.cells`). Rows may
-be in any order unless the gold query has a top-level ORDER BY. Columns must be in the order of the
-gold. The gold is never searched for in a longer text. So a superset, a subset, two alternative
-numbers, a dump of a table and an error message are all incorrect.
+The gold result is a number, a string, a date, a list (one column), a row (one row) or a table. An
+answer is parsed in every way that uses all of it (`sqlgym.judging.answer_parsing`). An answer is
+correct if one reading has the shape of the gold result and all its cells are correct
+(`sqlgym.judging.cells`). Rows may be in any order unless the gold query has a top-level ORDER BY.
+Columns must be in the order of the gold result. The gold result is never searched for in a longer
+text, so a superset, a subset, two alternative numbers, a dump of a table and an error message are
+all incorrect.
 
-A gold that is not a usable answer is refused; see `refusal`.
+A gold result that is not a usable answer is refused; see `refusal`.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from sqlgym.judging.units import Units, units_of
 
 Cells = list[list[Cell]]
 MATCHED_EXACTLY: Final = 100
-"""Maximum number of rows for which unordered rows are matched exactly. An observation shows at most
-this many.
+"""Maximum number of unordered rows that are matched exactly. An observation shows at most this many
+rows.
 """
 
 
@@ -37,9 +38,9 @@ class GoldAnswer:
     Attributes:
         columns: Names of its columns, which an answer may repeat; empty if unknown.
         rows: Its rows, at least one.
-        runs: If the order of rows counts, the sizes of the runs of tied rows
+        runs: If the order of rows matters, the sizes of the runs of tied rows
             (`sqlgym.judging.ties.free_runs`). Empty if the rows may be in any order.
-        question: The question in words; an answer may use its units.
+        question: The question in words; an answer may use the units that it names.
     """
 
     columns: tuple[str, ...]
@@ -56,7 +57,7 @@ class GoldAnswer:
 
 
 def matches(gold: GoldAnswer, value: Any) -> Verdict:
-    """Return whether a value answers the question. It never raises an exception.
+    """Return whether a value answers the question. This function never raises an exception.
 
     >>> gold = GoldAnswer(("name",), (("Joe",), ("Ann",)))
     >>> matches(gold, "Ann, Joe").equal, matches(gold, ["Joe"]).equal, matches(gold, "Joe").reason
@@ -99,7 +100,7 @@ def refusal(
 def _same_rows(gold: Cells, rows: Cells) -> bool:
     """Return whether two lists of rows are equal in any order.
 
-    The rows are compared in their own order, then in sorted order. Sorting does not find every
+    The rows are compared in their original order, then in sorted order. Sorting does not find every
     match, since the tolerance of a number depends on how it is written. Therefore up to
     `MATCHED_EXACTLY` rows are also matched by augmenting paths (Kuhn's algorithm).
     """

@@ -1,18 +1,19 @@
 """Compares one cell of a gold result with one value of an answer.
 
-| gold | accepted |
+| gold    | accepted                                                                               |
 |---------|----------------------------------------------------------------------------------------|
-| integer | the same number: 1234, "1234.0", "1,234"; true/false for 1/0 | | float | equal when
-rounded to the decimals of the answer, at least two; or within 1e-6 | | either | with a matching
-unit: "$1,234", "1234 km", "12%" (see `sqlgym.judging.units`) | | text | the same, ignoring Unicode
-form (NFC), case, runs of spaces and one pair of quotes | | date | as text, or the same day in
-another format: "2014-05-03", "2014/5/3", "May 3, 2014" | | NULL | null, "NULL", "None", or nothing
-| | bytes | as shown: x'00ff' |
+| integer | the same number: 1234, "1234.0", "1,234"; true/false for 1/0                           |
+| float   | equal when rounded to the decimals of the answer, at least two; or within 1e-6         |
+| either  | with a matching unit: "$1,234", "1234 km", "12%" (see `sqlgym.judging.units`)          |
+| text    | the same, ignoring Unicode form (NFC), case, runs of spaces and one pair of quotes     |
+| date    | as text, or the same day in another format: "2014-05-03", "2014/5/3", "May 3, 2014"    |
+| NULL    | null, "NULL", "None", or nothing                                                       |
+| bytes   | as shown: x'00ff'                                                                      |
 
 A part of the text or one of several numbers in it is never accepted. A zero is not accepted as the
-rounding of a nonzero number. For a text, a bare number is accepted if it is written in the same
-way. It is also accepted if the text is a decimal number of the same value ("4.50" for 4.5, but not
-"007" for 7).
+rounding of a nonzero number. If the gold value is text, a bare number is accepted if it is written
+in the same way, or if the text is a decimal number of the same value ("4.50" for 4.5, but not "007"
+for 7).
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Number(NamedTuple):
 class Cell:
     """A value whose parsed forms are cached.
 
-    Comparing two tables in any order of rows compares every pair of rows.
+    Comparing two tables regardless of the order of their rows compares every pair of rows.
 
     Args:
         value: A cell of a gold result or of an answer.
@@ -90,12 +91,12 @@ class Cell:
 
     @lazy
     def text(self) -> str:
-        """Normalized text; a decimal number is as written. See `normal_text`."""
+        """Normalized text; a decimal number is kept as written. See `normal_text`."""
         return _unquoted(self.normal) if isinstance(self.value, str) else repr(self.value)
 
     @lazy
     def number(self) -> Number | None:
-        """The number in the value or in its quotes; see `read_number`."""
+        """The number in the value, which may be quoted; see `read_number`."""
         written = self.value if isinstance(self.value, str) else repr(self.value)
         return read_number(written) or read_number(self.text)
 
@@ -106,12 +107,12 @@ class Cell:
 
     @lazy
     def day(self) -> tuple[date, str] | None:
-        """The day in the value."""
+        """The date in the value."""
         return _read_date(self.value if self.is_day else self.text)
 
     @lazy
     def sort_key(self) -> str:
-        """A text that is equal for most equal values."""
+        """A string that is the same for most pairs of equal values."""
         value = self.value
         if isinstance(value, str):
             return f"{float(self.number.value):.6g}" if self.number else self.text

@@ -15,7 +15,7 @@ from sqlgym.judging.several_results import is_aggregate
 def has_constant_output(sql: str) -> bool:
     """Return whether a query returns constants only, whatever the tables contain.
 
-    Aggregates, window functions and EXISTS depend on the tables, also in a condition. A query that
+    Aggregates, window functions and EXISTS depend on the tables, even in a condition. A query that
     cannot be parsed counts as depending on columns.
 
     >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")

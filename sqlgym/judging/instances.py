@@ -1,11 +1,11 @@
 """Instances of a database: its rows with random changes that expose wrong queries.
 
-An instance takes some rows of each table, parents first, and changes them where a wrong query might
-return the correct result. It adds values at the boundaries of the golds' comparisons (equal, one
-below, one above), near misses of texts, and copies of rows with one changed value. It adds ties and
-new extremes, shuffles columns, and adds NULL where the column has some. It also makes parents with
-many rows and with none. All instances satisfy the rules of the data (`sqlgym.judging.source_rows`).
-A seed determines all choices.
+An instance contains some rows of each table, parents first, with changes that make wrong queries
+return incorrect results. Added values include the boundaries of comparisons in the gold queries
+(equal, one below, one above) and strings that nearly match. Some rows are copied with one changed
+value. Ties and new extremes are added, columns are shuffled, and NULL is added to columns that
+contain NULL. Some parents get many child rows, and others get none. All instances satisfy the rules
+of the data (`sqlgym.judging.source_rows`). A seed determines all choices.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from sqlgym.database.parsing import careful, parse
 from sqlgym.judging.source_rows import Reference, Row, Source, SourceColumn, SourceTable, day_of
 
 ROWS: Final = 300
-"""Number of rows of one table of an instance."""
+"""Maximum number of rows of one table of an instance."""
 _KEPT: Final = 160
-"""Number of rows that an instance takes from a table of the database."""
+"""Maximum number of rows that an instance takes from a table of the database."""
 _MOST_COPIES: Final = 120
 _PLANTED: Final = 160
-"""Number of rows that are added to a table for values of golds."""
+"""Maximum number of rows that are added to a table for values in gold queries."""
 _LARGEST: Final = 2**62
-"""Maximum of the generated numbers, so that SQLite can store them."""
+"""Largest generated number, which SQLite can store."""
 _COMPARED: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _CONDITIONS: Final = (*_COMPARED, exp.Like, exp.Between, exp.In, exp.Is, exp.Glob)
 
 
 @dataclass
 class GoldValues:
-    """The values that golds compare with.
+    """The values that gold queries compare columns with.
 
     Attributes:
         values: Values by lower-case column name.
@@ -52,7 +52,7 @@ class GoldValues:
 
 
 def gold_values(golds: Iterable[str]) -> GoldValues:
-    """Extract the values that golds compare with. A gold that cannot be parsed contributes none."""
+    """Extract the values that gold queries compare columns with, skipping unparsable queries."""
     found = GoldValues()
     for sql in golds:
         try:
@@ -93,7 +93,7 @@ def instance_rows(
     """Make the rows of an instance, by table.
 
     Args:
-        planted: The values that golds compare with.
+        planted: The values that gold queries compare columns with.
         seed: Determines all choices.
         most: The maximum number of rows of one table.
     """
@@ -154,7 +154,9 @@ class _Maker:
         return rows
 
     def _start(self, table: SourceTable) -> list[list[Any]]:
-        """Choose rows of the database, including some with values that golds compare with."""
+        """Choose rows of the database, including some with values that gold queries compare columns
+        with.
+        """
         share = self._kept if len(table.rows) > 3 else 1.0
         wanted = min(math.ceil(share * len(table.rows)), _KEPT, self._most)
         chosen = set(self._draw.sample(range(len(table.rows)), wanted))
@@ -168,11 +170,11 @@ class _Maker:
         return [list(table.rows[at]) for at in sorted(chosen)]
 
     def _named(self, column: SourceColumn) -> list[Any]:
-        """Return the values that golds compare a column with."""
+        """Return the values that gold queries compare a column with."""
         return self._planted.values.get(column.name.lower(), [])
 
     def _copy(self, table: SourceTable, like: Sequence[Any]) -> list[Any]:
-        """Copy a row with another key and up to two other changed values."""
+        """Copy a row with a different key and up to two other changed values."""
         row = self._rekeyed(table, like)
         bound = {place for key in table.keys for place in key}
         bound |= {place for reference in table.references for place in reference.columns}
@@ -203,7 +205,9 @@ class _Maker:
     def _near_misses(
         self, table: SourceTable, rows: list[list[Any]], free: Sequence[int]
     ) -> list[list[Any]]:
-        """Copy rows with one value that a gold compares with, or a neighbor of it."""
+        """Copy rows, replacing one value with a value from a gold query or a neighbor of that
+        value.
+        """
         draw, found = self._draw, list[list[Any]]()
         numbers = [p for p in free if table.columns[p].kind in ("integer", "real")]
         for place in free:
@@ -224,7 +228,7 @@ class _Maker:
         return found[:_PLANTED]
 
     def _spread(self, column: SourceColumn, place: int, rows: list[list[Any]]) -> None:
-        """Shuffle a column, add ties, clear some of its cells, and add an extreme."""
+        """Shuffle a column, add ties, set some of its cells to NULL, and add an extreme."""
         draw = self._draw
         values = [row[place] for row in rows]
         if draw.random() < self._shuffled:
@@ -248,7 +252,7 @@ class _Maker:
                 draw.choice(rows)[place] = new
 
     def _other(self, column: SourceColumn, value: Any) -> Any:
-        """Draw another value of a column."""
+        """Draw a random value for a column, usually a different one."""
         draw, named = self._draw, self._named(column)
         if column.has_nulls and draw.random() < 0.1:
             return None
@@ -261,7 +265,7 @@ class _Maker:
     def _level(
         self, table: SourceTable, pair: tuple[str, str], free: Sequence[int], rows: list[list[Any]]
     ) -> None:
-        """Change a column to be close to another one of its row, or of the parent of its row."""
+        """Bring a column close to another column of the same row, or of the parent row."""
         place, own = table.place(pair[0]), table.place(pair[1])
         if place is None or place not in free or self._draw.random() < 0.3:
             return
@@ -308,7 +312,9 @@ class _Maker:
         rows: list[list[Any]],
         parents: Sequence[tuple[Any, ...]] | None = None,
     ) -> None:
-        """Let rows without a parent refer to another parent or to none, and drop some of them."""
+        """Make rows whose parent is missing refer to another parent or to none, and drop some of
+        them.
+        """
         parents = self._parents(reference) if parents is None else parents
         known, left = set(parents), []
         is_nullable = all(table.columns[place].has_nulls for place in reference.columns)
@@ -370,7 +376,9 @@ def _unused(column: SourceColumn) -> Any:
 
 
 def _further(text: str) -> Iterator[str]:
-    """Yield endless variations of a value: greater numbers, or the text with a number."""
+    """Yield an endless sequence of variants of a value: greater numbers, or the text with a
+    number.
+    """
     for number in count(2):
         is_number = text.isdecimal() and len(text) < 16
         yield str(int(text) + number).zfill(len(text)) if is_number else f"{text} {number}"
@@ -383,7 +391,9 @@ def _is_possible(column: SourceColumn, number: float) -> bool:
 
 
 def _near(column: SourceColumn, value: Any) -> list[Any]:
-    """Return a value and its neighbors in the type of a column. The list may be empty."""
+    """Return a value and its neighbors, converted to the type of a column. The list may be
+    empty.
+    """
     if column.kind == "truth":
         return [0, 1]
     if column.kind in ("integer", "real") and type(value) in (int, float):

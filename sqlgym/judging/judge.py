@@ -3,8 +3,8 @@
     sqlgym.compare("world.sqlite", "SELECT max(area) FROM country", prediction)
     sqlgym.check_answer([(17_098_242,)], "17,098,242 km")
 
-Every text of a model gets a `Verdict`. An unusable gold raises `TaskRefused`. The reason of a
-verdict is for reports and is never shown to an agent.
+Any text from a model results in a `Verdict`. An unusable gold query or result raises `TaskRefused`.
+The reason in a verdict is intended for reports and is never shown to an agent.
 """
 
 from __future__ import annotations
@@ -46,28 +46,29 @@ def compare(
     """Return whether a query has the result of the gold query.
 
     Args:
-        database: An SQLite file, or an open `Database`. Both queries can only read.
+        database: An SQLite file, or an open `Database`. Both queries have read-only access.
         predicted_sql: The query to check.
-        match: The comparison. With "sound", DISTINCT and the order of columns count, and the order
-            of rows counts if the gold has a top-level ORDER BY; see `sqlgym.judging.results`.
-            "spider" reproduces Spider's official evaluator; see `sqlgym.judging.spider_match`.
-            "suite" applies "sound" on the database and on other instances of it; see
-            `sqlgym.judging.suite`.
-        keep_distinct: Whether DISTINCT counts with "spider". With the other comparisons, it always
-            counts.
-        golds: With "suite", the gold queries of this database that its instances are made for; None
-            means only this gold.
+        match: The comparison. With "sound", DISTINCT and the order of columns matter, and the order
+            of rows matters if the gold query has a top-level ORDER BY; see
+            `sqlgym.judging.results`. "spider" reproduces Spider's official evaluator; see
+            `sqlgym.judging.spider_match`. "suite" applies "sound" on the database and on other
+            instances of it; see `sqlgym.judging.suite`.
+        keep_distinct: Whether DISTINCT matters with "spider". With the other comparisons, it always
+            matters.
+        golds: With "suite", the gold queries of this database that its instances are made for; an
+            empty sequence means only `gold_sql`.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as
-            `{"steps": 2_000_000_000}`. None means those of an open `Database`, or else those of an
-            environment with 100,000 rows.
+            `{"steps": 2_000_000_000}`. None means the limits of an open `Database`; for a file,
+            those of an environment, but with 100,000 rows.
 
     Returns:
         The verdict. Its reason is the first difference, or `error: ...`.
 
     Raises:
-        TaskRefused: The gold fails (`gold_sql_error`, ...) or returns more rows than the limits
-            allow (`result_too_large`). Except with "spider", also if it returns no rows
-            (`empty_gold`) or has several correct results (`tied_limit`, `open_choice`).
+        TaskRefused: The gold query fails (`gold_sql_error`, ...) or returns more rows than the
+            limits allow (`result_too_large`). With "sound" and "suite", it is also refused if it
+            returns no rows (`empty_gold`) or has several correct results (`tied_limit`,
+            `open_choice`).
         EnvironmentFault: The file cannot be read, or a query ran out of time.
         ConfigurationError: `match` is unknown, or a limit is invalid.
     """
@@ -109,11 +110,10 @@ def compare(
 def sound_query(
     gold: QueryResult, gold_sql: str, result: QueryResult, sql: str, runs: Sequence[int]
 ) -> Verdict:
-    """Check a query with the sound comparison: its result is correct and its output is not
-    constant.
+    """Check a query as with `match="sound"`: its result must be correct and depend on columns.
 
     Args:
-        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not count.
+        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not matter.
     """
     verdict = sound(gold, result, runs)
     if verdict.equal and has_constant_output(sql) and not has_constant_output(gold_sql):
@@ -132,11 +132,11 @@ def check_answer(
 
     Args:
         gold_rows: The result of the gold query; at least one row.
-        value: The answer, of any type and in any format. No value raises an exception.
-        ordered: Whether the order of the rows counts.
+        value: The answer, of any type and in any format. No value causes an exception.
+        ordered: Whether the order of the rows matters.
         columns: The names of the columns, which an answer may repeat.
-        question: The question in words. A number may have a unit that the question or its column
-            names. If they name none, it may have any known unit but `%`.
+        question: The question in words. A number may have a unit that the question or the column
+            name mentions. If neither mentions a unit, any known unit except `%` is accepted.
 
     Raises:
         TaskRefused: There are no gold rows (`empty_gold`).
@@ -167,10 +167,10 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
     """Run a gold query.
 
     Args:
-        name: Name of the task or gold in a refusal.
+        name: Name of the task or gold query in a refusal.
 
     Raises:
-        TaskRefused: The gold fails.
+        TaskRefused: The gold query fails.
         EnvironmentFault: The query ran out of time or memory.
     """
     try:
@@ -186,7 +186,7 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
 
 
 def check_whole(gold: QueryResult, name: str) -> None:
-    """Check that the result of a gold is within the limits.
+    """Check that the result of a gold query is within the limits.
 
     Raises:
         TaskRefused: The result is truncated (`result_too_large`).
@@ -197,10 +197,10 @@ def check_whole(gold: QueryResult, name: str) -> None:
 
 
 def fair_order(database: Database, sql: str, result: QueryResult, name: str) -> tuple[int, ...]:
-    """Return the sizes of the runs of tied rows, or () if the order of rows does not count.
+    """Return the sizes of the runs of tied rows, or () if the order of rows does not matter.
 
     Raises:
-        TaskRefused: The gold has several correct results.
+        TaskRefused: The gold query has several correct results.
     """
     several = several_results(database, sql, result)
     if several is not None:

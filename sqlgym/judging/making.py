@@ -1,10 +1,10 @@
 """Creates and caches the instances of databases for `sqlgym.judging.suite`.
 
 The instances of a database are files in one folder of the cache. The name of the folder is a hash
-of the database's content, the golds, and the code that makes instances. If several processes make
-the same folder, the first one to finish provides it.
+of the database's content, the gold queries, and the code that makes instances. If several processes
+make the same folder, the first one to finish provides it.
 
-Run as a module, it is the worker process of `make_instances`.
+When run as a script, this module is the worker process of `make_instances`.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from toolgym.workers import usable_cores
 INSTANCES: Final = 20
 """Number of instances of a database."""
 GOLDS: Final = 400
-"""Maximum number of golds whose values are used in the instances. If there are more, a hash selects
-them.
+"""Maximum number of gold queries whose values are used in the instances. If there are more, they
+are selected by a hash.
 """
 
 
 def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files of a database's instances for some golds, and make missing ones.
+    """Return the files of a database's instances for some gold queries, after making missing ones.
 
     The list is empty if the database has no table, or none that can be recreated.
 
@@ -58,8 +58,8 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
     """Make the missing instances of many databases on all cores.
 
     `toolgym.long_work` reports the progress. A database that fails is skipped, and `instance_files`
-    raises its error later. A worker process of `multiprocessing` makes no instances, since other
-    workers use the cores.
+    raises its error later. In a worker process of `multiprocessing`, no instances are made, since
+    other workers use the cores.
 
     Args:
         golds: The gold queries by database.
@@ -100,7 +100,9 @@ def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
 
 
 def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
-    """Return the folder for the instances of a database, their seed, and the golds to use."""
+    """Return the folder for the instances of a database, their seed, and the gold queries to
+    use.
+    """
     chosen = sorted(set(golds), key=lambda sql: hashlib.sha256(_bytes(sql)).digest())[:GOLDS]
     status = database.stat()
     content = _hash_of(database.absolute(), status.st_size, status.st_mtime_ns)
@@ -116,7 +118,9 @@ def _place(database: Path, golds: Iterable[str]) -> tuple[Path, str, list[str]]:
 
 @functools.cache
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
-    """Return a folder that is removed when the process ends, for an unwritable cache folder."""
+    """Return a folder that replaces an unwritable cache folder and is removed when the process
+    ends.
+    """
     return tempfile.TemporaryDirectory(prefix="toolgym-instances-")
 
 
@@ -136,7 +140,7 @@ def source_state(but: str = "") -> str:
     """Return a hash of the versions of SQLite and sqlglot and of this package's source files.
 
     Args:
-        but: A folder of the package to leave out.
+        but: A folder of the package to exclude.
     """
     digest = hashlib.sha256(f"{sqlite3.sqlite_version} {metadata.version('sqlglot')}".encode())
     package = Path(__file__).parents[1]

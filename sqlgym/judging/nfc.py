@@ -1,9 +1,9 @@
-"""Unicode normalization (NFC) of any text in a time that grows with its length.
+"""Unicode normalization (NFC) of any text in nearly linear time.
 
 `unicodedata.normalize` sorts the combining marks of a letter by insertion, which takes quadratic
-time. A thousand accents on one letter take a million steps, and 50,000 take seconds. `nfc`
-decomposes long texts first and sorts the marks of each letter by their class. `normalize` then
-finds them in order. The result is the same, since canonical order is a stable sort by class.
+time. A thousand accents on one letter take a million steps, and 50,000 take seconds. `nfc` first
+decomposes a long text and sorts the marks of each letter by their class, so `normalize` finds them
+already in order. The result is the same, since canonical order is a stable sort by class.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Independent check of recorded answers, for `toolgym audit`.
 
 The gold SQL runs again. A recorded answer is split into cells in several ways and compared by
-separate rules. Both implementations accept the same answers (see docs/sql-answers.md). They share
-only the database, Unicode normalization and the parsing of units. This check may reject a correct
-answer in an unusual format, and `toolgym audit` prints the differences.
+independent rules. This check and the environment accept the same answers (see docs/sql-answers.md).
+They share only the database, Unicode normalization and the parsing of units. This check may reject
+a correct answer in an unusual format, and `toolgym audit` prints the differences.
 
-If the gold orders its rows, the same rows in another order are undecided, since tied rows may be in
-any order.
+If the gold query orders its rows, the same rows in another order are undecided, since tied rows may
+be in any order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NUMBER: Final = re.compile(
     re.I,
 )
 _LARGEST: Final = 400
-"""Maximum power of ten that is compared. SQLite's numbers end at 308."""
+"""Maximum power of ten that is compared. The largest numbers in SQLite have the exponent 308."""
 _DAYS: Final = ("%Y-%m-%d", "%Y/%m/%d", "%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y")
 _ORDERS: Final = re.compile(r"\border\s+by\b", re.I)
 _PAIRED: Final = 500
@@ -51,7 +51,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Gold:
-    """The result of the gold query: column names, rows, and whether the query may order them."""
+    """The result of the gold query: column names, rows, and whether the query may specify their
+    order.
+    """
 
     columns: list[str]
     rows: list[Row]
@@ -71,8 +73,8 @@ def recheck(
         instances: Other instances of the database, on which a query runs as well.
 
     Returns:
-        None if the gold cannot be run, the order of rows is undecided, a query that is correct on
-        the database differs on an instance, or `match="spider"`.
+        None if the gold query cannot be run, the order of rows is undecided, a query that is
+        correct on the database differs on an instance, or `match="spider"`.
     """
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
@@ -111,7 +113,7 @@ def recheck(
 
 
 def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
-    """Return whether a value is the gold's result; None if that depends on the order of rows."""
+    """Return whether a value equals the gold result; None if that depends on the order of rows."""
     rows, columns = len(gold.rows), len(gold.columns)
     columns_of = zip(*gold.rows, strict=True)
     numeric = tuple(any(isinstance(value, int | float) for value in each) for each in columns_of)
@@ -133,10 +135,10 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
     """Yield the answer as a flat list of cells, for each way to split it.
 
     Args:
-        columns: Lower-case names of the gold's columns. The first line or the keys of an object may
-            repeat them. An object with a key that negates its value has no cells.
-        needs_rows: Whether the gold has several rows of several cells, so that a flat list is not
-            an answer.
+        columns: Lower-case column names of the gold result. The first line or the keys of an object
+            may repeat them. An object with a key that negates its value has no cells.
+        needs_rows: Whether the gold result has several rows with several cells each, so that a flat
+            list is not an answer.
     """
     if isinstance(answer, Mapping):
         answer = answer["rows"] if answer.keys() == {"columns", "rows"} else [answer]
@@ -186,7 +188,9 @@ def _row_of(row: Mapping[Any, Any], columns: Sequence[str]) -> list[Any] | str:
 
 
 def _verdict(gold: Gold, rows: list[Row], same: Callable[[Row, Row], bool]) -> bool | None:
-    """Return whether rows equal the gold's; None if an ordered gold has them in another order."""
+    """Return whether rows equal the gold rows; None if only the order of an ordered result
+    differs.
+    """
     if not gold.rows or not _same_rows(gold.rows, rows, same):
         return False
     return not gold.is_ordered or all(map(same, gold.rows, rows)) or None
@@ -206,7 +210,7 @@ def _same_values(gold: Row, other: Row) -> bool:
 
 
 def same_cell(gold: Any, answer: Any, units: Units = ANY) -> bool:
-    """Return whether a cell of an answer is correct for a cell of the gold."""
+    """Return whether a cell of an answer is correct for a cell of the gold result."""
     plain = _plain(answer)
     if gold is None:
         return answer is None or plain in {"", "null", "none"}

@@ -1,19 +1,22 @@
 """Comparison of query results: whether two are equal, and how close they are.
 
-`compare` is the sound comparison. Two results are equal if they have the same columns in the same
-order and the same rows equally often. If the gold query has a top-level ORDER BY, the rows must be
-in the same order too, except for tied rows (`sqlgym.judging.ties`). Values are compared by type:
+`compare` implements the comparison `match="sound"`. Two results are equal if they have the same
+columns in the same order and the same rows equally often. If the gold query has a top-level ORDER
+BY, the rows must be in the same order too, except for tied rows (`sqlgym.judging.ties`). Values are
+compared by type:
 
-| value | equal if |
-|--------|-------------------------------------------------------------------------------| | NULL |
-both are NULL | | number | integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative |
-| text | the same after Unicode NFC; case and spaces count, and '3' does not equal 3 | | bytes | the
-same bytes |
+| value  | equal if                                                                      |
+|--------|-------------------------------------------------------------------------------|
+| NULL   | both are NULL                                                                 |
+| number | integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative        |
+| text   | the same after Unicode NFC; case and spaces count, and '3' does not equal 3   |
+| bytes  | the same bytes                                                                |
 
-No result equals an empty gold, since any query without rows would be correct. The reason of a
-verdict is for reports. It reveals the gold, so an agent never sees it.
+No result equals an empty gold result, since otherwise any query that returns no rows would be
+correct. The reason in a verdict is intended for reports. It reveals the gold result, so it is never
+shown to an agent.
 
-`overlap` measures how close a result is to the gold, for the progress reward.
+`overlap` measures how close a result is to the gold result, for the progress reward.
 """
 
 from __future__ import annotations
@@ -56,7 +59,7 @@ def compare(
 
     Args:
         ordered: Whether the gold query has a top-level ORDER BY; see `is_ordered`.
-        runs: With `ordered`, the sizes of the runs of tied rows, whose order does not count; see
+        runs: With `ordered`, the sizes of the runs of tied rows, whose order does not matter; see
             `sqlgym.judging.ties.free_runs`. If empty, every row has a fixed position.
 
     >>> compare([(1, "a"), (2, "b")], [(2.0, "b"), (1, "a")], ordered=False)
@@ -80,13 +83,13 @@ def compare(
 
 
 def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdict:
-    """Compare the results of two queries with the sound comparison.
+    """Compare the results of two queries as with `match="sound"`.
 
     A query that reads no table, such as `SELECT 3`, is a guess and therefore incorrect, unless the
-    gold reads no table either.
+    gold query reads no table either.
 
     Args:
-        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not count.
+        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not matter.
     """
     if gold.tables_read and not result.tables_read:
         return Verdict(False, "no table read")
@@ -94,11 +97,12 @@ def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdic
 
 
 def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
-    """Measure how close a result is to the gold, from 0 to 1.
+    """Measure how close a result is to the gold result, from 0 to 1.
 
-    Columns are matched with those of the gold by their values. The closeness is the product of two
-    F1 scores: that of the matched columns, and that of the rows that are equal in these columns. So
-    extra columns or rows cost as much as missing ones, and a dump of a table scores low.
+    Columns are matched with those of the gold result by their values. The closeness is the product
+    of two F1 scores: that of the matched columns, and that of the rows that are equal in these
+    columns. So extra columns or rows lower the score as much as missing ones, and a dump of a table
+    scores low.
 
     >>> overlap([("Joe",)], [("Joe",)]), overlap([("Joe",)], [("Joe", 52), ("Ann", 43)])
     (1.0, 0.4444444444444444)
@@ -183,8 +187,9 @@ def _normal_rows(rows: Sequence[Row]) -> list[tuple[Any, ...]]:
 def _same_multiset(gold: list[tuple[Any, ...]], rows: list[tuple[Any, ...]]) -> bool:
     """Return whether two results have the same rows equally often, within the tolerance of numbers.
 
-    Rows that are not identical on both sides are sorted and compared one by one. They are sorted by
-    their other values and the clusters of their numbers, then by the numbers themselves.
+    Rows that are not identical on both sides are sorted and compared one by one. The sort key
+    consists of the other values and the clusters of the numbers, followed by the numbers
+    themselves.
     """
     left, right = Counter(gold), Counter(rows)
     gold_rest, rest = [*(left - right).elements()], [*(right - left).elements()]

@@ -9,15 +9,15 @@ SQL leaves a result undefined in several cases:
 * A collation treats different texts as equal, and DISTINCT, GROUP BY, `max` or a compound query
   keeps one of them.
 
-SQLite does not guarantee an order of rows. Therefore a query runs again with its rows in other
-orders, and a different result proves that several are correct. Every query runs once with all
-tables read in reverse. A query whose syntax allows a choice also runs on sorted copies of its
-tables:
+SQLite does not guarantee an order of rows. Therefore a query runs again with the rows of its tables
+in other orders, and a different result proves that several results are correct. Every query runs
+once with all tables read in reverse. A query whose syntax allows several results also runs on
+sorted copies of its tables:
 
     WITH "singer" AS (SELECT * FROM main."singer" ORDER BY age, ... LIMIT -1) SELECT ...
 
-In a join, SQLite may sort the inner table by its own index. Therefore a query that selects a column
-without grouping by it also runs with the minimum and the maximum of the column.
+In a join, SQLite may sort the inner table by its own index. A query that selects a column without
+grouping by it is therefore also run with MIN and with MAX of that column.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _other_orders(database: Database, sql: str) -> Iterator[tuple[Database, str]
         return
     if not tables:
         return
-    for way in ("ASC", "DESC"):  # if tied rows differ, the first and the last of them do
+    for way in ("ASC", "DESC"):  # if tied rows differ, the first and the last of them differ
         orders = {
             name: ", ".join(f"{key} COLLATE BINARY {way}" for key in keys)
             for name, keys in tables.items()
@@ -216,7 +216,7 @@ def _sorted_by(tree: exp.Expr, database: Database) -> dict[str, list[str]]:
 def _with_sorted(sql: str, orders: dict[str, str]) -> str:
     """Prepend table expressions that contain the rows of a query's tables in some order.
 
-    The LIMIT keeps SQLite from dropping the order.
+    The LIMIT prevents SQLite from discarding the order.
     """
     expressions = ", ".join(
         f"{quoted(table)} AS (SELECT * FROM main.{quoted(table)} ORDER BY {by} LIMIT -1)"

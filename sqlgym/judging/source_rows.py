@@ -1,19 +1,19 @@
 """Reads rows of a database and the rules that they satisfy, and writes instances of the database.
 
 An instance (`sqlgym.judging.instances`) is created by the CREATE statements of the file, so SQLite
-refuses rows that violate a declared key, CHECK, type or collation. Data also satisfies undeclared
-rules, and a query that relies on one is correct. Therefore an instance keeps these rules of a
-column:
+refuses rows that violate a declared key, CHECK, type or collation. The data may also satisfy
+undeclared rules, and a query that relies on such a rule is correct. Therefore an instance preserves
+these rules of a column:
 
 * It contains no NULL.
-* Its texts are all different, as a name that serves as a key.
+* Its texts are all different, as in a name that serves as a key.
 * Its values are only 0 and 1.
 * Its numbers are never negative.
 * Its texts are dates.
-* All its values occur in a column of the same name that is the key of another table, so it is a
-  reference.
+* All its values occur in a column of the same name that is the key of another table, so the column
+  is a reference.
 
-At most `READ` rows of a table are read, in windows over its row numbers.
+At most `READ` rows of a table are read, in windows of row numbers.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DISK: Final = frozenset(
 _STEPS: Final = 50_000_000
 """Maximum number of virtual-machine steps for reading or writing."""
 _ALL_DIFFERENT: Final = 5
-"""Minimum number of rows for which texts that are all different count as a key."""
+"""Minimum number of rows for a column of distinct texts to count as a key."""
 
 
 class NoInstance(Exception):
@@ -57,7 +57,7 @@ class SourceColumn:
     """A column that can be written.
 
     Attributes:
-        has_nulls: Whether it contains NULL, and may contain more.
+        has_nulls: Whether it contains NULL, so that more may be added.
         is_fresh: Whether all of its values differ.
         values: Its distinct values, sorted, without NULL and blobs.
     """
@@ -100,7 +100,7 @@ class SourceTable:
     keys: tuple[tuple[int, ...], ...] = ()
 
     def place(self, name: str) -> int | None:
-        """Return the position of a column, in any case, or None if there is none."""
+        """Return the position of a column, ignoring case, or None if there is none."""
         names = [column.name.lower() for column in self.columns]
         return names.index(name.lower()) if name.lower() in names else None
 
@@ -115,7 +115,7 @@ class Source:
     tables: tuple[SourceTable, ...]
 
     def table(self, name: str) -> SourceTable | None:
-        """Return the table with a name, in any case, or None if there is none."""
+        """Return the table with a name, ignoring case, or None if there is none."""
         return next((t for t in self.tables if t.name.lower() == name.lower()), None)
 
 
@@ -123,7 +123,7 @@ def read_source(path: Path) -> Source:
     """Read a bounded part of a database.
 
     Raises:
-        NoInstance: It has no table that can be read.
+        NoInstance: The database has no table that can be read.
         EnvironmentFault: The file cannot be read.
     """
     with closing(connect_readonly(path)) as connection:
@@ -153,7 +153,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
 
     Raises:
         NoInstance: The schema cannot be created, or no row of a table remains.
-        EnvironmentFault: The disk is full or cannot be written.
+        EnvironmentFault: The disk is full or not writable.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         end_after(connection, _STEPS)
@@ -198,7 +198,7 @@ def end_after(connection: sqlite3.Connection, steps: int) -> None:
 
 
 def _delete_orphans(source: Source, table: SourceTable, reference: Reference) -> str:
-    """Return a statement that deletes the rows whose reference has no parent."""
+    """Return a statement that deletes the rows that refer to a missing parent."""
     target = next(each for each in source.tables if each.name == reference.to_table)
     own = [f"{quoted(table.name)}.{quoted(table.columns[at].name)}" for at in reference.columns]
     theirs = [f"parent.{quoted(target.columns[at].name)}" for at in reference.to_columns]
@@ -275,7 +275,7 @@ def _with_references(
     for number, pairs in declared.items():
         known = [(own, to) for own, to in pairs if own is not None and to is not None]
         target = targets[number]
-        # A column without values excludes them from an instance, too.
+        # A reference from a column without values would allow none in an instance.
         is_used = all(table.columns[own].values for own, _ in known)
         if target is not None and len(known) == len(pairs) and is_used:
             own_places, to_places = zip(*known, strict=True)

@@ -1,23 +1,25 @@
 """Reproduces the verdicts of Spider's official test-suite evaluator on two results.
 
-It makes results comparable with leaderboards. It is more lenient than the default comparison. The
-evaluator has these rules:
+These verdicts make results comparable with leaderboards. The evaluator is more lenient than the
+default comparison and has these rules:
 
 * Spaces inside `> =`, `< =` and `! =` are removed from both queries.
-* Unless `keep_distinct` is set, every DISTINCT is removed from both queries, also inside
+* Unless `keep_distinct` is set, every DISTINCT is removed from both queries, even inside
   aggregates, and everything after the first semicolon is dropped.
 * `YEAR(CURDATE())` becomes 2020.
 * Two empty results are equal. Otherwise both need the same number of rows and columns.
-* The order of rows counts if and only if the gold's text contains `order by`.
-* The columns may be in any order, which is the same for all rows. Repeated rows count.
+* The order of rows matters if and only if the text of the gold query contains `order by`.
+* The columns may be in any order, which must be the same for all rows. Repeated rows must occur
+  equally often.
 * Values are equal if they are equal in Python, without tolerance: 1 equals 1.0 and true, but no
   text equals a number.
 * Before columns are permuted, rows are compared as bags whose values are sorted as text. So a row
   may be rejected if its integers and decimals sort differently, such as (1, '1.5').
 
-With these rules, `SELECT DISTINCT` equals `SELECT`, exchanged columns are equal, and any empty
-result is correct if the gold is empty. `sqlgym.compare` with `match="sound"` distinguishes all of
-these. Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein 2020, arXiv:2010.02840.
+With these rules, `SELECT DISTINCT` is equivalent to `SELECT`, swapped columns are accepted, and any
+empty result is correct if the gold result is empty. `sqlgym.compare` with `match="sound"`
+distinguishes all of these cases. Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein
+2020, arXiv:2010.02840.
 """
 
 from __future__ import annotations
@@ -54,7 +56,7 @@ def prepare(sql: str, keep_distinct: bool) -> str:
 
 
 def is_ordered(gold_sql: str) -> bool:
-    """Return whether the order of rows counts for the evaluator."""
+    """Return whether the order of rows matters to the evaluator."""
     return "order by" in gold_sql.lower()
 
 
@@ -98,8 +100,9 @@ class _Orders:
 
     The search skips a column that does not contain the same values equally often. It drops a
     partial order whose columns do not contain the same rows. It tries only one of several identical
-    columns. These rules make nearly every search short. But the problem is as hard as graph
-    isomorphism, so the search ends after `LOOKED_AT` cells with the verdict that no order fits.
+    columns. These rules make nearly every search short. In general, however, the problem is as hard
+    as graph isomorphism, so the search ends after `LOOKED_AT` cells with the verdict that no order
+    fits.
     """
 
     def __init__(self, gold: Sequence[Row], rows: Sequence[Row], ordered: bool) -> None:
@@ -149,8 +152,8 @@ class _Orders:
 
 
 class _Numbers(dict[tuple[int, Any], int]):
-    """Assigns a number to each start of a row, from the number of the shorter start and the next
-    value.
+    """Assigns a number to each prefix of a row, based on the number of the shorter prefix and the
+    next value.
     """
 
     def of(self, before: Sequence[int], values: Sequence[Any]) -> list[int]:

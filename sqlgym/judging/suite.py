@@ -1,16 +1,17 @@
 """Verdicts on several instances of a database: a query must be correct on other data as well.
 
-A wrong query may return the gold's result because the data of one database do not distinguish the
-two. For example, no value is on a boundary, every row has a partner, or the agent has looked up the
-values and written them into the query. Therefore a query that is correct by the sound comparison
-also runs on other instances of the database. It must be correct on each instance on which the gold
-runs and has one result. This is test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840)
-with other instances; see `sqlgym.judging.instances`.
+A wrong query may return the gold result because the data of one database does not distinguish the
+two queries. For example, there may be no value on a boundary or no row without a partner, or the
+agent may have looked up the values and written them into the query. Therefore a query that is
+correct with `match="sound"` also runs on other instances of the database. It must be correct on
+each instance on which the gold query runs and has only one correct result. This is test-suite
+accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with different instances; see
+`sqlgym.judging.instances`.
 
-An instance is skipped if the gold fails on it, returns only NULL, or has several correct results
-that cannot be listed. If the gold finds no rows, the query must return no rows, or a single row of
-NULL. If a LIMIT of the gold cuts through tied rows, any of these rows is correct, and so are all of
-them.
+An instance is skipped if the gold query fails on it, returns only NULL, or has several correct
+results that cannot be listed. If the gold query returns no rows, the checked query must return no
+rows, or a single row of NULLs. If a LIMIT of the gold query cuts through tied rows, the checked
+query may return any of these rows, or all of them.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ from toolgym.errors import ToolError
 _ONE_OF_SEVERAL: Final = re.compile(
     r"\b(?:limit|rank|dense_rank|row_number)\b|= ?\( ?select (?:max|min)\b", re.IGNORECASE
 )
-"""Matches a query for rows with an extreme value, of which a LIMIT may return one."""
+"""Matches a query for rows with an extreme value, which may use a LIMIT to return only one of
+them.
+"""
 _CUTS: Final = re.compile(r"\b(?:limit|row_number)\b", re.IGNORECASE)
 _CACHE_BYTES: Final = 128 << 10
-"""Memory for the cached results of one instance in bytes. There are many instances with small
+"""Memory for the cached results of one instance, in bytes. There are many instances with small
 results.
 """
 
@@ -48,8 +51,8 @@ class Judged(NamedTuple):
     Attributes:
         verdict: Whether the query is correct, and the reason.
         instances: Number of instances that could have rejected the query. On each of them, the gold
-            finds rows, and other rows than on the database itself. If it is 0, the verdict depends
-            on the database alone.
+            query returns rows that differ from those on the database itself. If the number is 0,
+            the verdict depends only on the database itself.
     """
 
     verdict: Verdict
@@ -58,12 +61,12 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True)
 class GoldRun:
-    """The result of a gold on one instance.
+    """The result of a gold query on one instance.
 
     Attributes:
         runs: The sizes of the runs of tied rows, from `sqlgym.judging.ties.free_runs`.
         tied: If a LIMIT cuts through tied rows that differ, the rows up to the last of them, and
-            the sizes of their runs.
+            the sizes of the runs of tied rows; otherwise None.
     """
 
     result: QueryResult
@@ -80,7 +83,7 @@ class Suite:
     limits: Limits
 
     def judge(self, gold_sql: str, predicted_sql: str) -> Judged:
-        """Check a query that is correct on the database itself on all instances.
+        """Check, on all instances, a query that is correct on the database itself.
 
         Raises:
             EnvironmentFault: The query ran out of time.
@@ -98,14 +101,14 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Return whether a gold finds rows on any instance that differ from those on the database
-        itself.
+        """Return whether a gold query returns rows, on any instance, that differ from those on the
+        database itself.
         """
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
-        """Yield each instance that is usable for a gold, its run, and whether it can reject
-        queries.
+        """Yield each instance that is usable for a gold query, the run of that query, and whether
+        the instance can reject queries.
         """
         own = open_database(self.database, self.limits).query(gold_sql)
         for file in self.files:
@@ -122,10 +125,10 @@ def _instance(file: Path, limits: Limits) -> Database:
 
 @functools.lru_cache(maxsize=16_384)
 def gold_run(database: Database, sql: str) -> GoldRun | None:
-    """Run a gold on an instance. Return None if the instance cannot be used for this gold.
+    """Run a gold query on an instance. Return None if the instance cannot be used for this query.
 
-    In this case the gold fails, returns too many rows or only NULL, or has several correct results
-    that cannot be listed.
+    This is the case if the gold query fails, returns too many rows or only NULL, or has several
+    correct results that cannot be listed.
     """
     try:
         result = database.query(sql)
@@ -151,10 +154,10 @@ def judge_on(
     """Check a query on one instance.
 
     Args:
-        gold: The run of the gold on this instance, from `gold_run`.
+        gold: The run of the gold query on this instance, from `gold_run`.
 
     Returns:
-        The verdict, or None if the query returns some of several correct rows.
+        The verdict, or None if the query returns some of several equally correct rows.
 
     Raises:
         EnvironmentFault: The query ran out of time.
@@ -179,7 +182,9 @@ def judge_on(
 
 
 def _same(gold: GoldRun, result: QueryResult) -> Verdict:
-    """Return whether a result is the gold's, or one of the possible results of the gold."""
+    """Return whether a result equals the gold result, or another possible result of the gold
+    query.
+    """
     own = gold.result
     if gold.tied is not None:
         rows, runs = gold.tied
@@ -198,7 +203,7 @@ def _same(gold: GoldRun, result: QueryResult) -> Verdict:
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
-    """Return the suite of a database for some golds, and make missing instances.
+    """Return the suite of a database for some gold queries, after making missing instances.
 
     Args:
         golds: Gold queries of the database; at most `sqlgym.judging.making.GOLDS` are used.

@@ -1,18 +1,18 @@
 """Detects ties: queries that do not determine which rows they return, or in which order.
 
 `ORDER BY age LIMIT 1` returns one of the youngest people, and SQLite chooses which one. A task with
-such a gold is refused (`tied_limit`), since another answer may be equally correct.
+such a gold query is refused (`tied_limit`), since another answer may be equally correct.
 
-SQLite itself decides whether a LIMIT cuts through a tie. The query up to its LIMIT runs twice. All
-output columns are appended to its ORDER BY, ascending in one run and descending in the other. If
-the LIMIT cuts through tied rows that differ, the first run keeps the smallest of them and the
-second the greatest, so their results differ. If not, both return the same rows. This is exact for
-the first n rows, for every collation and every kind of key. An OFFSET is a second cut. The SQL is
-edited at its tokens and is otherwise unchanged. A subquery runs by itself. If it cannot, because it
-refers to the outer query, the gold is refused.
+To find out whether a LIMIT cuts through a tie, SQLite executes the query up to its LIMIT twice. All
+output columns are appended to the ORDER BY, ascending the first time and descending the second
+time. If the LIMIT cuts through tied rows that differ, the first execution keeps the smallest of
+them and the second the greatest, so the results differ. Otherwise, both return the same rows. This
+test is exact for the first n rows, for every collation and every kind of key. An OFFSET counts as a
+second cut. Only the affected tokens of the SQL are edited. A subquery is tested on its own. If it
+refers to the outer query and thus cannot be executed alone, the gold query is refused.
 
-Without a LIMIT, the same two runs determine which rows of an ordered result may change places. A
-run of rows ends where both runs have returned the same rows so far.
+Without a LIMIT, the same two executions determine which rows of an ordered result may change
+places. A run of tied rows ends where both executions have returned the same rows so far.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class _Select:
 
 
 def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Return why a LIMIT of a query does not determine its rows, or None."""
+    """Return the reason why a LIMIT of a query does not determine which rows are returned, or
+    None.
+    """
     if "limit" not in sql.lower():
         return None
     selects = _selects(sql)
@@ -78,7 +80,7 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
     """Return the sizes of the runs of rows that may change places, for an ordered query.
 
     Args:
-        sql: The query; its LIMIT, if it has one, cuts through no tie.
+        sql: The query. Its LIMIT, if any, must not cut through a tie.
 
     Returns:
         Sizes that sum to the number of rows. A row with a fixed position is a run of size 1.
@@ -102,8 +104,8 @@ def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | No
     """Return the rows of a query with a LIMIT, followed by all rows that tie with the last ones.
 
     Returns:
-        The rows, and the sizes of the runs of tied rows. None if the query does not end in an ORDER
-        BY and a LIMIT without OFFSET, or fails.
+        The rows, and the sizes of the runs of tied rows. None if the query fails, or does not end
+        in an ORDER BY and a LIMIT without OFFSET.
     """
     select = _selects(sql)[-1]
     match = _LIMIT.fullmatch(select.limit_text)
@@ -163,7 +165,7 @@ def _cuts(text: str, rows: int | None) -> list[int] | None:
 
     Args:
         text: The clause after its keyword, without spaces.
-        rows: Number of rows of the result, if known; fewer rows than the LIMIT are not cut.
+        rows: Number of rows of the result, if known; a greater LIMIT does not cut.
     """
     match = _LIMIT.fullmatch(text)
     if match is None:
@@ -193,7 +195,7 @@ def _with_clause(sql: str) -> str:
 
 
 def _selects(sql: str) -> list[_Select]:
-    """Return all texts in parentheses, innermost first, and finally the whole query."""
+    """Return the contents of all parentheses, innermost first, and finally the entire query."""
     tokens = tokens_of(sql)
     selects: list[_Select] = []
     open_places: list[int] = []

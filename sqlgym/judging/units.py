@@ -2,11 +2,11 @@
 
 An answer with a wrong unit is incorrect: `1539 kg` is not a height, and `45%` is not a count. If
 the question ("in metres", "how many years") or the column name (`height_m`) names a unit, a number
-may only have this unit. If neither names one, it may have any known unit but `%`. A unit after a
-number in the question ("longer than 3 km") belongs to that number and is ignored.
+may only have this unit. If neither names a unit, the number may have any known unit except `%`. A
+unit after a number in the question ("longer than 3 km") belongs to that number and is ignored.
 
-`45%` means 45 if percent is named, for example by a column `moist_pct`. It means 0.45 if the answer
-is a share between 0 and 1.
+`45%` means 45 if percent is named, for example by a column `moist_pct`. `45%` means 0.45 if the
+answer is a share between 0 and 1.
 
 A number without a unit is compared by its value alone.
 """
@@ -52,8 +52,8 @@ _OTHER_NUMBERS: Final = """
     no not nor none never or and but than more less fewer minus plus times over half double twice k
     hundred thousand million billion trillion dozen approximately about almost at most least
 """
-"""Words that change the number before them. They are not units, even if the question contains
-them.
+"""Words that change the value of the number before them. They are not units, even if the question
+contains them.
 """
 _TOKEN: Final = re.compile(
     r"(?:(?P<power>sq|square|cubic)\.? )?(?P<word>us\$|°[cf]\b|[%$€£¥₹°]|[^\W\d_²³]+)"
@@ -103,13 +103,17 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Return whether this text turns a number into a percentage of a share between 0 and 1."""
+        """Return whether this text makes a number a percentage that stands for a share from 0 to
+        1.
+        """
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
 
     def _read(self, text: str) -> set[str] | None:
-        """Return the units in a text, or None if it contains anything but units and known words."""
+        """Return the units in a text, or None if it contains anything other than units and known
+        words.
+        """
         units: set[str] = set()
         text, end = text.lower().replace("in total", "total"), 0
         for match in _TOKEN.finditer(text):

@@ -17,7 +17,7 @@ from sqlgym.database.parsing import careful, shared_tree
 from sqlgym.synthesis.schema import identifier
 
 _LARGEST: Final = 300
-"""Maximum number of nodes of an operand of `=` that may change sides. In a chain of `a = b = c`,
+"""Maximum size, in nodes, of an operand of `=` that may change sides. In a chain of `a = b = c`,
 the text of each operand would repeat all operands before it.
 """
 
@@ -56,7 +56,7 @@ def _rename(tree: exp.Expr) -> None:
 
 
 def _sorted(tree: exp.Expr) -> exp.Expr:
-    """Sort operands by their text wherever their order has no meaning."""
+    """Sort operands by their text wherever their order has no effect."""
     for listed in list(tree.find_all(exp.In)):
         if listed.expressions:
             listed.set("expressions", sorted(listed.expressions, key=_text))

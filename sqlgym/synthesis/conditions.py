@@ -52,7 +52,7 @@ class Condition:
 
 
 def after(draft: Draft, conditions: Sequence[Condition]) -> str:
-    """Return conditions in the words that follow a noun, with a leading space."""
+    """Return conditions as words that follow a noun, with a leading space."""
     if len(conditions) == 1:
         (only,) = conditions
         if only.short and draft.chance(0.7):
@@ -105,7 +105,7 @@ def _is(field: Field) -> str:
 
 
 def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
-    """Compare a number or a year with a limit."""
+    """Return a condition that compares a number or a year with a limit."""
     noun, sql = field.noun, f"{column} {sign} {spoken_values.number_sql(limit)}"
     if field.role is Role.YEAR:
         words = _YEARS[sign].format(int(limit))
@@ -119,7 +119,7 @@ def compare(field: Field, sign: str, limit: float, column: str) -> Condition:
 
 
 def equal(field: Field, value: float | str, alias: str) -> Condition:
-    """Compare a column with a value."""
+    """Return a condition that compares a column with a value."""
     noun, has, short = field.noun, "", ""
     if isinstance(value, str):
         sql, shown = literal(value), spoken_values.quoted_text(value)
@@ -186,13 +186,13 @@ def _on_date(draft: Draft, field: Field, column: str) -> Condition:
 
 
 def in_year(field: Field, year: str, column: str) -> Condition:
-    """Restrict a date to a year."""
+    """Return a condition that restricts a date to a year."""
     words = f"{_is(field)} in {year}"
     return Condition(f"{column} LIKE '{year}-%'", words, columns=(field.name,))
 
 
 def _on_name(draft: Draft, field: Field, column: str) -> Condition:
-    """Require that a name contains a word. LIKE ignores case, and GLOB does not."""
+    """Return a condition that a name contains a word. LIKE ignores case, and GLOB does not."""
     name = str(draft.pick(field.values))
     word = draft.pick(w for w in name.split() if w.isascii() and w.isalpha() and len(w) > 3)
     return Condition(
@@ -204,7 +204,7 @@ def _on_name(draft: Draft, field: Field, column: str) -> Condition:
 
 
 def distinct_values(field: Field) -> list[str]:
-    """Return common values that can be typed and that differ by more than case."""
+    """Return common values that can be typed and that differ in more than case."""
     folded = Counter(" ".join(str(value).casefold().split()) for value in field.values)
     return [
         value

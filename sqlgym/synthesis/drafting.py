@@ -1,7 +1,7 @@
 """Drafts of questions: random choices, SELECT statements and candidates.
 
 A template is a function that makes a `Candidate` from a `Draft`. It raises `Unfit` if the database
-has no suitable table or column. The decorator `template` registers it:
+has no suitable table or column. The decorator `template` registers the function:
 
     @template("my-template", weight=2)
     def my_template(draft: Draft) -> Candidate: ...
@@ -23,7 +23,7 @@ F = TypeVar("F", bound="Callable[[Draft], Candidate]")
 
 
 class Unfit(Exception):
-    """Raised if a template needs something that the database lacks or that was not drawn."""
+    """Raised if the database or the random draw lacks something that a template needs."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Query:
         return text + "".join(f" {word} {clause}" for word, clause in clauses if clause)
 
     def weaker(self) -> tuple[str, ...]:
-        """Return the statement without one of its conditions, for each condition."""
+        """Return, for each condition, the statement without that condition."""
         wheres = [self.where[:i] + self.where[i + 1 :] for i in range(len(self.where))]
         weaker = [replace(self, where=where) for where in wheres]
         weaker += [replace(self, having="")] if self.having else []
@@ -74,7 +74,7 @@ class Candidate:
         question: The question; its first letter is capitalized later.
         tables: Names of the tables that the SQL reads.
         contrasts: Statements that must have a different result, so that each condition matters.
-        readings: Statements of other readings of the question, which must have the same result.
+        readings: Statements for other readings of the question, which must have the same result.
         supports: Statements that count rows; each count must be at least two.
         one_row: Whether the answer must be one row.
         several: Whether the answer must be several rows.
@@ -91,10 +91,10 @@ class Candidate:
 
 
 def is_unclear(candidate: Candidate, world: World) -> bool:
-    """Return whether a number of things may be a column or a count of rows.
+    """Return whether a "number of" things may mean either a column or a count of rows.
 
-    If schools have a column `pupils` and pupils have a table, "the school with the most pupils" has
-    two readings.
+    If the table of schools has a column `pupils` and there is also a table of pupils, "the school
+    with the most pupils" has two readings.
     """
     return any(
         field.noun.counts.split(" ")[-1:] == entity.noun.many.split(" ")[-1:]
@@ -118,7 +118,7 @@ class Draft:
     rng: random.Random
 
     def pick(self, options: Iterable[T]) -> T:
-        """Choose one option at random. Raises `Unfit` if there is none."""
+        """Choose one option at random; raise `Unfit` if there is none."""
         choices = list(options)
         self.unless(not choices)
         return choices[int(self.rng.random() * len(choices))]

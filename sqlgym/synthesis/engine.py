@@ -2,8 +2,8 @@
 
 The search repeats these steps: it draws the hardness level with the largest deficit, draws a
 template by weight, drafts a candidate, proves it, and yields it as a task. Tasks of other levels
-that are found in the process are stored for later. A level without a new task in `PATIENCE` drafts
-is given up. The seed and the content of the file determine all choices.
+that are found in the process are stored for later. A level is given up after `PATIENCE` drafts
+without a new task. The seed and the content of the file determine all choices.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from sqlgym.tasks.splits import plain_question, skeleton
 from toolgym.errors import ConfigurationError, ToolError
 
 PATIENCE = 1_500
-"""Number of drafts without a new task of a level after which the level is given up."""
+"""Number of drafts without a new task after which a level is given up."""
 TRIES = 8
 """Number of drafts of one template before another one is drawn."""
 WAITING = 40
@@ -39,14 +39,16 @@ WAITING = 40
 VARIANTS = 4
 """Default for the number of tasks that may differ only in their literals."""
 COMMON = 0.04
-"""Maximum share of the tasks that may have the same single value as their answer. Three tasks
-always may.
+"""Maximum share of the tasks that may have the same single value as their answer. Three such tasks
+are always allowed.
 """
 FAIR = 1.5
-"""Multiple of its equal share of the questions from which candidates about a table are dropped."""
+"""Multiple of a table's equal share of the questions above which candidates about it are
+dropped.
+"""
 REFUSALS = 12
 """Number of consecutive failed proofs after which a template is given up for some tables, or for a
-large table. A query that exceeds the budget counts as six.
+large table. A query that exceeds the budget counts as six failed proofs.
 """
 _LITERAL = re.compile(r"(?:\"[^\"]*+\")++|(?:'[^']*+')++|(?<![\w.])\d++(?:\.\d++)?(?!\w)")
 
@@ -57,13 +59,13 @@ class Search:
 
     Attributes:
         database: The file, with the limits of `for_proofs`.
-        tried: Drafts by template.
-        given: Tasks found by template and level.
-        asked: Questions by table.
-        refused: Consecutive failed proofs by template and tables.
+        tried: Number of drafts by template.
+        given: Number of tasks found, by template and level.
+        asked: Number of questions by table.
+        refused: Number of consecutive failed proofs by template and tables.
         levels: Hardness by SQL without literals.
-        forms: Tasks found by SQL without literals.
-        skeletons: Tasks found by canonical SQL without literals.
+        forms: Number of tasks found, by SQL without literals.
+        skeletons: Number of tasks found, by canonical SQL without literals.
     """
 
     database: Database
@@ -88,8 +90,8 @@ class Search:
     )
 
     def tasks(self) -> Iterator[SynthTask]:
-        """Yield all tasks that can be found, in the requested mix of levels while each level
-        lasts.
+        """Yield all tasks that can be found, in the requested mix of levels until a level is
+        exhausted.
         """
         while (level := self._next_level()) is not None:
             waiting = self.waiting[level]
@@ -200,13 +202,15 @@ class Search:
         return self.levels[form]
 
     def _is_full(self, tables: Sequence[str]) -> bool:
-        """Return whether a table has exceeded its share; the probability grows with the excess."""
+        """Return whether to skip tables; the probability grows with the excess over their share."""
         even = FAIR * self.asked.total() / len(self.world.entities)
         most = max(self.asked[table] for table in tables)
         return most > even > 3 and self.rng.random() > (even / most) ** 2
 
     def _answer(self, result: QueryResult) -> str:
-        """Return the answer if it is a single value that few tasks have, or else ""."""
+        """Return the answer if it is a single value, else ""; raise `Rejected` if the answer is
+        common.
+        """
         rows = result.rows
         answer = str(rows[0][0]).casefold() if len(rows) == len(rows[0]) == 1 else ""
         if answer and self.answers[answer] >= max(3, COMMON * self.report.kept):
@@ -259,7 +263,7 @@ def stream(
         tables: Names of the tables to ask about; None means all except views.
         variants: Maximum number of tasks whose SQL differs only in its literals. A larger number
             allows more, but more similar, tasks for a small database.
-        report: Filled while the stream runs.
+        report: The report to fill while the stream runs.
 
     Raises:
         ConfigurationError: No question about the database is possible, or an option is invalid.

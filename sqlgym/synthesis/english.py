@@ -47,7 +47,7 @@ MASS = word_set("""
     stuff art transport demographics media employment education membership ownership storage
     water energy electricity merchandise
 """)
-"""Uncountable nouns; a row is a "record" of one."""
+"""Uncountable nouns; a row of a table with such a name is called a "record"."""
 _SINGULAR_S = re.compile(r"(?:ss|us|is|ics)$")
 _MONTH_WORDS = """
     January February March April May June July August September October November December
@@ -66,7 +66,7 @@ _LIKE_YOU = re.compile(r"uni(?![nm]|d)|us[eau]|eur|ewe|onc?e|uk|ufo|uti|ubi")
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a singular noun or noun phrase: its last word, or the one before "of".
+    """Return the plural of a noun phrase, whose last word, or the word before "of", is inflected.
 
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
@@ -110,7 +110,7 @@ def a(noun: str) -> str:
 
 
 def join_words(parts: Sequence[str], word: str = "and") -> str:
-    """Return parts as a list in a sentence.
+    """Return parts joined as a list in a sentence.
 
     >>> join_words(["a"]), join_words(["a", "b"]), join_words(["a", "b", "c"], "or")
     ('a', 'a and b', 'a, b or c')
@@ -121,12 +121,12 @@ def join_words(parts: Sequence[str], word: str = "and") -> str:
 
 
 def number_word(number: int) -> str:
-    """Return a whole number up to twelve as a word, others in digits."""
+    """Return a whole number up to twelve as a word, and a greater number in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
 
 
 def written_date(day: date) -> str:
-    """Return a date in the form for a sentence.
+    """Return a date as it is written in a sentence.
 
     >>> written_date(date(2014, 5, 3))
     '3 May 2014'
@@ -160,7 +160,7 @@ def stands_alone(part: str, text: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """Return a text with a capital first letter and single spaces.
+    """Return a text with an initial capital letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')

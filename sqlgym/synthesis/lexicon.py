@@ -1,4 +1,4 @@
-"""The words in names of tables and columns.
+"""The words in the names of tables and columns.
 
     emp_hire_dt     employee, hire, date
     noOfCars        number, of, cars
@@ -279,7 +279,7 @@ WORDS = word_set("""
     worm wrap writer written wry yak yard yarn year yearly yes yet yield yoga yogurt young youth
     zero zinc zip zone zoo zoos
 """)
-"""Common words of names: those of up to four letters, and longer ones."""
+"""Common words in names: those of up to four letters, and longer ones."""
 _PIECES = re.compile(r"[A-Z]{2,}s?(?![a-z])|[A-Z]?[a-z]+|[A-Z]|\d+")
 _CLUSTER = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}|^[bcdfghjklmnpqrstvwxz]{4}")
 _STARTS = word_set("""
@@ -354,7 +354,7 @@ def is_readable(name: str, only_listed: bool = False) -> bool:
     """Return whether each part of a name is a word or abbreviates one.
 
     Args:
-        only_listed: Accept only words of the list; see `abbreviates`.
+        only_listed: Accept only listed words; see `abbreviates`.
 
     >>> [is_readable(name) for name in ("song_name", "x7", "zzqp", "größte", "MPG", "ordlins")]
     [True, False, False, False, True, True]
@@ -405,7 +405,7 @@ def unit_of(parts: Sequence[str]) -> str:
 
 @lru_cache(maxsize=8192)
 def _acronyms(name: str) -> frozenset[str]:
-    """Return the unknown parts in capitals of a name that also has lower-case letters: `LPA
+    """Return the unknown all-capital parts of a name that also has lower-case letters: `LPA
     Code`.
     """
     if name.isupper():
@@ -421,7 +421,7 @@ def _acronyms(name: str) -> frozenset[str]:
 
 
 def _is_listed(part: str) -> bool:
-    """Return whether a part is an abbreviation, or a word of the list with or without an ending."""
+    """Return whether a part is an abbreviation, or a listed word with or without an ending."""
     if part in ABBREVIATIONS or part in WORDS or part in _LONG_FORMS or part in PREPOSITIONS:
         return True
     for ending, rest in (
@@ -442,7 +442,7 @@ def _is_listed(part: str) -> bool:
 
 
 def _is_compound(part: str) -> bool:
-    """Return whether a part consists of two words of the list, such as "woodland"."""
+    """Return whether a part consists of two listed words, such as "woodland"."""
     ends = range(4, min(len(part), 24) - 3)
     return any(part[:end] in WORDS and part[end:] in WORDS for end in ends)
 

@@ -138,13 +138,13 @@ _UNCLEAR = word_set("dates since until by into onto via includes has is")
 """Words that turn a name into a clause: `member_since`."""
 _TIMES = word_set("minutes seconds hours")
 _MEASURED = word_set("days hours weeks months minutes acres")
-"""Plurals that can be fractions, too."""
+"""Plural nouns whose values can also be fractions."""
 _LASTING = word_set("time duration delay length wait age interval runtime")
 _SUMS = word_set("""
     fines fees costs expenses earnings savings taxes wages debts sales dues tips damages bonuses
     losses profits proceeds royalties premiums discounts charges stars points statistics percent
 """)
-"""Plurals that name an amount rather than things to count."""
+"""Plural nouns that name an amount rather than things to count."""
 
 
 def _dated(words: list[str], kind: str) -> list[str]:
@@ -165,7 +165,7 @@ def _dated(words: list[str], kind: str) -> list[str]:
 
 
 def _counted(words: list[str]) -> str:
-    """Return the plural of the counted things, or "" if the name does not contain it."""
+    """Return the plural of the counted things, or "" if the name does not contain one."""
     is_number = words[0] == "number" or words[-1] == "count"
     things = [word for word in words if word not in ("number", "of", "count")]
     is_state = len(words) == 2 and english.is_participle(words[-1])  # `units_added`
@@ -212,7 +212,7 @@ _VERBS = word_set("""
     enroll attend assign participate own employ appoint perform operate receive deliver manage live
     drunk sour bulk
 """)
-"""Words at the start or end of a name that is a clause and not a noun."""
+"""Words that indicate, at the start or end of a name, that it is a clause and not a noun."""
 _GROUPS = word_set("staff crew personnel faculty")
 _COUNTABLE = word_set("""
     building meeting booking training listing painting recording rating reading posting filing

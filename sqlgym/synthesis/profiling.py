@@ -1,7 +1,7 @@
 """Profiling: reads a database into a `World` of entities with nouns, columns with roles, and links.
 
 A table of up to `READ_WHOLE` rows is read completely. From a larger table, a sample of rows spread
-over the whole table is read. SQLite counts the rows, NULLs and distinct values of a large table if
+over the entire table is read. SQLite counts the rows, NULLs and distinct values of a large table if
 the budget of a query allows it. Unusable tables are omitted with a reason. Columns and tables whose
 names are not readable as words are omitted too, unless too few others remain.
 """
@@ -31,21 +31,21 @@ from sqlgym.synthesis.schema import Entity, Field, Label, World
 from toolgym.errors import ToolError
 
 READ_WHOLE = 2_000
-"""Maximum number of rows of a table that is read completely. From a larger one, about this number
-is sampled.
+"""Maximum number of rows of a table that is read completely. From a larger table, about this many
+rows are sampled.
 """
 MOST_COLUMNS = 60
-"""Maximum number of columns of a table that are read, from the first one."""
+"""Maximum number of columns that are read from a table, starting with the first."""
 MOST_TABLES = 60
-"""Maximum number of tables that are read, from the first one."""
+"""Maximum number of tables that are read, starting with the first."""
 ENOUGH = 4
-"""Number of readable columns with facts from which all unreadable names are omitted."""
+"""Minimum number of readable columns with facts for all unreadable names to be omitted."""
 _FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TEXT)
 
 
 @dataclass(frozen=True)
 class TableRead:
-    """A table with its row count, and a sample of values and counts by column."""
+    """A table with its row count, and a sample of values and the counts by column."""
 
     table: Table
     rows: int
@@ -262,7 +262,7 @@ def _values(role: Role, values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _without_twins(fields: list[Field]) -> list[Field]:
-    """Rename fields with the same noun by their full or quoted names."""
+    """Give fields that share a noun their full or quoted names instead."""
     for rename in (lambda name: column_noun(name), quoted_column):
         counts = Counter(field.noun.one.lower() for field in fields)
         fields = [

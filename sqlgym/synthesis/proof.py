@@ -1,9 +1,10 @@
 """Proves that a candidate is a suitable task.
 
-The gold SQL runs within half of a query's budget, so that later checks have enough. Its result must
-contain no NULL and no duplicate row, must fit into an observation, and must be the only correct
-result. Every condition of the question must change the result (`contrasts`), and other readings of
-the question must give the same one (`readings`). The answer must not be a word of the question.
+The gold SQL runs within half of a query's budget, so that enough remains for later checks. Its
+result must contain no NULL and no duplicate row, must fit into an observation, and must be the only
+correct result. Every condition of the question must change the result (`contrasts`), and other
+readings of the question must give the same result (`readings`). The answer must not be a word of
+the question.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from sqlgym.synthesis.schema import Entity
 from toolgym.errors import ToolError
 
 LEAST_ROWS = 3
-"""Maximum number of rows of a table that an agent sees at one glance. A question must not be about
-such tables only.
+"""Maximum number of rows of a table that an agent can read at a glance. A question must involve at
+least one larger table.
 """
 MOST_ROWS = 25
 """Maximum number of rows of an answer."""
@@ -94,7 +95,7 @@ def _is_same(result: QueryResult, other: QueryResult) -> bool:
 
 
 def _check_result(result: QueryResult, candidate: Candidate) -> None:
-    """Check properties of the result alone."""
+    """Check the properties that depend only on the result."""
     rows = result.rows
     is_count = "count(" in candidate.sql.partition(" FROM ")[0]
     if not rows or (len(rows) == 1 and rows[0][0] == 0 and is_count):

@@ -1,9 +1,9 @@
 """References between tables, declared or inferred from names and values, and the links they form.
 
 A name suggests a reference and the values confirm it. `singer_id` suggests `singer.singer_id` or
-`singer.id`, `manager_id` of employees suggests an employee, and `campus` suggests the table
-`Campuses`. A suggested reference is accepted if the target column is unique and contains up to
-`CHECKED` values of the referring column.
+`singer.id`, `manager_id` in a table of employees suggests an employee, and `campus` suggests the
+table `Campuses`. A suggested reference is accepted if the target column is unique and contains up
+to `CHECKED` values of the referring column.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def inferred_keys(
 
 
 def _key_of(database: Database, table: Table) -> list[Column]:
-    """Return a primary key of one column, or else an early column that is named like a key."""
+    """Return a single-column primary key, or else one of the first columns, if named like a key."""
     primary = [column for column in table.columns if column.primary_key]
     if primary:
         return primary if len(primary) == 1 else []
@@ -135,8 +135,8 @@ def holds(
 def with_links_marked(entities: Sequence[Entity], keys: Sequence[ForeignKey]) -> list[Entity]:
     """Return the entities with link tables marked and without duplicate nouns.
 
-    A row of `book_authors` is neither a book nor an author. Its table refers to others, no table
-    refers to it, and it has no name or no other columns.
+    A row of `book_authors` is neither a book nor an author. A link table refers to other tables, no
+    table refers to it, and its rows have no name or no other columns.
     """
     words = {entity.name: set(table_words(entity.name)) - PREPOSITIONS for entity in entities}
     referred = {key.to_table for key in keys}
@@ -247,7 +247,7 @@ _ROLES = word_set("role type status kind function capacity")
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
-    """Return the bridges over junction tables.
+    """Return the bridges through junction tables.
 
     A junction table has two links to two tables, no table refers to it, and it has few other
     columns.

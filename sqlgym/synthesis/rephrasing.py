@@ -2,10 +2,10 @@
 
 Questions from templates are exact but monotonous. A chat model makes them more natural, but
 sometimes changes their meaning. A reply is accepted under three conditions. It contains every value
-of the SQL that the question contained: a number in digits, with commas or as a word, a date in
-digits or in words, and a text in any case. It contains neither SQL nor the answer. It is not the
-question of another task. No check ensures that the words between the values still have the same
-meaning.
+of the SQL that the question contained. It contains neither SQL nor the answer. It is not the
+question of another task. A number may be written in digits, with commas or as a word, a date in
+digits or in words, and a text in upper or lower case. No check ensures that the words between the
+values still have the same meaning.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def rephrase(
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
-    """Return the code of the reason why a text is not a question for the task, or "" if it is one.
+    """Return the code of the reason why a text cannot be the question of a task, or "" if it can.
 
     * `no_text`: it is empty, very long, or contains control characters.
     * `same_text`: it is the question itself, or the question of another task.
@@ -102,7 +102,7 @@ def _tells_answer(task: SqlTask, text: str) -> bool:
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
-        return False  # a gold that fails has no answer
+        return False  # a gold query that fails has no answer
     cells = [_number_forms(str(value)) for row in rows for value in row]
     fresh = [_names(text, forms) and not _names(task.question, forms) for forms in cells]
     return bool(fresh) and all(fresh)
@@ -141,7 +141,8 @@ def _text_forms(text: str) -> list[str]:
 
 
 def _names(text: str, forms: list[str]) -> bool:
-    """Return whether a text contains one of these forms, in any case unless it is a single letter.
+    """Return whether a text contains one of these forms, ignoring case unless the form is a single
+    letter.
 
     Otherwise the article "a" would count as the A at the start of a name.
     """

@@ -1,7 +1,7 @@
 """The results of a synthesis: tasks, and a report on candidates, rejections and tables.
 
 A rejection has a stable code, which `REJECTIONS` explains. A candidate is rejected for the first
-reason found, so the counts show where a database is difficult, but not every defect.
+reason found, so the counts do not include all defects.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ LEVELS: tuple[Hardness, ...] = ("easy", "medium", "hard", "extra")
 """The hardness levels, starting with the easiest."""
 
 REJECTIONS: dict[str, str] = {
-    "unfit": "The template asks for a table, column or reference that was not drawn.",
+    "unfit": "The template needs a table, column or reference that was not drawn.",
     "asked_before": "The same SQL was a candidate before.",
-    "gold_fails": "SQLite refuses the SQL, or it takes more than half of a query's budget.",
-    "empty": "The SQL finds no rows, or counts none.",
+    "gold_fails": "SQLite rejects the SQL, or the SQL takes more than half of a query's budget.",
+    "empty": "The SQL returns no rows, or a count of zero.",
     "has_null": "The result contains NULL.",
-    "too_long": "The result has too many rows or too long values for an answer.",
+    "too_long": "The result has too many rows, or values that are too long, for an answer.",
     "unclean_value": "A value of the result cannot be copied from an observation.",
-    "repeated_row": "The result contains a row twice, which the question does not indicate.",
-    "not_one_row": "The question asks for one row, and the result has several.",
-    "one_row_only": "The question asks for or computes over several rows, and there is one.",
+    "repeated_row": "The result contains duplicate rows, which the question does not suggest.",
+    "not_one_row": "The question asks for one row, but the result has several.",
+    "one_row_only": "The question needs several rows, but there is only one.",
     "tied_limit": "A LIMIT cuts through tied rows, so several results are correct.",
     "open_choice": "The SQL does not determine which of several values it returns.",
     "condition_without_effect": "The question has the same answer without one of its conditions.",
-    "several_readings": "Another reading of the question has another answer.",
+    "several_readings": "Another reading of the question has a different answer.",
     "in_question": "The answer is a word of the question.",
-    "seen_at_once": "The first row of a table contains the answer, or the whole table is visible.",
+    "seen_at_once": "The first row of a table contains the answer, or the entire table is visible.",
     "common_answer": "Too many tasks already have this answer.",
     "near_duplicate": "Another task has the same canonical SQL.",
-    "skeleton_full": "Enough tasks differ from this one only in their literals.",
-    "same_question": "Another task has the same question with other SQL.",
+    "skeleton_full": "Enough other tasks differ from this one only in their literals.",
+    "same_question": "Another task has the same question with different SQL.",
     "unparsed": "The SQL cannot be parsed, so its hardness and canonical form are unknown.",
     "table_full": "A table of the candidate has more than its share of the questions.",
     "level_full": "Enough tasks of this hardness are stored for later.",
@@ -50,7 +50,7 @@ class SynthTask:
     Attributes:
         hardness: Spider's level, measured on the SQL.
         template: The stable name of the question's template, such as "count-filtered".
-        canonical: The SQL in a form that near-duplicates share; see `canonical_sql`.
+        canonical: The SQL in a form that is the same for near-duplicates; see `canonical_sql`.
     """
 
     question: str

@@ -1,8 +1,8 @@
 """Roles of columns, determined from their names, types and values.
 
 The values determine the possible roles of a column, and the name selects one of them. A column is
-never a date only because of its name. A number that is an id, a code or an ordinal is not a
-quantity.
+never treated as a date on the basis of its name alone. A number that is an id, a code or an ordinal
+is not a quantity.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _CODES = word_set("""
     quarter phase stage floor platform gate edition tier division level grade lap by capital major
     minor course discipline locker room box desk bay berth unit lot block cycle
 """)
-"""Last words of columns whose numbers identify rather than measure."""
+"""Last words of the names of columns whose numbers identify something rather than measure it."""
 _SINCE = word_set("start since founded built opened established begin end until born birth")
 MEASURES = word_set("""
     size capacity weight height length width depth distance area volume age price cost fee amount
@@ -70,7 +70,7 @@ MEASURES = word_set("""
     speed temperature pressure percentage rate ratio share total balance discount points stock
     altitude elevation power energy mass bonus tax wage gross attendance enrollment mark
 """)
-"""Last words of columns that contain quantities, whatever their numbers look like."""
+"""Last words of the names of columns that contain quantities, regardless of their values."""
 
 
 def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: bool) -> Role:
@@ -81,7 +81,7 @@ def role_of(name: str, values: Sequence[Any], distinct: int, present: int, own: 
         values: Values of a sample of rows, without NULLs.
         distinct: The number of distinct values.
         present: The number of rows with a value.
-        own: Whether the column is named like its table.
+        own: Whether the column is named after its table.
     """
     words = words_of(name)
     last = words[-1] if words else ""
@@ -154,9 +154,7 @@ def _are_packed(numbers: Sequence[float]) -> bool:
 
 
 def are_names(values: Sequence[Any]) -> bool:
-    """Return whether all values are texts with lower-case letters and without digits, so no
-    codes.
-    """
+    """Return whether all values have lower-case letters and no digits, and thus are not codes."""
     return all(isinstance(v, str) and _LETTERS.fullmatch(v) for v in values)
 
 

@@ -24,8 +24,8 @@ from toolgym.lazy import lazy
 __all__ = ["Bridge", "Entity", "Field", "Label", "Link", "Noun", "Role", "World"]
 
 LARGE = 50_000
-"""Number of rows above which a table is large. Templates that read a table repeatedly skip large
-tables.
+"""Number of rows above which a table is large. Large tables are skipped by templates that read a
+table repeatedly.
 """
 
 
@@ -39,7 +39,7 @@ class Field:
         is_unique: Whether no value occurs twice.
         values: Values for questions. Texts are sorted by frequency, and numbers and dates in
             ascending order.
-        has_blanks: Whether some values are empty texts or words such as "N/A".
+        has_blanks: Whether some values are empty strings or words such as "N/A".
         as_number: Whether numbers are stored as text and compared with a CAST.
         is_whole: Whether all numbers are whole.
         has_time: Whether dates have a time of day.
@@ -141,13 +141,13 @@ class Label:
 
 @dataclass(frozen=True)
 class Entity:
-    """A table whose rows questions are about.
+    """A table with rows that questions can be about.
 
     Attributes:
         noun: The noun for a row.
         rows: The number of rows.
         key: The column that identifies a row; None if there is none.
-        label: The columns that identify a row in an answer; None if rows are not distinguishable.
+        label: The columns that identify a row in an answer; None if rows cannot be distinguished.
         is_link: Whether its rows only link rows of other tables, so that no question is about them.
     """
 
@@ -214,13 +214,13 @@ class Link:
     is_inferred: bool = False
 
     def on(self, child: str, parent: str) -> str:
-        """Return the condition of a join, for the aliases of both tables."""
+        """Return the join condition for the given aliases of both tables."""
         return f"{child}.{identifier(self.column)} = {parent}.{identifier(self.target)}"
 
 
 @dataclass(frozen=True)
 class Bridge:
-    """A many-to-many relation: two links of one junction table to two different tables.
+    """A many-to-many relation: two links from one junction table to two different tables.
 
     Attributes:
         is_only_way: Whether only the junction relates the two tables. For example, it is False for
@@ -238,8 +238,8 @@ class World:
 
     Attributes:
         entities: Tables, in the order of the file.
-        bridges: Pairs of links over a junction table, in both directions.
-        left_out: Reasons by the names of tables that are not used.
+        bridges: Pairs of links through a junction table, in both directions.
+        left_out: Reasons why tables are not used, by table name.
     """
 
     entities: tuple[Entity, ...]

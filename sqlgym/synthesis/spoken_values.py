@@ -63,7 +63,7 @@ def threshold(field: Field, rng: random.Random) -> float | None:
 
 
 def _rounded(value: float, spread: float) -> float:
-    """Round to a step of about a twentieth of the spread: 1, 5, 10, 50, ..."""
+    """Round to a step of about a twentieth of the range: 1, 5, 10, 50, ..."""
     step = 10.0 ** (len(str(int(spread))) - 2) if spread >= 10 else 0.1 if spread < 3 else 0.5
     if spread / step > 20:
         step *= 5

@@ -5,9 +5,9 @@ does not fit into an observation, or has several correct results.
 
 Verdicts are cached, since each requires a run of the gold SQL. A verdict is valid for one file
 (path, size and modification time), one version of SQLite, one state of this package's source, and
-one set of limits. It is a line with a checksum, appended by a single write, so several processes
-can add to a file. Damaged lines are ignored. If the cache cannot be read or written, the gold SQL
-runs again.
+one set of limits. Each verdict is a line with a checksum that is appended with a single write, so
+several processes can add to the same file. Damaged lines are ignored. If the cache cannot be read
+or written, the gold SQL runs again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from toolgym.errors import TaskRefused
 from toolgym.tasks import TaskSet
 
 LOOKED_THROUGH: Final = 20_000
-"""Number of tasks of a set that are searched for golds of its databases."""
+"""Number of tasks of a set that are searched for gold queries of its databases."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +60,8 @@ def gold_of(
 
     Args:
         limits: Limits of each statement.
-        match: With "spider", a gold is refused only if Spider's evaluator cannot score it, because
-            it fails or returns more rows than the limits allow.
+        match: With "spider", a gold query is refused only if Spider's evaluator cannot score it,
+            because it fails or returns more rows than the limits allow.
 
     Raises:
         TaskRefused: The gold SQL fails, or its result is not a usable answer.
@@ -89,11 +89,11 @@ def verify(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     match: Match = "sound",
 ) -> None:
-    """Check that a task can be played, and cache the verdict on its gold.
+    """Check that a task can be played, and cache the verdict on its gold query.
 
     Raises:
         TaskRefused: The task cannot be played.
-        EnvironmentFault: As for `gold_of`; the verdict is not cached then.
+        EnvironmentFault: As for `gold_of`; in this case, the verdict is not cached.
     """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
@@ -115,7 +115,7 @@ def verify(
 
 @functools.lru_cache(maxsize=32)
 def verified_by(tasks: TaskSet[SqlTask], limits: Limits, match: Match) -> TaskSet[SqlTask]:
-    """Return a view of tasks whose golds are verified with other limits or for "spider"."""
+    """Return a view of tasks whose gold queries are verified with other limits or for "spider"."""
     if limits == Limits() and match != "spider":
         return tasks
     return tasks.verified_by(functools.partial(verify, limits=limits, match=match))
@@ -132,20 +132,22 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
 
 
 class GoldVerdict(NamedTuple):
-    """A verdict on a gold: the `code` and `reason` of a refusal, both empty if it can be played."""
+    """A verdict on a gold query: the `code` and `reason` of a refusal, both empty if it is
+    usable.
+    """
 
     code: str = ""
     reason: str = ""
 
 
 def recall_verdict(database: Path, sql: str) -> GoldVerdict | None:
-    """Return the cached verdict on a gold, or None if there is none."""
+    """Return the cached verdict on a gold query, or None if there is none."""
     file = _file(database)
     return None if file is None else _known(file).get(_key(sql))
 
 
 def keep_verdict(database: Path, sql: str, verdict: GoldVerdict) -> None:
-    """Add the verdict on a gold to the cache, if the cache is writable."""
+    """Add the verdict on a gold query to the cache, if the cache is writable."""
     file = _file(database)
     if file is None:
         return
@@ -164,7 +166,7 @@ def _append(file: Path, line: bytes) -> None:
         finally:
             os.close(descriptor)
     except OSError:
-        return  # the disk is full or the folder not writable: the gold runs again next time
+        return  # the disk is full or the folder not writable: the gold SQL runs again next time
 
 
 @functools.lru_cache(maxsize=1_024)
@@ -184,8 +186,8 @@ def _known(file: Path) -> dict[str, GoldVerdict]:
 
 
 def _file(database: Path) -> Path | None:
-    """Return the file with the verdicts on a database's golds, or None if the database is
-    missing.
+    """Return the file with the verdicts on a database's gold queries; None if there is no
+    database.
     """
     try:
         status = database.stat()

@@ -15,11 +15,11 @@ The numbers of components determine the level:
     extra     everything else, such as two clauses with exactly two extras
 
 Only the outermost query counts, and only the first branch of a set operation. A nested query counts
-as one, and its components are ignored. The program that made the released labels has peculiarities,
-which are reproduced so that levels are comparable. NOT before a condition counts as an aggregate.
-In HAVING, AND and OR count as aggregates and real aggregates do not. A subquery in FROM counts as a
-table. Beyond Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS and WITH count as nested
-queries.
+as one, and its components are ignored. The program that produced the released labels has
+peculiarities, which are reproduced so that levels are comparable. NOT before a condition counts as
+an aggregate. In HAVING, AND and OR count as aggregates, and real aggregates do not. A subquery in
+FROM counts as a table. In SQL outside Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS
+and WITH count as nested queries.
 """
 
 from __future__ import annotations

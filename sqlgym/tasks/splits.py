@@ -1,11 +1,11 @@
 """Splits of synthesized tasks that share no question and no query.
 
-If there are three databases or more, whole databases are assigned to the parts, at least one to
-each. The tasks of one or two databases are divided by the skeleton of their SQL. The skeleton is
-the canonical form with a question mark for each literal or list of literals. Queries with the same
-skeleton differ only in their constants. The part of a task depends only on a hash of its skeleton,
-not on the seed or the number of tasks. So a task that one run holds out is not trained on by
-another.
+If there are three or more databases, all tasks of a database are assigned to the same part, and
+each part gets at least one database. The tasks of one or two databases are divided by the skeleton
+of their SQL. The skeleton is the canonical form with a question mark for each literal or list of
+literals. Queries with the same skeleton differ only in their constants. The part of a task depends
+only on a hash of its skeleton, not on the seed or the number of tasks. So a task that is held out
+in one run is not used for training in another.
 
 In both cases, a task whose question or canonical SQL occurs in an earlier part is dropped from the
 later part.
@@ -47,8 +47,7 @@ def skeleton(canonical: str) -> str:
 class _Skeleton(SQLite.Generator):  # type: ignore[misc, valid-type]  # a variable, to mypy
     """Generator that writes a query with a question mark for each literal or list of literals.
 
-    It does not change the tree, because each replacement among many siblings takes sqlglot a pass
-    over all of them.
+    The tree is not modified, because sqlglot passes over all siblings of a node to replace it.
     """
 
     def literal_sql(self, expression: exp.Literal) -> str:
@@ -113,7 +112,7 @@ def check_shares(shares: Mapping[str, float]) -> None:
 
 
 def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]:
-    """Return the part of each database, in the order of a hash.
+    """Return the part of each database, assigned in the order of a hash.
 
     A part gets its share of the databases, and at least one.
     """

@@ -1,4 +1,4 @@
-"""Provides the suite of a task: instances of its database, made for all golds of the task set."""
+"""Provides the suite of a task: instances of its database for all gold queries of the task set."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def suite_for(
     rollouts do not wait.
 
     Args:
-        tasks: The set that contains the task; instances are made for its golds.
+        tasks: The set that contains the task; instances are made for its gold queries.
         limits: Limits of each statement on an instance.
 
     Raises:

@@ -1,8 +1,8 @@
 """A question about a database, as used by all parts of this package.
 
 A task contains the gold SQL and the path of the database, but no results; `sqlgym.tasks.gold` runs
-the gold SQL. A question that the database cannot answer is also a task. It has `answerable=False`
-and needs no SQL.
+the gold SQL. A question that the database cannot answer is also a task. Such a task has
+`answerable=False` and needs no SQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class SqlTask(Task):
         evidence: BIRD's external knowledge, shown with the question.
         foreign_keys: Foreign keys from `tables.json` that the file does not declare.
         answerable: Whether the database has an answer. If not, `cannot_answer` is the correct call.
-        problem: Code and reason why the entry cannot be used, if so.
+        problem: Code and reason if the entry cannot be used.
     """
 
     gold_sql: str = ""

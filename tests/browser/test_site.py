@@ -81,9 +81,10 @@ def test_a_search_finds_the_repair_and_leads_to_it(
     page.get_by_role("button", name="Search").first.click()
     page.keyboard.type("dropped_null")
     # A result marks what was searched in its address; the navigation has a link of the same name.
-    page.locator("a[href*='reference/?h=dropped_null']").first.wait_for()
+    result = page.locator("a[href*='reference/?h=dropped_null']").first
+    result.wait_for()
     screenshot(page, "site-search", full=False)
-    page.keyboard.press("Enter")
+    result.click()
 
     page.wait_for_url("**/reference/**")
     page.locator("article", has_text="dropped_null").wait_for()

@@ -95,7 +95,7 @@ def test_processes_give_what_one_gives_and_are_gone_afterwards(tmp_path: Path) -
 
 @pytest.mark.integration
 def test_a_process_that_is_killed_is_told_with_its_part() -> None:
-    lost = r"process ended, .* worked on \('part', [012]\) or a part after it\. Look whether"
+    lost = r"process ended, .* worked on \('part', [012]\) or a part after it\. If it ran"
     with pytest.raises(WorkerLost, match=lost), worker_processes(2) as map_parts:
         list(map_parts(killed, [("part", number) for number in range(3)]))
 

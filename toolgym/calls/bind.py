@@ -1,13 +1,13 @@
-"""Binds raw calls to tools: the result is a `ToolCall` with valid arguments, or with an error.
+"""Binds raw calls to tools. The result is a `ToolCall` with valid arguments or with an error.
 
 The schema in the prompt is strict, but binding is lenient and records every difference as a repair.
-`bind` resolves the tool's name, the shape of the arguments (an object that is not nested in another
-object or in a text), their keys, and their values, in this order. Two possible readings are an
-error.
+`bind` resolves, in this order, the tool's name, the shape of the arguments (an object that is not
+nested in another object or encoded as a string), their keys, and their values. A call with two
+possible interpretations results in an error.
 
 Strict parsing repairs nothing. A call that strict parsing accepts has the same result in lenient
-parsing, with one exception. Lenient parsing removes a code fence around code, and strict parsing
-passes it to the tool.
+parsing, with one exception: lenient parsing removes a code fence around code, whereas strict
+parsing passes the fence to the tool.
 """
 
 from __future__ import annotations
@@ -54,24 +54,24 @@ MAX_OPENED = 3  # as in a list with one entry, which is JSON text, which is a nu
 MAX_ENCODED = 4  # JSON text in JSON text in JSON text ...
 MAX_DEPTH = 40
 MAX_VALUES = 50_000
-MAX_INTEGER_BITS = 1024  # the range of a float; Python refuses to print integers of 4,300 digits
+MAX_INTEGER_BITS = 1024  # the range of a float; Python does not print integers of 4,300 digits
 
 
 @dataclass(slots=True)  # not frozen, because frozen instances are slower and every call creates one
 class RawCall:
-    """A call found in a text, with the name and the arguments that the model wrote.
+    """A call found in text, with the name and the arguments that the model wrote.
 
     Attributes:
-        name: The tool's name, or None if there is none.
+        name: The tool's name, or None if the call has no name.
         arguments: Usually a dict. A list is bound by position.
         format: The name of the format in `toolgym.calls.formats`, or `parsed` for calls given as
-            data. If several formats share a mark, it is the first one that reads the call.
+            data. If several formats share a mark, the name of the first one that can read the call.
         repairs: The repairs that were needed to read the call.
         error: The error if the call cannot be read. In this case, name and arguments may be
             incomplete.
-        textual: Whether the format writes values as bare text, without their types.
+        textual: Whether the format writes values as plain text, without their types.
         positional: Values without names, before the named ones (Python calls).
-        whole: Whether the end of the call is certain, with no bracket missing or added.
+        whole: Whether the end of the call is unambiguous, with no bracket missing or added.
         unfinished: Whether the text ends before the arguments are closed, so that some may be
             missing.
     """
@@ -97,8 +97,8 @@ class ToolCall:
 
     Attributes:
         name: The tool's name, or the name that the model wrote if there is an error.
-        arguments: Values by argument name, in the types that the tool declares, without omitted
-            arguments. If there is an error, the part of the arguments that could be read.
+        arguments: Values by argument name, in the types that the tool declares; omitted arguments
+            are absent. If there is an error, the part of the arguments that could be read.
         repairs: Codes of the repairs that were needed, in the order of `REPAIRS`, without
             repetition.
         error: The reason why the call must not be executed, or None.
@@ -116,11 +116,11 @@ class ToolCall:
         return hash((self.name, tuple(self.arguments), self.repairs))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the name and arguments as plain data. Dates become texts, and enums become their
+        """Return the name and arguments as plain data. Dates become strings, and enums become their
         values.
         """
         plain = {"name": self.name, "arguments": self.arguments}
-        # `to_jsonable_python` alone refuses lone surrogates.
+        # `to_jsonable_python` alone rejects lone surrogates.
         copied: dict[str, Any] = json.loads(json.dumps(plain, default=to_jsonable_python))
         return copied
 
@@ -128,13 +128,14 @@ class ToolCall:
 def bind(
     raw: RawCall, specs: Specs, parsing: Parsing = "lenient", first: Sequence[Any] = ()
 ) -> ToolCall:
-    """Bind a raw call to its tool. It never raises an exception.
+    """Bind a raw call to its tool. This function never raises an exception.
 
     Args:
         raw: The raw call.
         specs: The tools by name.
         parsing: `lenient` or `strict`.
-        first: Values of the first arguments, given by position in Python. This is not a repair.
+        first: Values of the first arguments, passed by position in Python. They do not count as a
+            repair.
     """
     strict = parsing == "strict"
     repairs = list(raw.repairs)
@@ -182,8 +183,8 @@ def bind(
 def plain(value: Any) -> tuple[Any, bool]:
     """Copy a value to plain JSON types. Return the copy and whether a surrogate was replaced.
 
-    An action can be any object: cyclic, infinitely deep, or with methods that raise. Lone
-    surrogates are replaced because neither UTF-8 nor SQLite can store them.
+    An action can be any object, even a cyclic or infinitely nested one, or one whose methods raise
+    exceptions. Lone surrogates are replaced because neither UTF-8 nor SQLite can store them.
 
     Raises:
         ValueError: The value cannot be copied. The message is a clause for `malformed_call`.
@@ -228,7 +229,7 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 
 def decoded(text: str) -> Any:
-    """Return the plain value of JSON text, and any other text unchanged."""
+    """Return the plain value of JSON text, or the unchanged string if it is not JSON."""
     try:
         return plain(decode_json(text))[0]
     except ValueError:
@@ -236,9 +237,9 @@ def decoded(text: str) -> Any:
 
 
 def unquoted(text: str) -> str:
-    r"""Decode a text that is a JSON string, repeatedly while the result is a JSON string.
+    r"""Decode a JSON string, repeatedly while the result is itself a JSON string.
 
-    Such texts come from clients and servers that encode arguments more than once. At most
+    Such strings come from clients and servers that encode arguments more than once. At most
     `MAX_ENCODED` layers are decoded, each in linear time.
 
     >>> unquoted(r'"\"{}\""'), unquoted("{}"), unquoted('"a" || "b"')
@@ -289,10 +290,10 @@ def _fit(
     specs: Specs,
     repairs: list[Repair],
 ) -> dict[str, Any]:
-    """Return the arguments after repairs, which are appended to `repairs`.
+    """Return the repaired arguments. The codes of the repairs are appended to `repairs`.
 
     Raises:
-        ToolError: The arguments have no possible reading, or more than one.
+        ToolError: The arguments have no possible interpretation, or more than one.
     """
     if values or raw.textual or not (isinstance(written, dict) and plan.has_exactly(written)):
         # Shape: make a mapping from JSON text, a nested object, or a list of values.
@@ -388,12 +389,12 @@ def _fit(
 
 
 def _decoded(written: Any, specs: Specs) -> Any:
-    """Decode a text that is a JSON object or list, encoded once or several times.
+    """Decode a JSON object or list that was encoded as a string once or several times.
 
     Other values are returned unchanged.
 
     Raises:
-        ToolError: The text begins like a JSON object or list but is not valid.
+        ToolError: The string begins like a JSON object or list but is not valid JSON.
     """
     if not isinstance(written, str):
         return written
@@ -411,7 +412,7 @@ def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) ->
     """Assign values to the first arguments of the signature.
 
     Raises:
-        ToolError: There are more values than arguments, or an argument is also given by name.
+        ToolError: There are more values than arguments, or an argument is also passed by name.
     """
     if len(values) > len(plan.names):
         reason = f"{len(values)} values were given for {len(plan.names)} arguments"
@@ -424,7 +425,7 @@ def _by_position(plan: Plan, values: Sequence[Any], named: Mapping[str, Any]) ->
 
 
 def without_fence(text: str, language: str) -> str:
-    """Remove a code fence or a pair of quotes around the whole code.
+    """Remove a code fence or a pair of quotes that encloses all of the code.
 
     >>> without_fence("```sql\\nSELECT 1\\n```", "sql")
     'SELECT 1'
@@ -446,7 +447,7 @@ def without_fence(text: str, language: str) -> str:
 
 
 def _typed(plan: Plan, name: str, value: Any) -> Any:
-    """Convert a value that a format writes as bare text to the type of its argument."""
+    """Convert a value that a format writes as plain text to the type of its argument."""
     if not isinstance(value, str):
         return value
     word = value.strip()
@@ -463,7 +464,7 @@ def _typed(plan: Plan, name: str, value: Any) -> Any:
 
 
 def _opened(plan: Plan, name: str, value: Any) -> Any:
-    """Unwrap or convert a value of the wrong type once: `["x"]` and `{"name": "x"}` become
+    """Unwrap or convert a value of the wrong type by one level: `["x"]` and `{"name": "x"}` become
     `"x"`.
     """
     if isinstance(value, list) and len(value) == 1:
@@ -483,7 +484,7 @@ def _opened(plan: Plan, name: str, value: Any) -> Any:
 def _validated(plan: Plan, written: dict[str, Any], *, strict: bool) -> dict[str, Any]:
     """Return the values, converted to the types of the arguments.
 
-    They are validated as JSON, in which dates are texts and tuples are lists.
+    The values are validated as JSON, in which dates are strings and tuples are lists.
 
     Raises:
         ValidationError: A value does not fit.
@@ -507,7 +508,7 @@ def _invalid(plan: Plan, problem: ValidationError) -> ToolError:
 
 
 def attributes(value: Any) -> dict[str, Any] | None:
-    """Return the instance dictionary of an object, or None, without running properties."""
+    """Return the instance dictionary of an object, or None, without evaluating properties."""
     try:
         values = object.__getattribute__(value, "__dict__")
     except AttributeError:

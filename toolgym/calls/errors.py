@@ -1,9 +1,9 @@
-"""Errors of a call that occur before its tool runs.
+"""Errors that occur in a call before its tool runs.
 
 `CALL_ERRORS` lists their codes for the documentation, and the functions create the errors. The
 example in an error is a complete call, created from the schema of the tool. The environment
-replaces it with one that works in the episode. Tools raise the errors that occur while they run,
-such as an unknown table or invalid SQL.
+replaces this example with one that works in the current episode. Tools raise the errors that occur
+while they run, such as an unknown table or invalid SQL.
 """
 
 from __future__ import annotations
@@ -17,27 +17,29 @@ from toolgym.tools import ToolSpec
 
 CALL_ERRORS: dict[str, str] = {
     "no_call": "The text contains no tool call.",
-    "bad_action": "The action is neither text, nor a call, nor a list of calls.",
-    "truncated_call": "The text ends inside the call, so it was not executed.",
-    "malformed_call": "The call cannot be read: broken JSON, no name, or two values for one key.",
-    "unknown_tool": "No tool has this name, or more than one could be meant.",
+    "bad_action": "The action is not text, a call, or a list of calls.",
+    "truncated_call": "The text ends inside the call, so the call was not executed.",
+    "malformed_call": (
+        "The call cannot be parsed: invalid JSON, no name, or two values for one key."
+    ),
+    "unknown_tool": "No tool has this name, or the name could refer to several tools.",
     "missing_argument": "A required argument is absent or null.",
     "invalid_argument": "An argument has a value of the wrong type.",
-    "ambiguous_argument": "More than one value could be meant for an argument.",
+    "ambiguous_argument": "It is unclear which of several values an argument should have.",
     "unexpected_argument": "The tool has no such argument (strict parsing only).",
-    "episode_over": "The episode had ended before this call; it was not executed.",
+    "episode_over": "The episode had ended before this call, so the call was not executed.",
 }
 
 Specs = Mapping[str, ToolSpec]
 
-# Limits of quoted text, since the agent's text may be a megabyte long.
+# Maximum lengths of quoted text, since the agent's text may be a megabyte long.
 MAX_QUOTED = 100
 MAX_KEYS = 8
 MAX_REASON = 300
 
 
 def no_call(specs: Specs) -> ToolError:
-    """Return the error for a text without a call."""
+    """Return the error for text without a call."""
     return ToolError("no_call", "No tool call was found.", _how_to_call(specs), example_of(specs))
 
 
@@ -53,7 +55,7 @@ def bad_action(kind: str, specs: Specs) -> ToolError:
 
 
 def truncated_call(specs: Specs) -> ToolError:
-    """Return the error for a text that ends inside a call. The call must not be executed."""
+    """Return the error for text that ends inside a call. Such a call must not be executed."""
     message = "The call was cut off before its end and was not executed."
     hint = "Write it again, shorter: less thinking and only the arguments that are needed."
     return ToolError("truncated_call", message, hint, example_of(specs))
@@ -63,7 +65,7 @@ def malformed_call(reason: str, specs: Specs) -> ToolError:
     """Return the error for a call that cannot be read.
 
     Args:
-        reason: The reason, a clause such as "it has no tool name".
+        reason: The reason, as a clause such as "it has no tool name".
         specs: The tools by name.
     """
     message = f"The call could not be read: {reason}."
@@ -71,12 +73,13 @@ def malformed_call(reason: str, specs: Specs) -> ToolError:
 
 
 def unreadable(cut: bool, reason: str, specs: Specs) -> ToolError:
-    """Return `truncated_call` if the text was cut off, else `malformed_call` with the reason."""
+    """Return `truncated_call` if the text was cut off, or else `malformed_call` with the reason."""
     return truncated_call(specs) if cut else malformed_call(reason, specs)
 
 
 def unknown_tool(name: str, near: Sequence[str], specs: Specs) -> ToolError:
-    """Return the error for a name that matches no tool, or several tools, which are in `near`."""
+    """Return the error for a name that matches no tool or several tools; `near` contains the
+    candidates."""
     hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
     hint = f"{hint} The tools are {', '.join(specs)}.".strip()
     message = f"There is no tool {_quoted(name)}."
@@ -96,7 +99,7 @@ def invalid_argument(spec: ToolSpec, name: str, reason: str) -> ToolError:
     Args:
         spec: The tool.
         name: Name of the argument.
-        reason: The reason, a clause without a period.
+        reason: The reason, as a clause without a period.
     """
     wrong = f"cannot use the value of {_quoted(name)}: {reason[:MAX_REASON]}"
     return _wrong_argument("invalid_argument", spec, wrong)
@@ -109,13 +112,13 @@ def ambiguous_argument(spec: ToolSpec, name: str, keys: Sequence[str]) -> ToolEr
 
 
 def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
-    """Return the error of strict parsing for a key that the tool does not have."""
+    """Return the error of strict parsing for a key that is not an argument of the tool."""
     wrong = f"got an unexpected argument {_quoted(name)}"
     return _wrong_argument("unexpected_argument", spec, wrong)
 
 
 def several_answers(spec: ToolSpec) -> ToolError:
-    """Return the error for different terminal calls in one message."""
+    """Return the error for several different terminal calls in one message."""
     message = "The message holds several different answers, so none of them was taken."
     hint = f"Write one call of {spec.name}() and no other that ends the episode."
     return ToolError("ambiguous_argument", message, hint, example_call(spec))
@@ -130,7 +133,7 @@ def _wrong_argument(code: str, spec: ToolSpec, wrong: str) -> ToolError:
 
 
 def _quoted(written: str) -> str:
-    """Return text of the agent in quotes, shortened to the length of a name."""
+    """Return text written by the agent in quotes, shortened to the maximum length of a name."""
     return repr(written[:MAX_QUOTED])
 
 

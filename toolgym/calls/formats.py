@@ -1,8 +1,9 @@
-"""The table of call formats: the syntax of calls, thinking and ends of turns of each model family.
+"""The table of call formats: for each model family, the syntax of calls, thinking and ends of
+turns.
 
-`toolgym.calls.find` reads calls by this table. The documentation, the tests and `toolgym.sanitize`
-use it too. To support a new family, add an entry and a fixture. Each entry names its sources, which
-are chat templates of the family or parsers of inference engines.
+`toolgym.calls.find` reads calls according to this table, which the documentation, the tests and
+`toolgym.sanitize` also use. To support a new family, add an entry and a fixture. Each entry names
+its sources, which are chat templates of the family or parsers of inference engines.
 
 This module imports only the standard library, because `toolgym.sanitize` imports it.
 """
@@ -28,22 +29,22 @@ class Format:
         models: The model families that use it, separated by commas.
         source: Files of public repositories that document it.
         arguments: Notation of the arguments: `JSON`, `Python`, `tags` or `braces`.
-        marks: Texts that open a call or a list of calls.
-        closes: Texts that close a call (the first one) or a list of calls.
-        frame: Other control texts around calls or inside them.
+        marks: Strings that open a call or a list of calls.
+        closes: Strings that close a call (the first one) or a list of calls.
+        frame: Other control strings around calls or inside them.
         certain: Whether a mark without a call after it is an error. False for marks that also have
             other uses.
         head: Pattern of the text between a mark and the arguments; group 1 is the tool's name.
         lead: Pattern that begins a line with a call, in formats without marks.
         keys: Keys of the name and the arguments in a JSON object.
         keyed: Whether the JSON object has the tool's name as its only key.
-        parameter: Text that opens a parameter, in formats with tags.
+        parameter: The string that opens a parameter, in formats with tags.
         key: Pattern of the text between `parameter` and the value; group 1 is the parameter's name.
             If empty, `head` is used.
-        close: Text that closes the value of a parameter.
-        quotes: Texts around a value, in formats with tags or braces.
-        thinking: Texts that open and close thinking.
-        result: Texts that open and close the result of a tool.
+        close: The string that closes the value of a parameter.
+        quotes: Strings around a value, in formats with tags or braces.
+        thinking: Strings that open and close thinking.
+        result: Strings that open and close the result of a tool.
         stop: Tokens that end a turn.
     """
 
@@ -70,12 +71,12 @@ class Format:
 
     @property
     def families(self) -> list[str]:
-        """The names of the model families in a list."""
+        """The names of the model families, as a list."""
         return self.models.split(", ")
 
 
-# Patterns are possessive (`*+`), so they never backtrack, and the time to match grows
-# linearly with the length of the text.
+# Patterns are possessive (`*+`), so they never backtrack, and matching time grows linearly with the
+# length of the text.
 NAME: Final = r"([\w.\-/]++)"
 NAME_LINE: Final = rf"\s*+{NAME}[ \t]*+\n\s*+(?=\{{)"
 BARE_NAME: Final = r"\s*+([\w.\-/:]++)\s*+(?:<tool_sep[^<>]*+>\s*+)?+(?=<|\Z)"
@@ -136,7 +137,7 @@ def _invoke(
         models: As in `Format`.
         source: As in `Format`.
         space: Prefix of the names of the tags.
-        closes: Texts that close a section of calls. `<x>` opens the section that `</x>` closes.
+        closes: Strings that close a section of calls. `<x>` opens the section that `</x>` closes.
         thinking: As in `Format`.
         result: As in `Format`.
         stop: As in `Format`.
@@ -208,7 +209,7 @@ FORMATS: Final = (
     ),
     Format(
         "json",
-        "Llama 3.1 without its mark, Llama 4 (JSON), xLAM, Gemma 3 (JSON), RWKV 7",
+        "Llama 3.1 without `<|python_tag|>`, Llama 4 (JSON), xLAM, Gemma 3 (JSON), RWKV 7",
         "vLLM llama_tool_parser.py, xlam_tool_parser.py",
         keys=("name", "parameters"),
         stop=("<|eot_id|>", "<|im_end|>", "<end_of_turn>"),
@@ -558,7 +559,7 @@ FORMATS: Final = (
         lead=r"Call:[ \t]*+",
         stop=("<bot_end>",),
     ),
-    # Bare text in tags, and the braces of Gemma.
+    # Plain text in tags, and Gemma's braces.
     Format(
         "qwen3-coder",
         "Qwen 3 Coder, Qwen 3.5, Nemotron 3, Step 3.5, MiMo, Nanbeige",
@@ -831,7 +832,8 @@ FORMATS: Final = (
         stop=("<start_function_response>", "<end_of_turn>"),
     ),
 )
-"""All call formats. If formats share a mark, the first one that reads a call gives it its name."""
+"""All call formats. If formats share a mark, a call is attributed to the first one that can read
+it."""
 
 _THOUGHTS: Final = (
     ("<thinking>", "</thinking>"),
@@ -842,9 +844,9 @@ _THOUGHTS: Final = (
     ("<ifm|think_fast>", "</ifm|think_fast>"),
     ("<ifm|think_faster>", "</ifm|think_faster>"),
 )
-"""Tags of thinking in addition to those of `FORMATS`."""
+"""Thinking tags in addition to those of `FORMATS`."""
 _ENDS_MESSAGE: Final = {"<|end|>", "<|end_message|>"}
-"""Tokens that end every message. They close a thought only if the text opened it."""
+"""Tokens that end every message. They close a thought only if it was opened in the same text."""
 _BEFORE_ROLE: Final = (
     *("<|im_start|>", "<|start_header_id|>", "<|header_start|>", "<|start_of_role|>", "<|start|>"),
     *("<start_of_turn>", "<|turn>", "<seed:bos>", "]~b]"),
@@ -855,7 +857,7 @@ _TURNS: Final = (
     *("<|user|>", "<|system|>", "<|observation|>", "<|im_user|>", "<|im_system|>", "[INST]"),
     *("<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<\uff5cUser\uff5c>", "[SYSTEM_PROMPT]"),
 )
-"""Texts that open a turn of another role. The text after them was not written by the model."""
+"""Strings that open a turn of another role. The text after them does not come from the model."""
 
 THOUGHT: Final = "thought"
 _KINDS: Final = [
@@ -868,13 +870,14 @@ HIDES: Final = {
     **_RESULTS,
     **{opens: kind for opens, _, kind in _KINDS},
 }
-"""Texts that hide the text after them, each with the kind of text that ends it, or ""."""
+"""Strings that hide the text after them, each with the kind of string that ends the hidden text, or
+""."""
 SHOWS: Final = {
     **{closes: closes for closes in _RESULTS.values() if closes},
     **{closes: kind for _, closes, kind in _KINDS},
 }
-"""Texts that end hidden text, each with its kind. A text that closes a thought also closes one that
-the prompt opened."""
+"""Strings that end hidden text, each with its kind. A string that closes a thought also closes a
+thought that the prompt opened."""
 
 CONTROL_TEXTS: Final = [
     text
@@ -882,7 +885,7 @@ CONTROL_TEXTS: Final = [
     for text in (*each.marks, *each.frame, *each.closes, *each.stop, each.parameter, each.close)
     if text and not text[0].isalpha()
 ] + [*HIDES, *SHOWS]
-"""Every control text of a format: marks, frames, ends of turns, thinking."""
+"""Every control string of a format: marks, frames, ends of turns, thinking."""
 
 
 def opened_thought(prompt: str) -> str:
@@ -892,10 +895,10 @@ def opened_thought(prompt: str) -> str:
 
 
 def alternatives(texts: Iterable[str]) -> list[str]:
-    """Return patterns that match the longest of some texts, one pattern for each first character.
+    """Return patterns that match the longest of some strings, one pattern for each first character.
 
-    Texts with a common prefix share it in the pattern, so a search reads each character once
-    instead of once for each of a hundred texts.
+    A pattern contains the common prefix of several strings only once, so a search reads each
+    character once rather than once for each of a hundred strings.
     """
     by_first: dict[str, list[str]] = {}
     for text in texts:

@@ -1,10 +1,10 @@
-"""The parser of actions: `parse_calls` returns the tool calls in a text or an object.
+"""The parser of actions: `parse_calls` returns the tool calls in text or in an object.
 
-`parse_calls` finds raw calls in a text (`toolgym.calls.find`) or in an object that a library
-parsed, and binds each to its tool (`toolgym.calls.bind`). A text that is one valid call takes a
+`parse_calls` finds raw calls in text (`toolgym.calls.find`) or in an object that a library parsed,
+and binds each to its tool (`toolgym.calls.bind`). Text that consists of one valid call takes a
 faster path with the same result. Repairs are recorded by their codes in the table `REPAIRS`. A call
-that cannot be repaired is a `ToolCall` with a `ToolError` of the table `CALL_ERRORS`. No action of
-any type raises an exception.
+that cannot be repaired becomes a `ToolCall` with a `ToolError` whose code is in the table
+`CALL_ERRORS`. No action of any type causes an exception.
 
     >>> from toolgym.tools import specs_from
     >>> tools = [{"name": "look", "parameters": {"properties": {"at": {"type": "string"}},
@@ -36,17 +36,17 @@ from toolgym.tools import ToolSpec, specs_from
 
 
 def parse_calls(action: Any, tools: Any, *, parsing: Parsing = "lenient") -> list[ToolCall]:
-    """Return the calls in an action, in order. No action raises an exception.
+    """Return the calls in an action, in order. No action causes an exception.
 
     Args:
-        action: A text, a call or an assistant message as a dict or as an object of the openai
+        action: A string, a call or an assistant message as a dict or as an object of the openai
             package, a list of these, or a `ToolCall`, which is bound again.
         tools: `ToolSpec`s, a mapping of them by name, or OpenAI function schemas.
         parsing: `lenient` repairs mistakes. `strict` accepts only valid Hermes text, or parsed
             calls, with exact names, keys and types.
 
     Returns:
-        At most 32 calls, or none for a text without calls. A call that must not be executed has an
+        At most 32 calls, or none for text without calls. A call that must not be executed has an
         `error`. If there are different calls of terminal tools, the first one gets an error, and
         the calls after it are omitted.
 
@@ -70,9 +70,9 @@ _LONGEST_REMEMBERED = 2_000  # characters
 
 
 def _clean_call(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> ToolCall | None:
-    """Return the call of a text that is one valid JSON object for a tool, or None for other texts.
+    """Return the call if the text is one valid JSON object for a tool, or else None.
 
-    Most texts of trained models are such calls, and the rollouts of a group repeat them, so results
+    Trained models mostly generate such calls, and the rollouts of a group repeat them, so results
     are cached. The result is the same as that of finding and binding.
     """
     clean = _read_before.get(text)
@@ -89,7 +89,7 @@ def _clean_call(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> T
 
 
 def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
-    """Return the tool, the arguments (texts only), and whether the object is in tags."""
+    """Return the tool, the arguments (strings only), and whether the object is in tags."""
     body = text.strip(" \t\n")
     tagged = body.startswith("<tool_call>") and body.endswith("</tool_call>")
     if tagged:
@@ -117,8 +117,8 @@ def _read_clean(text: str, specs: Mapping[str, ToolSpec]) -> _Clean | None:
 
 
 def _with_one_answer(calls: list[ToolCall], specs: Mapping[str, ToolSpec]) -> list[ToolCall]:
-    """Return the calls. If their answers differ, return only those up to the first answer, with an
-    error.
+    """Return the calls. If they contain different answers, return only the calls up to the first
+    answer, which gets an error.
     """
     terminal = {name for name, spec in specs.items() if spec.terminal}
     ends = [k for k, call in enumerate(calls) if type(call.name) is str and call.name in terminal]
@@ -142,14 +142,15 @@ def bind_call(
     *,
     args: Sequence[Any] = (),
 ) -> ToolCall:
-    """Bind a call of a given name and given arguments.
+    """Bind a call with the given name and arguments.
 
     Args:
         name: Name of the tool.
         arguments: A dict; a list is bound by position (as a repair).
         tools: As for `parse_calls`.
         parsing: `lenient` or `strict`.
-        args: Values of the first arguments, given by position in Python, which is not a repair.
+        args: Values of the first arguments, passed by position in Python. They do not count as a
+            repair.
     """
     return bind(RawCall(name, arguments, "parsed"), specs_of(tools), parsing, args)
 
@@ -165,13 +166,13 @@ def specs_of(tools: Any) -> Mapping[str, ToolSpec]:
 
 
 def formats_in(text: str, tools: Any) -> list[str]:
-    """Return the names of the formats of the calls in a text, in order.
+    """Return the format names of the calls in the text, in order.
 
-    If several formats share a mark, a call has the name of the first one that reads it, or, if
-    none does, the name of the first one.
+    If several formats share a mark, the name is that of the first format that can read the call,
+    or, if none can, that of the first format.
 
     Args:
-        text: The text of a model.
+        text: Text generated by a model.
         tools: As for `parse_calls`.
     """
     return [call.format for call in find_calls(text, specs_of(tools))]
@@ -191,8 +192,8 @@ def _found_in(action: Any, specs: Mapping[str, ToolSpec], parsing: Parsing) -> l
 
 
 def _in_text(text: str, specs: Mapping[str, ToolSpec], parsing: Parsing) -> list[Any]:
-    """Return the raw calls in a text. If there are none, return the call whose bare argument the
-    text is.
+    """Return the raw calls in the text. If there are none and the text is only an argument, return
+    the call with this argument.
     """
     found = find_calls(text, specs)
     calls: list[Any] = [raw for raw in found if parsing == "lenient" or raw.format == HERMES]
@@ -267,14 +268,14 @@ def _content(content: Any) -> str:
 
 @functools.cache
 def _control_texts() -> re.Pattern[str]:
-    """Return the pattern of all control texts of the formats."""
+    """Return the pattern of all control strings of the formats."""
     return re.compile("|".join(alternatives(CONTROL_TEXTS)))
 
 
 def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None) -> str:
     """Return the text of a call in the format of Hermes and Qwen, which parses without a repair.
 
-    Control texts in values are escaped, so that no tokenizer or parser treats them as control.
+    Control strings in values are escaped, so that no tokenizer or parser interprets them.
 
     Args:
         call: A call, or the name of a tool.

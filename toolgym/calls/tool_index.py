@@ -1,4 +1,5 @@
-"""`match_name` finds the tool that a name means; `Plan` prepares a tool's arguments for binding."""
+"""`match_name` finds the tool that a name refers to; `Plan` prepares a tool's arguments for
+binding."""
 
 from __future__ import annotations
 
@@ -20,22 +21,24 @@ MAX_NAME = 100
 
 @dataclass(frozen=True)
 class Match:
-    """The tool that a name means. It is None, with the candidates, if none or several match."""
+    """The tool that a name refers to. If none or several match, the tool is None and the candidates
+    are given."""
 
     name: str | None
     near: tuple[str, ...] = ()
 
 
 def match_name(written: str, specs: Mapping[str, ToolSpec]) -> Match:
-    """Find the tool that a name written by a model means.
+    """Find the tool that a name written by a model refers to.
 
-    These rules apply in order, and two candidates are not a match:
+    The following rules apply in order. Two candidates do not count as a match.
 
     1. The exact name.
     2. The name or an alias, regardless of case and separators.
     3. The name with a namespace, prefix or suffix of whole words (`functions.describe`,
        `sql_describe`, `describe_table`).
-    4. The nearest name by edit distance, if it is near and clearly nearer than the next one.
+    4. The nearest name by edit distance, if it is close enough and clearly closer than the second
+       nearest.
 
     Only the first two rules find a terminal tool, because its call ends the episode and must not be
     guessed.
@@ -73,7 +76,8 @@ def _match(written: str, specs: tuple[ToolSpec, ...]) -> Match:
 
 
 def fold(name: str) -> str:
-    """Return a name without case and separators: `finalAnswer`, `final-answer` -> `finalanswer`."""
+    """Return a name in lower case without separators: `finalAnswer`, `final-answer` ->
+    `finalanswer`."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
@@ -83,11 +87,12 @@ class Plan:
     Attributes:
         spec: The tool.
         names: The names of the arguments in the order of the signature.
-        required: The names of those without a default.
-        nullable: The names of those whose type accepts null.
-        texts: The names of those whose type is text only, or text and null.
+        required: The names of the arguments without a default.
+        nullable: The names of the arguments whose type accepts null.
+        texts: The names of the arguments whose type is `str`, optionally with null.
         code: The language of each argument that holds code, by name.
-        folded: Argument names by their spelling without case and separators, except ambiguous ones.
+        folded: Argument names by their spelling in lower case without separators, except ambiguous
+            ones.
         validator: The pydantic validator of all arguments.
     """
 
@@ -130,7 +135,7 @@ class Plan:
         return True
 
     def chosen(self, model: BaseModel, written: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the validated values of the arguments that were written."""
+        """Return the validated values of the arguments that the call contains."""
         values, attributes = model.__dict__, self._attributes
         return {name: values[attributes[name]] for name in written}
 

@@ -2,10 +2,11 @@
 
 `ChatClient.complete` and `complete_all` send requests and wait for the replies. They use the
 library `openai` (the extra `openai`), which is imported with the first request. A request without a
-reply is a `ChatFault`, an `EnvironmentFault` with a code. `toolgym.policies.chat.ChatPolicy` uses
-the client for `--policy openai:MODEL`.
+reply results in a `ChatFault`, which is an `EnvironmentFault` with a code.
+`toolgym.policies.chat.ChatPolicy` uses the client for `--policy openai:MODEL`.
 
-The key is read from the environment with the first request. It is never printed, pickled or stored.
+The API key is read from an environment variable with the first request. The key is never printed,
+pickled or stored.
 """
 
 from toolgym.chat.client import ChatClient, Totals

@@ -1,10 +1,10 @@
-"""HTTP client for the library `openai` that limits the length and the time of responses.
+"""HTTP client for the library `openai` that limits the length and the duration of responses.
 
 The library limits neither the length of a body nor the total time of a request. A server may send
 one byte per second, or a small compressed body that expands to gigabytes. This client reads a body
-up to a limit and refuses compressed ones. Each attempt has a time limit from the connection to the
-last byte. Redirects are not followed, so prompt and key reach no other server. Cookies are dropped,
-so no reply depends on an earlier one.
+up to a limit and rejects compressed bodies. Each attempt has a time limit from the connection to
+the last byte. Redirects are not followed, so the prompt and the key reach no other server. Cookies
+are dropped, so no reply depends on an earlier request.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import openai
 LONGEST_BODY: Final = 1 << 23
 """Maximum length of a body in bytes, about two million tokens."""
 LONGEST_ERROR: Final = 1 << 16
-"""Number of bytes that are read from the body of an error."""
+"""Maximum number of bytes that are read from the body of an error response."""
 HEADERS: Final = {"Accept-Encoding": "identity"}
 _WAITS: Final = ("retry-after", "retry-after-ms")
 _PIECES_AT_ONCE: Final = 64
@@ -32,13 +32,13 @@ class Unreadable(openai.OpenAIError):
 
 
 class BoundedClient(openai.DefaultAsyncHttpxClient):
-    """An HTTP client that reads whole bodies of limited length.
+    """An HTTP client that reads complete bodies of limited length.
 
     Args:
         connections: Maximum number of connections, all of which are kept open.
         seconds: Time limit of one attempt, in seconds.
         tls: Whether connections are encrypted. If not, no certificates are loaded, since loading
-            takes longer than most requests to a local server.
+            them takes longer than most requests to a local server.
     """
 
     def __init__(self, connections: int, seconds: float, tls: bool) -> None:

@@ -1,8 +1,9 @@
 """Cache of replies on disk, in one SQLite file that several processes may share.
 
-The key of a reply is the server and the whole request with its seed. So a repeated run costs
-nothing, and another seed sends new requests. Prompts are stored only as hashes, and faults are not
-stored. If the cache fails, it issues a warning and the request is sent to the server.
+The key of a reply consists of the server and the complete request, including the seed. A repeated
+run therefore costs nothing, whereas a run with a different seed sends new requests. Prompts are
+stored only as hashes, and faults are not stored. If the cache fails, a warning is issued and the
+request is sent to the server.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ _TABLE: Final = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply
 
 
 class ReplyCache:
-    """Cache of replies by key. Each access opens the file, so threads and forks share no
+    """Cache of replies by key. Each access opens the file, so threads and forked processes share no
     connection.
 
     Args:
-        file: The SQLite file. It and its folder are created if they do not exist.
+        file: The SQLite file. The file and its folder are created if they do not exist.
 
     Raises:
-        ConfigurationError: The file cannot be opened or created, or is not an SQLite file.
+        ConfigurationError: The file cannot be opened or created, or is not a SQLite file.
     """
 
     def __init__(self, file: Path) -> None:
@@ -46,7 +47,7 @@ class ReplyCache:
             ) from problem
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply with this key, or None if there is none or it cannot be read."""
+        """Return the reply with this key, or None if no readable reply is stored."""
         try:
             rows = self._execute("SELECT reply FROM replies WHERE key = ?", key)
             if rows:
@@ -59,7 +60,7 @@ class ReplyCache:
         return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply. If the key exists, its first reply remains."""
+        """Store a reply. If the key already exists, the earlier reply is kept."""
         *row, _ = astuple(reply)
         try:
             self._execute("INSERT OR IGNORE INTO replies VALUES (?, ?)", key, json.dumps(row))

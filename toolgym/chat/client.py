@@ -2,12 +2,12 @@
 
 The library provides connections, retries with exponential backoff, and support for `Retry-After`.
 The client adds limits on the number of requests in flight and on the time and length of a reply
-(`bounded_http`). It also adds a deadline, a cache, and the totals of tokens and dollars.
+(`bounded_http`). It also adds a deadline, a cache, and totals of tokens and cost.
 
 Requests run on the client's own event loop, in a daemon thread, so any number of threads can wait
 for replies at the same time. The exceptions of the library contain the request with its headers.
-Therefore they are never the cause or context of a fault, and the key is removed from every text
-that the server returns.
+Therefore they are never attached to a fault as its cause or context, and the key is removed from
+all text that the server returns.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Totals:
         tokens_in: Number of prompt tokens of the replies from the server.
         tokens_out: Number of generated tokens of the replies from the server.
         estimated: Number of replies for which the server did not report token counts.
-        dollars: Cost of the replies; None if a price is not known.
+        dollars: Cost of the replies in dollars; None if a price is unknown.
     """
 
     replies: int = 0
@@ -60,8 +60,9 @@ class ChatClient:
     """A client for a chat model on a server.
 
     Attributes:
-        settings: The settings. The key is read from the environment with the first request.
-        totals: The totals of requests, tokens and dollars so far.
+        settings: The settings. The API key is read from an environment variable with the first
+            request.
+        totals: The totals of requests, tokens and cost so far.
 
     Raises:
         ConfigurationError: The library `openai` is not installed, or the cache cannot be opened.
@@ -81,8 +82,8 @@ class ChatClient:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Reset the client in a forked child, since loop, thread and connections belong to the
-        parent.
+        """Reset the client in a forked child, since the event loop, thread and connections belong
+        to the parent.
         """
         if self._close is not None:
             self._close.detach()
@@ -101,7 +102,7 @@ class ChatClient:
         """Send a request and wait for its reply.
 
         Raises:
-            ChatFault: The request has no reply.
+            ChatFault: The request received no reply.
             ConfigurationError: The key cannot be sent.
         """
         (reply,) = self.complete_all([chat])
@@ -131,7 +132,7 @@ class ChatClient:
     def close(self) -> None:
         """Close the connections. Pending requests of other threads end in a fault.
 
-        The next request opens new ones.
+        The next request opens new connections.
         """
         with self._lock:
             if self._close is not None:
@@ -142,7 +143,8 @@ class ChatClient:
         return await asyncio.gather(*(self._counted(chat, server) for chat in chats))
 
     async def _counted(self, chat: Chat, server: _Server) -> Reply | ChatFault:
-        """Return a reply from the cache or the server, and count it (in this thread only)."""
+        """Return a reply from the cache or the server, and add it to the totals (in this thread
+        only)."""
         body, totals = chat.body(self.settings), self.totals
         key = key_of(self.settings.url, body) if self._cache is not None else ""
         if self._cache is not None and (cached := self._cache.get(key)) is not None:
@@ -210,7 +212,7 @@ class _Server:
         self.loop.stop()
 
     async def ask(self, body: dict[str, Any]) -> Reply | ChatFault:
-        """Return the reply of the server, or the fault of the last attempt."""
+        """Return the server's reply, or the fault of the last attempt."""
         request = asyncio.ensure_future(self._ask(body))
         self._requests.add(request)
         try:
@@ -259,7 +261,7 @@ class _Server:
         if error.code == "context_length_exceeded":
             return Reply("", finish="length")  # the context is too short for a reply
         code = code_of_status(status, error.code)
-        # A server that refuses a key may quote it or a part of it.
+        # A server that rejects a key may quote the key or a part of it.
         quoted = f": {error.message}" if error.message and code != "refused_key" else ""
         return self._fault(code, f"status {status}{quoted}")
 

@@ -1,7 +1,7 @@
 """`ChatFault`: a request to a chat model without a reply, and the table of its codes.
 
-It is an `EnvironmentFault`, since the agent made no mistake. It names the server and the next step,
-and contains no request, headers or key.
+A `ChatFault` is an `EnvironmentFault`, since the agent made no mistake. Its message names the
+server and the next step, and contains no request, headers or key.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHAT_FAULTS: Final = {
 
 
 class ChatFault(EnvironmentFault):
-    """The fault of a request without a reply.
+    """Raised for a request without a reply.
 
     Args:
         message: The failure, with the URL of the server.

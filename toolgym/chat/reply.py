@@ -1,8 +1,8 @@
 """`Chat` and `Reply`: a request to a chat model and its reply, as plain data.
 
 `read_reply` and `read_error` read the JSON of a server. JSON that violates the protocol raises
-`NotAReply`. Missing or impossible token counts are estimated from the texts. Lone surrogates in
-texts are replaced.
+`NotAReply`. Missing or impossible token counts are estimated from the text. Lone surrogates in
+strings are replaced.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Chat:
         messages: The messages in the form of the API.
         tools: The tools in the OpenAI function format.
         seed: Seed for the server, which is also part of the cache key.
-        max_tokens: Maximum number of tokens of the reply; None means that of the settings.
+        max_tokens: Maximum number of tokens of the reply; None means the maximum in the settings.
     """
 
     messages: Sequence[Mapping[str, Any]]
@@ -58,7 +58,7 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def key_of(url: str, body: Mapping[str, Any]) -> str:
-    """Return the key of a reply in the cache: a hash of the server and the whole request."""
+    """Return the key of a reply in the cache: a hash of the server and the complete request."""
     text = json.dumps([url, body], sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.blake2b(text.encode("ascii"), digest_size=20).hexdigest()
 
@@ -73,7 +73,7 @@ class Reply:
         finish: The server's finish reason, such as `stop`, or `length` if the reply was cut off.
         tokens_in: Number of prompt tokens.
         tokens_out: Number of generated tokens.
-        estimated: Whether these numbers are estimates, because the server did not report them.
+        estimated: Whether the token counts are estimates, because the server did not report them.
         cached: Whether the reply comes from the cache.
     """
 
@@ -92,7 +92,8 @@ class Reply:
 
 
 class NotAReply(ValueError):
-    """Raised for a text that is not a reply of the protocol. The message states the reason."""
+    """Raised for a response that is not a valid reply of the protocol. The message states the
+    reason."""
 
 
 def read_reply(text: str, body: Mapping[str, Any]) -> Reply:
@@ -176,7 +177,7 @@ def _text(value: Any) -> str:
 
 
 def _calls(entries: Any) -> tuple[dict[str, Any], ...]:
-    """Return the calls with ids and with arguments as text, as the API requires."""
+    """Return the calls with ids and with arguments as JSON text, as the API requires."""
     calls = []
     for place, call in enumerate(entries if isinstance(entries, list) else ()):
         if not (inner := _dict(_dict(call).get("function"))):

@@ -1,7 +1,7 @@
 """`ChatSettings`: the server of a chat model, with its limits, retries, prices and cache.
 
-The settings are a frozen object that can be printed, compared and pickled. It contains the name of
-the environment variable with the key, never the key itself.
+The settings are a frozen object that can be printed, compared and pickled. The object contains the
+name of the environment variable with the API key, never the key itself.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class ChatSettings(BaseModel):
 
     Attributes:
         model: Name of the model on the server.
-        base_url: URL of the server, which usually ends in `/v1`. None means the variable
-            `OPENAI_BASE_URL`, or else OpenAI's own server.
-        api_key_env: Name of the environment variable with the key. Local servers need no key.
+        base_url: URL of the server, which usually ends in `/v1`. None means the value of the
+            environment variable `OPENAI_BASE_URL`, or else OpenAI's own server.
+        api_key_env: Name of the environment variable with the API key. Local servers need no key.
         temperature: Sampling temperature; None uses the server's default.
         max_tokens: Maximum number of tokens of a reply.
         extra: Additional fields of the request, such as `{"top_p": 0.9}`. None removes a field, as
@@ -45,11 +45,11 @@ class ChatSettings(BaseModel):
         concurrency: Maximum number of requests in flight.
         retries: Maximum number of retries after a temporary failure.
         timeout: Time limit of one attempt, in seconds.
-        deadline: Time limit of a request with all its attempts, in seconds, without the wait for
-            other requests.
+        deadline: Time limit of a request with all its attempts, in seconds, excluding the time
+            spent waiting for other requests.
         prices: Dollars per million prompt tokens and per million generated tokens, by model.
         cache: Whether replies are cached. True uses the cache folder, and a path uses that file.
-            Use it only for servers whose model names always refer to the same model.
+            Enable the cache only for servers whose model names always refer to the same model.
 
     Raises:
         ConfigurationError: A setting is out of range.
@@ -76,8 +76,8 @@ class ChatSettings(BaseModel):
         except ValidationError as problem:
             names = ", ".join(type(self).model_fields)
             raise ConfigurationError(
-                f"invalid setting of a chat model: {refused_fields(problem)}. The settings are"
-                f" {names}."
+                f"invalid setting of a chat model: {refused_fields(problem)}. The settings"
+                f" are {names}."
             ) from None
         _check_url(self.url)
 
@@ -105,13 +105,13 @@ class ChatSettings(BaseModel):
 
     @property
     def cache_file(self) -> Path | None:
-        """The file of cached replies, or None without a cache."""
+        """The file of cached replies, or None if replies are not cached."""
         if isinstance(self.cache, Path):
             return self.cache.expanduser()
         return cache_folder() / "chat" / "replies.sqlite" if self.cache else None
 
     def key(self) -> str:
-        """Read the key from the environment, or return "" if there is none.
+        """Read the API key from the environment variable, or return "" if there is none.
 
         Raises:
             ConfigurationError: The key cannot be sent in an HTTP header.
@@ -125,7 +125,7 @@ class ChatSettings(BaseModel):
         return key
 
     def dollars(self, tokens_in: int, tokens_out: int) -> float | None:
-        """Return the cost of a number of tokens, or None if the price of the model is unknown.
+        """Return the cost of these tokens in dollars, or None if the price of the model is unknown.
 
         >>> ChatSettings(model="m", prices={"m": (0.5, 2.0)}).dollars(1_000_000, 500_000)
         1.5

@@ -144,26 +144,6 @@ def nearest(word: str, known: Iterable[str]) -> list[str]:
     return [name for _, _, name in scored]
 
 
-def with_remarks(text: str, remarks: list[str]) -> str:
-    """Append remarks such as a default to the help text of an option.
-
-    >>> with_remarks("Tasks per step.", ["default: 4"])
-    'Tasks per step (default: 4).'
-    >>> with_remarks("KL coefficient. 0: no penalty.", ["default: 0.01", "0 to 1"])
-    'KL coefficient. 0: no penalty. Default: 0.01; 0 to 1.'
-    >>> with_remarks("Number of processes (default: none).", ["1 to 64"])
-    'Number of processes (default: none; 1 to 64).'
-    """
-    if not remarks:
-        return text
-    joined = "; ".join(remarks)
-    if text.endswith(")."):
-        return f"{text.removesuffix(').')}; {joined})."
-    if ". " in text:
-        return f"{text} {joined[0].upper()}{joined[1:]}."
-    return f"{text.removesuffix('.')} ({joined})."
-
-
 _PYTHON_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 
 
@@ -269,6 +249,16 @@ def check_folder(folder: Path) -> None:
             f"--out {folder} cannot be created: no permission to write to {above}. Choose another"
             " folder."
         )
+
+
+def with_remark(text: str, remark: str) -> str:
+    """Add a remark to the first sentence of a help text.
+
+    >>> with_remark("Split to use. All tasks are played.", "default: dev")
+    'Split to use (default: dev). All tasks are played.'
+    """
+    first, _, others = text.partition(". ")
+    return f"{first.removesuffix('.')} ({remark}). {others}".rstrip()
 
 
 def facts_text(facts: Mapping[str, str]) -> str:

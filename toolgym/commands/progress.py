@@ -79,7 +79,7 @@ def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> 
 
 
 class Bars:
-    """A progress bar for each phase of a training."""
+    """A progress bar for each phase of a run."""
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:

@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Write the HTML report of one or several runs.
 
-    The page shows results, learning curves, transcripts and settings, and works offline. Plots need
-    the extra report.
+    The page shows results, learning curves, transcripts and settings, and works offline. Plots
+    require toolgym[report].
 
     Example:
         toolgym report runs/explore

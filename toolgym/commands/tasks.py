@@ -258,7 +258,8 @@ def synth(
         ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a folder of `toolgym tasks synth`.")
+        bool,
+        typer.Option("--overwrite", help="Replace an existing folder of `toolgym tasks synth`."),
     ] = False,
     env_id: Environment = EXPLORE,
     workers: Workers = None,
@@ -338,7 +339,8 @@ def rephrase(
     base_url: BaseUrl = None,
     policy_settings: PolicySettings = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a folder of `toolgym tasks rephrase`.")
+        bool,
+        typer.Option("--overwrite", help="Replace an existing folder of `toolgym tasks rephrase`."),
     ] = False,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,

@@ -1,10 +1,11 @@
 """Text generation with a causal language model in this process.
 
-`Engine.generate` extends token sequences turn by turn. It samples a turn, then appends the tokens
-that the caller returns as an answer. Trainers, evaluations, policies and operators use it.
+`Engine.generate` extends token sequences turn by turn. The engine samples a turn, then appends the
+tokens that the caller returns as an answer. Trainers, evaluations, policies and operators use the
+engine.
 
 This package requires torch and transformers (the extra `train`). `import toolgym` does not import
-it.
+this package.
 """
 
 from toolgym.generation.decoder import check_model

@@ -1,13 +1,14 @@
 """A causal language model with a KV cache that has one slot for each sequence.
 
-The code is independent of the architecture. It calls `model(input_ids, attention_mask,
+The code is independent of the model architecture. It calls `model(input_ids, attention_mask,
 position_ids, past_key_values)` with a full mask of shape (rows, 1, queries, columns). The keys and
-values of a token at position p are in column p of its slot. So sequences of different lengths need
-no padding, and a step writes in place. A query attends to the columns up to its own position. Later
-columns contain values of earlier passes, and are overwritten before they are read.
+values of a token at position p are stored in column p of its slot. Sequences of different lengths
+therefore need no padding, and a step writes in place. A query attends to the columns up to its own
+position. Later columns contain values from earlier passes, which are overwritten before they are
+read.
 
-`check_model` compares a model with plain forward passes. It refuses models with recurrent layers or
-with their own attention mask.
+`check_model` compares the cached computation with plain forward passes. It rejects models with
+recurrent layers or with a custom attention mask.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _SlotLayer(CacheLayerMixin):
         self._window = window
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Set shape and dtype without allocating columns, which `update` does."""
+        """Set shape and dtype. The columns are allocated later, by `update`."""
         self.keys, self.values = (
             new.new_zeros(self._window.slots, new.shape[1], 0, new.shape[3])
             for new in (key_states, value_states)
@@ -93,16 +94,16 @@ class _SlotLayer(CacheLayerMixin):
         return self._window.width, 0
 
     def get_max_length(self) -> int:
-        """Return -1, which means that there is no limit."""
+        """Return -1, which means no limit."""
         return -1
 
     def _widened(self, cached: Tensor) -> Tensor:
-        """Return a copy with more columns. At least one is never read, for the padding tokens of a
-        pass.
+        """Return a copy with more columns. At least one column is never read; it is reserved for
+        the padding tokens of a pass.
         """
         columns = max(self._window.width + 1, cached.shape[2] * 5 // 4, self._window.min_columns)
         columns = -(-columns // _GROWTH) * _GROWTH
-        # Zeros, since masked columns are part of sums, and nan times 0 is nan.
+        # Zeros, since sums include masked columns, and nan times 0 is nan.
         wider = cached.new_zeros(*cached.shape[:2], columns, cached.shape[3])
         wider[:, :, : cached.shape[2]] = cached
         return wider
@@ -144,7 +145,7 @@ class SlotCache(Cache):
 
 
 class Decoder:
-    """A model that reads new tokens into the slots of a `SlotCache`.
+    """A model whose new tokens are read into the slots of a `SlotCache`.
 
     Args:
         model: A causal language model, in evaluation mode.
@@ -153,7 +154,7 @@ class Decoder:
     """
 
     keeps_prefixes: bool = True
-    """Whether the first columns of a slot can be copied as the cache of its first tokens."""
+    """Whether a copy of the first columns of a slot is a valid cache of its first tokens."""
 
     def __init__(self, model: PreTrainedModel, slots: int, columns: int = 0) -> None:
         self.cache = SlotCache(slots, columns, model.device)
@@ -162,19 +163,19 @@ class Decoder:
         self._has_additive_mask = model.config._attn_implementation != "sdpa"
         self._window: int | None = getattr(config, "sliding_window", None)
         self._kinds = sorted(set(getattr(config, "layer_types", None) or ()))
-        # CUDA kernels copy a mask with unaligned rows.
+        # CUDA kernels copy masks with unaligned rows.
         self._multiple = 64 if model.device.type == "cuda" else 1
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
         """Append tokens to the slots, starting at slot `first`, in one forward pass.
 
         Args:
-            texts: The new tokens of each slot, at least one per slot.
+            texts: The new tokens for each slot, at least one per slot.
             starts: The number of tokens already in each slot.
 
         Returns:
             Logits after the last column of the pass, (rows, vocabulary). They are valid for the
-            rows with the most new tokens.
+            rows with the maximum number of new tokens.
         """
         device = self.model.device
         length = max(map(len, texts))
@@ -194,13 +195,13 @@ class Decoder:
     def logits(
         self, first: int, tokens: Tensor, columns: Tensor, positions: Tensor, width: int
     ) -> Tensor:
-        """Run one forward pass over the slots, starting at slot `first`, without waiting for the
-        device.
+        """Run one forward pass over the slots, starting at slot `first`, without synchronizing with
+        the device.
 
         Args:
             tokens: New tokens of each row, (rows, tokens).
-            columns: Their columns in the cache, (rows, tokens).
-            positions: Their position ids, (rows, tokens).
+            columns: Columns of the tokens in the cache, (rows, tokens).
+            positions: Position ids of the tokens, (rows, tokens).
             width: Number of columns that the model reads.
 
         Returns:
@@ -220,7 +221,7 @@ class Decoder:
         return logits[:, -1]
 
     def _mask(self, columns: Tensor, width: int) -> Tensor | dict[str, Tensor]:
-        """Return the attention mask of shape (rows, 1, queries, width); a dict by type of layer if
+        """Return the attention mask of shape (rows, 1, queries, width), or a dict by layer type if
         needed.
         """
         queries = columns[:, None, :, None]
@@ -237,7 +238,7 @@ class Decoder:
         }
 
     def _mask_for_model(self, visible: Tensor) -> Tensor:
-        """Return the mask in the form that the model's attention needs, boolean or additive."""
+        """Return the mask in the form that the model's attention requires, boolean or additive."""
         if not self._has_additive_mask:
             return visible
         dtype = self.model.dtype
@@ -251,10 +252,10 @@ _KINDS: Final = {"full_attention", "sliding_attention"}
 
 
 def check_model(model: PreTrainedModel) -> None:
-    """Check that a model computes the same logits with a `SlotCache` as without a cache.
+    """Check that the model's logits are the same with a `SlotCache` as without a cache.
 
     Raises:
-        ConfigurationError: The logits differ, or the call fails.
+        ConfigurationError: The logits differ, or a forward pass with the cache fails.
     """
     if not isinstance(model, PreTrainedModel):
         raise ConfigurationError(
@@ -282,7 +283,7 @@ def check_model(model: PreTrainedModel) -> None:
 
 @torch.inference_mode()
 def _cached_error(model: PreTrainedModel) -> float:
-    """Return the largest difference from plain forward passes, in standard deviations of the
+    """Return the maximum difference from plain forward passes, in standard deviations of the
     logits.
     """
     vocabulary = model.config.get_text_config().vocab_size

@@ -7,11 +7,13 @@ All sequences of a call advance together, each in a slot of one KV cache.
     answer     calls `reply` for finished turns, reads the answers, and frees slots
 
 A sequence whose turn is over waits for its reply. `reply` is called when no sequence is active or
-at least half of them wait. Answers need a forward pass of their own, so they are read together.
+at least half of the sequences are waiting. Answers need a separate forward pass, so they are read
+together.
 
 On CUDA, shapes are rounded up so that a step of each shape can be recorded
-(`toolgym.generation.steps`). Rows are rounded to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on,
-and columns to three significant bits, in a cache of fixed size. On a CPU, shapes are exact.
+(`toolgym.generation.steps`). The number of rows is rounded up to 1, 2, 3, 4, 6, 8, 12, 16 and so
+on, and the number of columns to three significant bits, in a cache of fixed size. On a CPU, shapes
+are exact.
 """
 
 from __future__ import annotations
@@ -36,14 +38,14 @@ from toolgym.generation.shared_prompts import can_share, sharing
 from toolgym.generation.steps import Row, Steps
 
 TOKENS_READ: Final = 16_384
-"""Maximum number of tokens of prompts or answers per pass. Each takes about 20 bytes per hidden
-unit.
+"""Maximum number of tokens of prompts or answers per pass. Each token takes about 20 bytes per
+hidden unit.
 """
-_COMMON: Final = 128  # minimum length of a common prefix that is read once for different prompts
+_COMMON: Final = 128  # minimum length of a common prefix that is read only once
 _STEPS: Final = 8  # decoding steps per synchronization, on CUDA
 _NARROWEST: Final = 128  # minimum number of columns, on CUDA
 _SHARE: Final = 0.4  # maximum share of the free GPU memory for a cache
-# minimum share of the free GPU memory, even if reserved memory is needed for it
+# minimum share of the free GPU memory, even at the expense of reserved memory
 _LEAST_SHARE: Final = 0.1
 _log: Final = logging.getLogger(__name__)
 
@@ -55,12 +57,12 @@ class Generation:
     Attributes:
         prompt: Prompt tokens.
         stream: Name that seeds the random numbers. The n-th token is sampled with the n-th uniform
-            number of the stream, independent of the batch.
+            number of the stream, independently of the batch.
         max_tokens: Maximum length of `tokens`, including appended answers.
         tokens: The tokens after the prompt: sampled turns and appended answers.
         mask: 1 where a token was sampled, 0 where it was appended.
-        log_probs: Log-probabilities at sampling, under the tempered distribution; 0.0 where a token
-            was appended or temperature is 0.
+        log_probs: Log-probabilities of the sampled tokens, under the distribution at the sampling
+            temperature; 0.0 where a token was appended or the temperature is 0.
         turns: Start and end of each sampled turn in `tokens`.
     """
 
@@ -74,8 +76,8 @@ class Generation:
 
 
 Reply = Callable[[list[Generation]], list[list[int] | None]]
-"""Function from generations whose turn is over to their answers. An answer is a list of tokens to
-append, or None to end the generation.
+"""Function that maps generations whose turn is over to their answers. An answer is a list of tokens
+to append, or None to end the generation.
 """
 
 
@@ -85,7 +87,7 @@ class _Sequence:
     Attributes:
         limit: Maximum number of tokens after the prompt.
         begin: Start of the current turn in `tokens`.
-        unread: Tokens that are not in the cache yet. The next step reads the last one.
+        unread: Tokens that are not in the cache yet. The next step reads the last of them.
         active: Whether the current turn is unfinished.
     """
 
@@ -108,13 +110,13 @@ class _Sequence:
         return length - len(self.unread)
 
     def room(self, turn_tokens: int | None) -> int:
-        """Return the maximum number of further tokens of the current turn."""
+        """Return the maximum number of tokens that can be added to the current turn."""
         length = len(self.generation.tokens)
         left = self.limit - length
         return left if turn_tokens is None else min(left, self.begin + turn_tokens - length)
 
     def row(self, turn_tokens: int | None, steps: int) -> Row:
-        """Return the row of the sequence for at most `steps` steps."""
+        """Return the state of the sequence as a `Row` for at most `steps` steps."""
         length = len(self.generation.tokens)
         room = self.room(turn_tokens) if self.active else 0
         uniforms = self._uniforms[length : length + steps + 1]
@@ -129,19 +131,19 @@ class _Sequence:
 
 
 class Engine:
-    """Generates with one model.
+    """Generates text with one model.
 
     Args:
-        model: A causal language model. If `check_model` refuses the model, sequences are generated
-            one after another with a cache of the model's own type.
-        stop: Tokens that end a turn; they are part of it.
+        model: A causal language model. If `check_model` rejects the model, sequences are generated
+            one after another with the model's own type of cache.
+        stop: Tokens that end a turn; the final token is part of the turn.
         slots: Maximum number of sequences in the KV cache. On CUDA, the number is lower if the
-            cache would take more than two fifths of the free memory. The cache is reused by the
-            next call (see `release`).
+            cache would otherwise take more than two fifths of the free memory. The next call reuses
+            the cache (see `release`).
 
     Attributes:
-        reserved: Bytes of the free GPU memory that the cache does not use, for example for updates
-            between two calls.
+        reserved: Number of bytes of free GPU memory that the cache must not use, for example
+            because they are needed for updates between two calls.
     """
 
     def __init__(self, model: PreTrainedModel, *, stop: Collection[int], slots: int = 64) -> None:
@@ -159,16 +161,18 @@ class Engine:
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until every generation has ended or is full.
+        """Continue every generation until it has ended or is full.
 
         A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
-        `max_tokens` tokens, or at the last position of the model. Then `reply` is called with the
-        generations whose turn is over. An answer must leave room for at least one token.
+        `max_tokens` tokens, or when the maximum context length of the model is reached. Then
+        `reply` is called with the generations whose turn is over. An answer must leave room for at
+        least one token.
 
         Args:
-            generations: Generations without tokens. If a prompt leaves no room, its generation gets
-                no tokens and no reply.
-            reply: Answers finished turns. None ends each generation after its first turn.
+            generations: Generations whose `tokens` are empty. If a prompt leaves no room, its
+                generation gets no tokens and no reply.
+            reply: Function that answers finished turns. None ends each generation after its first
+                turn.
             temperature: Sampling temperature; 0 selects the most likely token.
             turn_tokens: Maximum number of tokens of one turn; None means no limit.
 
@@ -250,7 +254,7 @@ class Engine:
         return sum(cached[0, :, 0].nbytes for cached in decoder.cache.tensors())
 
     def _choose_cache(self) -> None:
-        """Choose the fastest cache whose log-probabilities equal those of plain forward passes."""
+        """Select the fastest cache whose log-probabilities match those of plain forward passes."""
         try:
             check_model(self.model)
         except ConfigurationError as problem:
@@ -262,10 +266,11 @@ class Engine:
             self._try_static_cache()
 
     def _try_static_cache(self) -> None:
-        """Use the static cache with CUDA graphs if its log-probabilities are correct in a trial.
+        """Use the static cache with CUDA graphs if its log-probabilities are correct in a trial
+        run.
 
-        The error may be three times that of the growing cache, which differs from plain forward
-        passes only by rounding.
+        The error may be up to three times that of the growing cache, which differs from plain
+        forward passes only by rounding.
         """
         try:
             expected = self._trial_error()
@@ -317,7 +322,7 @@ class _Batch:
     Args:
         slots: Maximum number of sequences.
         columns: Maximum number of tokens of a sequence, for a cache of fixed size and rounded
-            shapes. With 0, the cache grows and shapes are exact.
+            shapes. If 0, the cache grows and shapes are exact.
         records: Whether steps are recorded as CUDA graphs.
     """
 
@@ -338,12 +343,12 @@ class _Batch:
         self.steps = Steps(decoder, slots, max_steps, sorted(stop), records=records)
 
     def clear(self) -> None:
-        """Remove all sequences, and the graphs that are no longer valid for the model."""
+        """Remove all sequences, and any graphs that are no longer valid for the model."""
         self.sequences.clear()
         self.steps.forget_other_models()
 
     def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
-        """Fill the free slots. New prompts are read once, without their last token, and copied."""
+        """Fill the free slots. Each new prompt is read once, without its last token, and copied."""
         first = len(self.sequences)
         slot_of = dict[tuple[int, ...], int]()
         if self._decoder.keeps_prefixes:
@@ -369,7 +374,7 @@ class _Batch:
         )
 
     def _read_common_beginning(self, first: int, prompts: Sequence[list[int]]) -> int:
-        """Read the common prefix of the prompts once, copy it, and return its length."""
+        """Read the common prefix of the prompts once, copy its cache, and return its length."""
         low, high = min(prompts), max(prompts)  # all prompts have the common prefix of these two
         common = min(common_length(low, high), min(map(len, prompts)) - 1)
         if len(prompts) == 1 or common < _COMMON:
@@ -386,7 +391,7 @@ class _Batch:
             self._decoder.feed(first + start, texts[chunk], starts[chunk])
 
     def decode(self, temperature: float, turn_tokens: int | None) -> None:
-        """Sample a token for each active sequence, or several tokens with a static cache."""
+        """Sample a token for each active sequence, or several tokens if the cache is static."""
         active = [slot for slot, s in enumerate(self.sequences) if s.active]
         rows = self._rows(active[-1] + 1)
         if self._rows(len(active)) < rows:
@@ -418,11 +423,11 @@ class _Batch:
                 generation.turns.append((sequence.begin, len(generation.tokens)))
 
     def _rows(self, count: int) -> int:
-        """Return the number of rows of a step for `count` sequences."""
+        """Return the number of rows in a decoding step for `count` sequences."""
         return min(_rounded(count), self.slots) if self.columns else count
 
     def answer(self, reply: Reply | None) -> None:
-        """Call `reply` for all finished turns, read the answers, and drop ended sequences."""
+        """Call `reply` for all finished turns, read the answers, and remove ended sequences."""
         self._keep_first([s.active for s in self.sequences])
         first = sum(s.active for s in self.sequences)
         over = self.sequences[first:]
@@ -447,7 +452,7 @@ class _Batch:
                 sequence.unread = sequence.unread[-1:]
 
     def _keep_first(self, wanted: Sequence[bool]) -> None:
-        """Swap sequences so that the wanted ones have the first slots."""
+        """Swap sequences so that the sequences to keep have the first slots."""
         count = sum(wanted)
         order = list(range(len(wanted)))
         holes = [slot for slot in range(count) if not wanted[slot]]
@@ -460,7 +465,7 @@ class _Batch:
 
 
 def _share(free: int, reserved: int) -> int:
-    """Return the part of the free memory that a cache may take.
+    """Return how much of the free memory a cache may take.
 
     >>> [_share(100, reserved) for reserved in (0, 70, 200)]
     [40, 30, 10]
@@ -469,7 +474,7 @@ def _share(free: int, reserved: int) -> int:
 
 
 def _rounded(count: int) -> int:
-    """Round a count up to the next of 1, 2, 3, 4, 6, 8, 12, 16 and so on.
+    """Round a count up to the next number in the series 1, 2, 3, 4, 6, 8, 12, 16 and so on.
 
     >>> [_rounded(count) for count in (1, 2, 3, 5, 7, 9, 100)]
     [1, 2, 3, 6, 8, 12, 128]

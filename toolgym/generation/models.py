@@ -1,4 +1,4 @@
-"""Models and their tokens: loading, context length, stop tokens, common prefixes."""
+"""Helpers for models and tokens: loading, context length, stop tokens, common prefixes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ def load(
 
     Args:
         source: A folder, or a name on the Hugging Face hub.
-        dtype: Data type of the weights; `auto` means that of the file.
+        dtype: Data type of the weights; `auto` means the data type in the file.
         device: Device of the model. None means the GPU if there is one, or else the CPU.
 
     Raises:
-        Exception: A file is missing or damaged; the type depends on its reader.
+        Exception: A file is missing or damaged. The exception type depends on the library that
+            reads the file.
     """
     tokenizer = AutoTokenizer.from_pretrained(source)
     model = AutoModelForCausalLM.from_pretrained(source, dtype=dtype)
@@ -45,10 +46,10 @@ def common_length(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """Return the maximum number of tokens that the model reads with one position encoding.
+    """Return the maximum number of tokens that the model reads with the same position encoding.
 
-    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a text exceeds their
-    original length, and cached keys then become invalid.
+    Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a sequence exceeds their
+    original context length, and cached keys then become invalid.
     """
     config = model.config.get_text_config()
     longest = int(getattr(config, "max_position_embeddings", None) or 2**31)

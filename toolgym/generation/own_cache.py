@@ -1,6 +1,6 @@
 """A decoder for models that do not work with a `SlotCache`, such as those with recurrent layers.
 
-Each sequence has a cache of the model's own type and is processed alone, so a step takes one
+Each sequence has a cache of the model's own type and is processed separately, so a step takes one
 forward pass per sequence.
 """
 
@@ -18,7 +18,7 @@ from toolgym.generation.decoder import Decoder
 
 
 class _OwnCaches:
-    """For each slot, the cache of the model, its number of tokens, and the logits after the last
+    """The model's own cache for each slot, with the number of tokens and the logits after the last
     token.
     """
 
@@ -33,7 +33,7 @@ class _OwnCaches:
             moved.add(id(source))
 
     def tensors(self) -> Iterator[Tensor]:
-        """Return no tensors, since none is arranged in slots and columns."""
+        """Return an empty iterator, since no tensor is arranged in slots and columns."""
         return iter(())
 
 
@@ -47,7 +47,8 @@ class OwnCacheDecoder(Decoder):
         self.cache: Any = _OwnCaches(slots)
 
     def feed(self, first: int, texts: Sequence[Sequence[int]], starts: Sequence[int]) -> Tensor:
-        """Append tokens as `Decoder.feed` does, with logits after the last token of each row."""
+        """Append tokens as `Decoder.feed` does, and return the logits after the last token of each
+        row."""
         pairs = enumerate(zip(texts, starts, strict=True), first)
         return torch.stack([self._read(slot, text, start) for slot, (text, start) in pairs])
 

@@ -16,9 +16,9 @@ _HALF = (torch.float16, torch.bfloat16)
 def in_float32(model: nn.Module) -> Iterator[None]:
     """Context manager in which a model computes in float32. Its weights are not changed.
 
-    It serves to compare two computations of logits. The rounding error of half precision exceeds
-    the effect of a wrong position, and changes the selection of experts. One module is converted at
-    a time, since a float32 copy of a large model may not fit in memory.
+    Use it to compare two computations of logits. In half precision, the rounding error exceeds the
+    effect of an incorrect position and changes which experts are selected. One module is converted
+    at a time, since a float32 copy of a large model may not fit in memory.
     """
     handles = [
         handle

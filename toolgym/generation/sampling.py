@@ -1,9 +1,10 @@
 """Sampling with random numbers that depend only on the name of a stream, not on the batch.
 
-Each stream has uniform numbers from a `torch.Generator` that is seeded with its name. The n-th
-token of a sequence is the inverse of the cumulative distribution at the n-th number. So it does not
-depend on the other sequences of a batch or on their order, except for rounding. A batch of another
-size sums in another order, which may decide between nearly equal tokens differently.
+Each stream has uniform numbers from a `torch.Generator` that is seeded with the name of the stream.
+The n-th token of a sequence is the inverse of the cumulative distribution at the n-th number. The
+token therefore does not depend on the other sequences in a batch or on their order, except for
+rounding. In a batch of a different size, sums are computed in a different order, which may change
+the choice between tokens of nearly equal probability.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
 
     Args:
         logits: (rows, vocabulary).
-        uniforms: (rows,), a number in [0, 1) for each row.
+        uniforms: A number in [0, 1) for each row, (rows,).
         temperature: Sampling temperature; 0 selects the most likely token.
 
     Returns:
-        The tokens of shape (rows,), and their float32 log-probabilities under the tempered
-        distribution, also of shape (rows,). The latter are 0.0 at temperature 0.
+        The tokens of shape (rows,), and their float32 log-probabilities under the distribution at
+        this temperature, also of shape (rows,). The log-probabilities are 0.0 at temperature 0.
     """
     if not temperature:
         return logits.argmax(dim=1), logits.new_zeros(len(logits), dtype=torch.float32)
@@ -48,14 +49,15 @@ def sample(logits: Tensor, uniforms: Tensor, temperature: float) -> tuple[Tensor
 
 
 def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
-    """Return the inverse of the cumulative distribution of each row at its number, (rows,)."""
+    """Return the inverse of each row's cumulative distribution at the number of the row,
+    (rows,)."""
     vocabulary = probabilities.shape[1]
     if vocabulary <= _LARGE:
         sums = probabilities.cumsum(dim=1, dtype=torch.float64)
         # Scaled by the last sum, which differs from 1 by rounding.
         return _index_above(sums, uniforms * sums[:, -1])
-    # Find the block of the vocabulary, then the token in it. A running sum over all 50,000
-    # tokens would take a twentieth of a step of a small model.
+    # Find the block of the vocabulary, then the token in it. A cumulative sum over all 50,000
+    # tokens would take 5 % of the time of a step of a small model.
     blocks = nn.functional.pad(probabilities, (0, -vocabulary % _BLOCK)).view(
         len(uniforms), -1, _BLOCK
     )
@@ -69,6 +71,7 @@ def _inverse(probabilities: Tensor, uniforms: Tensor) -> Tensor:
 
 
 def _index_above(sums: Tensor, points: Tensor) -> Tensor:
-    """Return the first index of each row whose sum exceeds its point, (rows,)."""
+    """Return, for each row, the first index at which the sum exceeds the row's threshold,
+    (rows,)."""
     found = torch.searchsorted(sums, points[:, None], right=True).squeeze(1)
     return found.clamp(max=sums.shape[1] - 1)

@@ -1,8 +1,8 @@
-"""Attention of a decoding step on a CPU that reads a prompt shared by several rows once.
+"""Attention for decoding steps on a CPU that reads a prompt shared by several rows only once.
 
-A step spends most of its time on reading keys and values, most of which belong to the common prompt
-of a group of rollouts. The queries of all rows of a group attend to the prompt together, then each
-row attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
+A step spends most of its time reading keys and values, most of which belong to the common prompt of
+a group of rollouts. The queries of all rows of a group attend to the prompt together, then each row
+attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
 2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
 """
 
@@ -18,8 +18,8 @@ from transformers import PreTrainedModel
 from transformers.modeling_utils import AttentionInterface
 
 _NAME: Final = "toolgym_shared_prompts"
-_LEAST: Final = 128  # minimum number of tokens of a prompt that is read once
-_SMALL: Final = 10**7  # number of parameters below which attention takes too little time
+_LEAST: Final = 128  # minimum number of tokens of a shared prompt
+_SMALL: Final = 10**7  # minimum number of parameters; below, attention takes too little time
 _kernel: Final[Any] = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
 
 
@@ -36,7 +36,7 @@ _groups: list[_Group] = []  # groups of the current step
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Return whether a model is on a CPU and has full attention (sdpa) and at least ten million
+    """Return whether a model is on a CPU, uses full attention (sdpa), and has at least ten million
     weights.
     """
     config: Any = model.config.get_text_config()
@@ -54,7 +54,7 @@ def can_share(model: PreTrainedModel) -> bool:
 def sharing(
     model: PreTrainedModel, prompts: Sequence[tuple[int, ...]], columns: Sequence[int]
 ) -> Iterator[None]:
-    """Context manager in which a step of these rows reads each prompt once.
+    """Context manager in which a decoding step of these rows reads each prompt only once.
 
     Args:
         prompts: The prompt of each row.
@@ -97,7 +97,7 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Compute the attention for `transformers`.
 
-    The queries have the shape (rows, heads, 1, size). The keys and values contain all columns.
+    The shape of the queries is (rows, heads, 1, size). The keys and values contain all columns.
     """
     count, heads, _, size = query.shape
     kv_heads = key.shape[1]

@@ -1,10 +1,10 @@
 """Decoding steps with their state on the device, so that several steps run without synchronization.
 
 A step reads the pending token of each row, and samples and stores the next one. For a row that has
-stopped, it repeats the same computation and changes nothing. Shapes are fixed and all state is
-updated in place. On CUDA, a step is therefore recorded as a graph for each number of rows and
-width, and replayed by one call. Launching the 1,350 kernels of a step of a model with 30 layers
-from Python takes 25 ms, several times as long as running them.
+stopped, the step repeats the same computation and changes nothing. Shapes are fixed and all state
+is updated in place. On CUDA, a step can therefore be recorded as a graph for each number of rows
+and width, and replayed with a single call. For a model with 30 layers, a step has 1,350 kernels.
+Launching them from Python takes 25 ms, several times as long as running them.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Row(NamedTuple):
-    """The state of a row before a run of steps.
+    """The state of a row before a series of steps.
 
     Attributes:
         token: The last token, which is not in the cache yet.
         column: The position of that token.
-        room: Maximum number of further tokens; 0 means that the row is idle.
-        uniforms: A uniform number for each further token.
+        room: Maximum number of tokens still to be sampled; 0 means that the row is idle.
+        uniforms: A uniform random number for each of these tokens.
     """
 
     token: int
@@ -71,10 +71,10 @@ class Steps:
         self._recorded_of: list[Any] = []
 
     def forget_other_models(self) -> None:
-        """Drop the graphs if the address of a weight has changed since recording.
+        """Discard the graphs if the address of a weight has changed since recording.
 
-        They are also dropped if peft adapters are merged, disabled or selected differently, since a
-        graph contains the kernels of one mode.
+        The graphs are also discarded if peft adapters are merged, disabled or selected differently,
+        since a graph contains the kernels for only one mode.
         """
         model = self._decoder.model
         found: list[Any] = [t.data_ptr() for t in (*model.parameters(), *model.buffers())]
@@ -94,7 +94,7 @@ class Steps:
         Args:
             rows: The rows of the first slots.
             steps: Number of steps, at most `max_steps`.
-            width: Number of columns that the model reads, enough for the last step.
+            width: Number of columns that the model reads, which must suffice for the last step.
 
         Returns:
             The sampled tokens of each row and their log-probabilities.
@@ -130,7 +130,8 @@ class Steps:
         alive.logical_and_(~has_stopped & (count < room))
 
     def _step_of(self, rows: int, width: int, temperature: float) -> Callable[[], object]:
-        """Return the graph of a step of these shapes, or the step itself if none is recorded."""
+        """Return the graph of a step with these shapes, or the plain step function if no graph is
+        recorded."""
 
         def step() -> None:
             self._step(rows, width, temperature)
@@ -153,7 +154,7 @@ class Steps:
         return replay
 
     def _recorded(self, step: Callable[[], None]) -> Any:
-        """Record the CUDA graph of a step, after a run that loads and selects kernels."""
+        """Record the CUDA graph of a step, after a warm-up run that loads and selects kernels."""
         if self._pool is None:
             self._pool = torch.cuda.graph_pool_handle()
         if self._stream is None:
@@ -177,7 +178,7 @@ class Steps:
             with torch.cuda.stream(self._stream), recording:
                 step()
         except Exception:
-            # A failed recording leaves generator and allocator in recording mode: reset them.
+            # A failed recording leaves the generator and allocator in recording mode: reset them.
             with contextlib.suppress(Exception):
                 random.graphsafe_set_state(state)
             with contextlib.suppress(Exception):
@@ -188,8 +189,8 @@ class Steps:
 
 @contextlib.contextmanager
 def _refusing_waits() -> Any:
-    """Context manager that raises RuntimeError if the host waits for the device, as graphs cannot
-    wait.
+    """Context manager that raises RuntimeError if the host waits for the device, which a graph
+    cannot do.
     """
     before = torch.cuda.get_sync_debug_mode()
     with warnings.catch_warnings():  # the mode warns that it is a prototype

@@ -1,8 +1,8 @@
-"""Policies: objects that choose actions in an environment. `load` creates one from its name.
+"""Policies: objects that choose actions in an environment. `load` creates a policy from its name.
 
 `builtin` contains the protocol of policies and the policies without a model. `chat` contains the
-policy of a model on a server. Installed packages register others. Slow modules are imported only
-for the names that need them.
+policy for a model on a server. Installed packages can register other policies. Modules that are
+slow to import are imported only for the names that need them.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ __all__ = [
 
 
 BUILT_IN: Final = ("expert", "random")
-"""Names of the policies without a model."""
+"""Names of the policies that use no model."""
 
 
 @dataclass(frozen=True)
 class ByName:
-    """The name and options of a policy, which each worker process loads itself.
+    """The name and options of a policy, from which each worker process loads it.
 
     Attributes:
         name: As for `load`.
@@ -83,12 +83,13 @@ def load(name: str, *, seed: int = 0, **options: Any) -> Policy:
     """Load a policy by name: `expert`, `random`, `openai:MODEL`, a registered name, or a model.
 
     A package registers a policy in the entry-point group `toolgym.policies`, as a function of the
-    name, the seed and the options. The entry point `model` loads all names that are not registered.
+    name, the seed and the options. The entry point `model` handles all names that are not
+    registered.
 
     Args:
         name: The name of a policy, or the path or hub id of a model; `openai:MODEL` is a model on a
             server (`toolgym.chat`).
-        seed: Seed of policies with random choices.
+        seed: Seed of policies that make random choices.
         options: Options of the loader, such as `temperature`.
 
     Raises:

@@ -1,8 +1,9 @@
 """The protocol of a policy, and the policies without a model: expert, random, scripted.
 
-A policy acts for a batch of episodes at once, because batches are fast for language models. It
-receives a `Situation` for each episode and returns one action for each, a text or a call. The state
-of an episode is stored in `Situation.memory`, which is discarded after the episode.
+A policy acts for a batch of episodes at once, because language models process batches efficiently.
+The policy receives a `Situation` for each episode and returns one action for each, a string or a
+call. The policy's state for an episode is stored in `Situation.memory`, which is discarded after
+the episode.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any, Final, Protocol
 from toolgym.env import ToolEnv
 
 SERVED: Final = "openai:"
-"""Prefix of the names of policies that are models on an OpenAI-compatible server."""
+"""Prefix of the names of policies that use a model on an OpenAI-compatible server."""
 
 _HIGHEST: Final = 100
-"""The maximum random number if a schema has no maximum."""
+"""The upper bound of random numbers if a schema defines no maximum."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ class Situation:
     """The state of one episode, as a policy sees it before a turn.
 
     Attributes:
-        env: The environment. A policy without privileged information reads only its tools and
+        env: The environment. A policy without privileged information uses only its tools and
             transcript.
         observation: The last observation.
-        seed: The seed of the episode, for policies that draw.
-        memory: State of the policy for this episode. It is the same dict in all turns.
+        seed: The seed of the episode, for policies that make random choices.
+        memory: State of the policy for this episode. The same dict is passed in every turn.
     """
 
     env: ToolEnv[Any]
@@ -42,8 +43,8 @@ class Situation:
 class Policy(Protocol):
     """The protocol of policies: a name, and a method that returns actions.
 
-    A policy may also have a method `usage` that returns the amounts used so far, such as tokens, by
-    name. An unknown amount is None.
+    A policy may also have a method `usage` that returns a dict of the amounts used so far, such as
+    tokens. An unknown amount is None.
     """
 
     name: str
@@ -58,7 +59,8 @@ class Policy(Protocol):
 
 
 class ExpertPolicy:
-    """The policy that plays `ToolEnv.expert`. After the expert's last action, it returns ""."""
+    """The policy that plays `ToolEnv.expert`. After the expert's last action, the policy returns
+    ""."""
 
     name = "expert"
 
@@ -77,15 +79,15 @@ class ExpertPolicy:
             return ""
 
     def _play(self, situation: Situation) -> Generator[Any, str, None]:
-        """Return the generator of an episode, which yields actions and is sent observations."""
+        """Return the generator of an episode, which yields actions and receives observations."""
         return situation.env.expert()
 
 
 class RandomPolicy:
-    """The policy that calls random tools with random values. It is a baseline for other policies.
+    """The policy that calls random tools with random values, as a baseline for other policies.
 
-    Values have the types and bounds of the tool's schema. If any text is allowed, it is a word from
-    the observations.
+    Values have the types and bounds of the tool's schema. Where any string is allowed, a word from
+    the observations is chosen.
     """
 
     name = "random"
@@ -123,9 +125,9 @@ def _random_value(
 
     Args:
         named: Schemas by the names that other schemas refer to.
-        words: The texts to choose from where any text is valid.
-        items: Length of lists without a fixed length. It is 0 inside an object, since schemas may
-            be recursive.
+        words: The strings to choose from where any string is valid.
+        items: Length of lists without a fixed length. The length is 0 inside an object, since
+            schemas may be recursive.
     """
     if "$ref" in schema:
         return _random_value(named[schema["$ref"].split("/")[-1]], named, draw, words, items)
@@ -160,7 +162,7 @@ def _random_value(
 
 
 class ScriptedPolicy:
-    """The policy that returns the same actions in every episode, and then "". It is for tests."""
+    """A policy for tests that returns the same actions in every episode, and then ""."""
 
     name = "scripted"
 
@@ -177,8 +179,8 @@ class FunctionPolicy:
     """A policy that calls a function once per turn.
 
     Args:
-        function: Maps an observation to an action. In the first turn, the observation is the
-            question.
+        function: Function that maps an observation to an action. In the first turn, the observation
+            is the question.
     """
 
     def __init__(self, function: Callable[[str], Any]) -> None:

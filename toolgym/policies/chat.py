@@ -1,9 +1,9 @@
-"""`ChatPolicy`: the policy of a model on a server, which receives the transcript and the tools.
+"""`ChatPolicy`: the policy for a model on a server, which receives the transcript and the tools.
 
 The requests of a batch are sent concurrently. Calls through the API are passed on unchanged, so
-that wrong names, keys and JSON reach the same parser as the text of any model. With `tools="text"`,
-the prompt describes the tools and calls are found in the text. This is for servers without support
-for tools. A failed request makes its episode unscored. The other episodes continue.
+that incorrect names, keys and JSON reach the same parser as the text of any model. With
+`tools="text"`, for servers without support for tools, the prompt describes the tools and the calls
+are found in the text. A failed request makes its episode unscored. The other episodes continue.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ Tools = Literal["native", "text"]
 
 
 class ChatPolicy:
-    """The policy of a model on a server.
+    """The policy for a model on a server.
 
     Args:
         client: The client that sends the requests.
-        seed: Seed of the requests, together with the seed and the turn of the episode.
+        seed: Seed that, combined with the seed and the turn of the episode, determines the seed of
+            each request.
         tools: "native" sends the tools with the request; "text" describes them in the prompt, for
             servers without support for tools.
     """
@@ -50,7 +51,7 @@ class ChatPolicy:
         return [_action_of(reply) for reply in replies]
 
     def usage(self) -> dict[str, Any]:
-        """Return the totals of requests, tokens and dollars so far."""
+        """Return the totals of requests, tokens and cost so far."""
         return asdict(self.client.totals)
 
     def _chat(self, situation: Situation) -> Chat:
@@ -83,7 +84,8 @@ def api_messages(env: ToolEnv[Any]) -> list[Message]:
 def _turn(turn: Turn, number: int) -> list[Message]:
     """Return the messages of a turn.
 
-    A text is answered by a user message, since the API accepts results only for calls.
+    A turn without API calls is answered by a user message, since the API accepts results only for
+    calls.
     """
     if isinstance(turn.action, str) or not turn.calls:
         written = turn.action if isinstance(turn.action, str) else ""
@@ -102,9 +104,7 @@ def _turn(turn: Turn, number: int) -> list[Message]:
 
 
 def _object(text: Any) -> str | None:
-    """Return the text if it is a JSON object, or else None, since servers refuse other
-    arguments.
-    """
+    """Return the text if it is a JSON object, or else None, as servers reject other arguments."""
     try:
         return text if isinstance(text, str) and isinstance(json.loads(text), dict) else None
     except (ValueError, RecursionError):
@@ -126,7 +126,8 @@ def _in_words(env: ToolEnv[Any]) -> list[Message]:
 
 
 def load(model: str, *, seed: int = 0, tools: Tools = "native", **options: Any) -> ChatPolicy:
-    """Create the policy of a model on a server. The option `base_url` is the address of the server.
+    """Create the policy for a model on a server. The option `base_url` is the address of the
+    server.
 
     Args:
         model: Name of the model on the server.

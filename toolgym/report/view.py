@@ -33,7 +33,7 @@ class Measured:
     Attributes:
         name: The name, such as `unseen databases`.
         how: Whether its tasks were held out from training, and the decoding of the model.
-        figures: The results by `before` and `after` (a training), or by `evaluated`.
+        figures: The results, by the keys `before` and `after`, or `evaluated`.
     """
 
     name: str
@@ -70,7 +70,7 @@ class RunView:
 
     @property
     def is_evaluation(self) -> bool:
-        """Whether this is an evaluation of `toolgym eval` and not a training."""
+        """Whether this is an evaluation of `toolgym eval`, not a training run."""
         return is_evaluation(self.config)
 
     @property

@@ -1,13 +1,15 @@
-"""Reads and writes `toolgym.json`, the environment and the settings that a checkpoint belongs to.
+"""Reads and writes `toolgym.json`, which records the environment and the settings of a checkpoint's
+run.
 
-A training run writes the file into every checkpoint, so that a copied or moved checkpoint is
+A training run writes the file into every checkpoint, so that a copied or moved checkpoint can be
 evaluated on the same data. The file contains `env_id`, `env_kwargs` and `max_new_tokens`.
 `env_kwargs` are the arguments of the environment in the run's evaluations (data set, split, step
 limit, options of the family), with absolute paths. `max_new_tokens` is the maximum number of tokens
 of a turn.
 
-A checkpoint may come from an untrusted source. Its file can name data, but neither code nor a
-server. An environment in a module, or the address of a server, must be given by the caller.
+A checkpoint may come from an untrusted source. Its `toolgym.json` can name data, but neither code
+nor a server. An environment that is defined in a module, and the address of a server, must be given
+by the caller.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from toolgym.runs.files import object_text, plain, read_object, replace_file
 FILE: Final = "toolgym.json"
 _PATHS: Final = ("dataset", "databases")
 _OF_THE_DATA: Final = ("split", "task_part", "databases", "synthesis")
-"""Arguments that are ignored with another data set."""
+"""Arguments of the run that are ignored if the caller gives another data set."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,10 @@ class Origin:
     max_new_tokens: int | None = None
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the caller's arguments, completed by those of the run.
+        """Return the caller's arguments, completed with those of the run.
 
         If the caller gives a data set, the run's split is not used. If the caller gives a split,
-        the run's part of its split is not used.
+        the run's restriction to a part of its split is not used.
 
         Raises:
             ConfigurationError: An argument of the run contains the address or a model of a server.
@@ -63,7 +65,7 @@ class Origin:
         taken = {name: value for name, value in self.env_kwargs.items() if name not in left_out}
         for name, value in taken.items():
             text = json.dumps(value)
-            if "://" in text or SERVED in text:  # requests to such a model are sent with a key
+            if "://" in text or SERVED in text:  # requests to such a model contain a key
                 raise ConfigurationError(
                     f"{self.folder}/{FILE} names a server: {name}={text}. If you trust it,"
                     f" pass the argument yourself, as in --set {name}=VALUE."
@@ -95,7 +97,8 @@ def write_origin(
 
 
 def origin_of(model: str) -> Origin | None:
-    """Read the origin of a model. Returns None if it is not a folder or the folder lacks the file.
+    """Read the origin of a model. Return None if the model is not a folder or the folder lacks the
+    file.
 
     Raises:
         ConfigurationError: The file is damaged.
@@ -122,8 +125,8 @@ def named_environment(model: str) -> str:
     """Return the id of the environment that a checkpoint was trained for.
 
     Raises:
-        ConfigurationError: The folder lacks the file, or the environment is in a module, which
-            would have to be imported.
+        ConfigurationError: The folder lacks the file, or the environment is defined in a module,
+            which would have to be imported.
     """
     origin = origin_of(model)
     if origin is None:
@@ -150,16 +153,17 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
 def with_settings_of(
     model: str, env_id: str, env_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Complete the settings of an evaluation by those of the run that wrote a checkpoint.
+    """Complete the settings of an evaluation with those of the run that wrote a checkpoint.
 
     Args:
-        model: A model. A model that is not a checkpoint of a run adds no settings.
+        model: A model. No settings are added if the model is not a checkpoint of a run.
         env_id: The environment of the evaluation.
         env_kwargs: The arguments of the environment that the caller gives.
         options: The options of the policy that the caller gives.
 
     Returns:
-        The arguments, the options, and a sentence on the settings from the run ("" without a run).
+        The arguments, the options, and a sentence about the settings taken from the run ("" without
+        a run).
 
     Raises:
         ConfigurationError: The file of the checkpoint is damaged, or names a server.
@@ -180,7 +184,7 @@ def with_settings_of(
 
 
 def data_sets_of(env_id: str) -> tuple[str, ...]:
-    """Return the names of the data sets in the package of an environment."""
+    """Return the names of the data sets in the package that defines an environment."""
     module = sys.modules.get(env_id.partition("/")[0].partition(":")[0])
     return tuple(getattr(module, "DATA_SETS", ()))
 

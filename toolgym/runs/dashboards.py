@@ -3,10 +3,11 @@
     with reported(run, ("tensorboard",)) as run:
         run.log_metrics({"phase": "grpo", "step": 1, "reward": 0.2})     # grpo/reward at step 1
 
-`reported` returns a run that writes its folder and also sends the numbers to the dashboards. They
-are named `phase/key`, at the steps of the phase. Evaluations are named by their tasks, such as
-`unseen_tasks/accuracy`, at the GRPO step after which they were run. Packages add dashboards with
-the entry-point group `toolgym.dashboards`; the entry points have the names of the libraries.
+`reported` returns a run that writes its folder and also sends the numbers to the dashboards.
+Metrics are logged as `phase/key`, at the steps of the phase. Evaluations are named after their
+tasks, such as `unseen_tasks/accuracy`, and logged at the GRPO step after which they were run.
+Packages add dashboards through the entry-point group `toolgym.dashboards`; the entry points have
+the names of the libraries.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from toolgym.runs.run import Run
 
 
 class Dashboard(Protocol):
-    """The protocol of a connection to a dashboard."""
+    """Protocol of a connection to a dashboard."""
 
     def log(self, phase: str, step: int, numbers: Mapping[str, float]) -> None:
         """Send the numbers of a step, by key."""
@@ -50,7 +51,7 @@ class ReportedRun(Run):
         self._show(record["phase"], record["step"], record)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Replace `summary.json`, and send its new evaluations."""
+        """Replace `summary.json`, and send the evaluations that were added."""
         super().write_summary(summary)
         for each in summary.get("evaluations") or [{**summary, "name": ""}]:
             name = re.sub(r"[^\w.-]+", "_", each["name"]).strip("_") or "evaluation"
@@ -72,10 +73,11 @@ def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
 
     Args:
         run: The run, which is written by this process.
-        names: Names of dashboards; without names, `run` is returned.
+        names: Names of dashboards. If there are none, `run` itself is returned.
 
     Raises:
-        ConfigurationError: A dashboard is unknown, its library is missing, or it refuses the run.
+        ConfigurationError: A dashboard is unknown, its library is missing, or it does not accept
+            the run.
     """
     check_services(names)
     with ExitStack() as stack:

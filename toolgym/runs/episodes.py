@@ -23,12 +23,12 @@ LONGEST_LINE: Final = 2**20
 
 
 def is_evaluation(config: Mapping[str, Any]) -> bool:
-    """Return whether a `config.json` belongs to an evaluation and not to a training."""
+    """Return whether a `config.json` belongs to an evaluation rather than to a training run."""
     return bool(config.get("kind") == KIND)
 
 
 def setting_of(path: Path) -> dict[str, Any]:
-    """Return policy, data set and split of an evaluation or a run, or None if they are not
+    """Return the policy, data set and split of an evaluation or a run, or None if they are not
     recorded.
 
     Raises:
@@ -49,15 +49,15 @@ def setting_of(path: Path) -> dict[str, Any]:
 def read_episodes(path: Path | str, phase: str | None = None) -> list[EpisodeRecord]:
     """Read the episodes of a run, an evaluation, or a file of `toolgym eval --out FILE.jsonl`.
 
-    A last line that was cut off by a crash is omitted with a warning.
+    If a crash cut off the last line, that line is omitted with a warning.
 
     Args:
         path: A folder or a file.
         phase: A phase of the run, such as `before`, `grpo` or `after`; None means all phases.
 
     Raises:
-        ConfigurationError: The file, folder or phase does not exist, or a line before the last is
-            damaged.
+        ConfigurationError: The file, folder or phase does not exist, or a line other than the last
+            is damaged.
     """
     path = Path(path)
     notes: list[str] = []
@@ -108,7 +108,7 @@ def is_log(path: Path) -> bool:
 
 
 def log_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file in any encoding, cut to `LONGEST_LINE` characters."""
+    """Yield the lines of a text file in any encoding, truncated to `LONGEST_LINE` characters."""
     with path.open(encoding="utf-8", errors="replace") as stream:
         is_start = True
         while line := stream.readline(LONGEST_LINE):
@@ -118,6 +118,6 @@ def log_lines(path: Path) -> Iterator[str]:
 
 
 def _episode_line(record: Record) -> Record:
-    """Check that a line is an episode, and return it."""
+    """Check that a line contains an episode, and return the episode."""
     EpisodeRecord.from_json(record)
     return record

@@ -1,12 +1,12 @@
-"""Reads and writes JSON files so that they stay readable if the process is killed.
+"""Reads and writes JSON files that remain readable if the process is killed.
 
-There are two kinds of files. A file with one object is always replaced as a whole. A file with one
-object per line is appended to. If the process is killed while it writes, the last line is
-incomplete and is dropped with a note. Any other damaged line, and an object that cannot be read, is
-an error that names file and line.
+There are two kinds of files. A file with a single object is always replaced completely. A file with
+one object per line is appended to. If the process is killed during a write, the last line is
+incomplete and is dropped with a note. Any other damaged line, or an object that cannot be read,
+raises an error that names the file and line.
 
-JSON has no nan and no infinity. `plain` converts both to null and keeps the key, so that a reader
-can distinguish an undefined number from a missing one.
+JSON can represent neither nan nor infinity. `plain` converts both to null and keeps the key, so
+that readers can distinguish an undefined number from a missing one.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def plain(value: Any, where: str) -> Any:
     """Convert a value to JSON types; nan and the infinities become None.
 
     Args:
-        value: Numbers (including numpy's), texts, paths, None, and lists and mappings of these.
-        where: Name of the value in the error.
+        value: Numbers (including NumPy's), strings, paths, None, and lists and mappings of these.
+        where: Name of the value in error messages.
 
     Raises:
         ConfigurationError: The value contains another type.
@@ -55,24 +55,24 @@ def plain(value: Any, where: str) -> Any:
 
 
 def encode(text: str) -> bytes:
-    """Encode a text as UTF-8; lone surrogates become escapes, as in JSON."""
+    """Encode a string as UTF-8; lone surrogates become escapes, as in JSON."""
     return text.encode("utf-8", errors="backslashreplace")
 
 
 def object_text(record: Mapping[str, Any]) -> bytes:
-    """Return an object as indented JSON, the content of a file."""
+    """Return an object as indented JSON, as it is written to a file."""
     return encode(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
 
 def line_text(record: Mapping[str, Any]) -> bytes:
-    """Return an object as one line."""
+    """Return an object as one line of JSON."""
     return encode(json.dumps(record, ensure_ascii=False) + "\n")
 
 
 def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
     """Replace a file atomically: readers see either the old or the new content.
 
-    If several processes write the same file, the last one wins.
+    If several processes write the same file, the last write is kept.
     """
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
@@ -86,7 +86,7 @@ def replace_file(path: Path, chunks: Iterable[bytes]) -> None:
 
 
 def replace_folder(built: Path, place: Path, old: Path) -> None:
-    """Move a folder to `place`. An existing folder is moved to `old`, and back on failure."""
+    """Move a folder to `place`. An existing folder is moved to `old`, and moved back on failure."""
     had_one = place.exists()
     if had_one:
         place.rename(old)
@@ -102,7 +102,7 @@ def read_object(file: Path) -> Record:
     """Read the object in a file.
 
     Raises:
-        ConfigurationError: The content is not JSON, or not an object.
+        ConfigurationError: The content is not JSON or not an object.
     """
     try:
         value = json.loads(file.read_bytes())
@@ -116,13 +116,13 @@ def read_object(file: Path) -> Record:
 
 
 def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None]) -> Iterator[T]:
-    """Yield the objects of a file with one object per line; none if the file does not exist.
+    """Yield the objects in a file with one object per line. Yield none if the file does not exist.
 
     Args:
         file: The file.
         check: Function that converts an object to the yielded value, or raises a ValueError with
             the reason why it is invalid.
-        cut_off: Called if the last line was cut off and is omitted.
+        cut_off: Function called if the last line was cut off and is omitted.
 
     Raises:
         ConfigurationError: A line is damaged, except for an incomplete last line.
@@ -160,7 +160,7 @@ def append_lines(file: Path, records: Sequence[Record]) -> bool:
             last = file.read_bytes().rpartition(b"\n")[2]
             try:
                 json.loads(last)
-                stream.write(b"\n")  # only the end of the line is missing
+                stream.write(b"\n")  # only the line break is missing
             except (ValueError, RecursionError):
                 is_cut = True
                 stream.truncate(size - len(last))

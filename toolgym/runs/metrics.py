@@ -29,7 +29,8 @@ class Metric:
         unit: The unit of the values.
         source: The part of the training that the metric describes.
         meaning: A description, without a period.
-        breaks: Whether nan or infinity means that the training failed, not an undefined value.
+        breaks: Whether nan or infinity means that the training failed. Otherwise it means that the
+            value is undefined.
         phases: The phases whose records have the key.
     """
 
@@ -61,8 +62,8 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
             "share",
         ): "share of correct rollouts, on training tasks at the sampling temperature",
         ("answered", "share"): "share of rollouts that ended with an answer",
-        ("refused_answerable", "share"): "share of rollouts that report no answer although there is"
-        " one, in environments with unanswerable questions",
+        ("refused_answerable", "share"): "share of rollouts that report that a question has no"
+        " answer although it has one, in environments with unanswerable questions",
         (
             "answered_unanswerable",
             "share",
@@ -73,11 +74,11 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
             "share",
         ): "share of turns whose calls were all bound to a tool; a turn without a"
         " call is not valid",
-        ("turns", "count"): "number of turns, the denominator of `validity`",
+        ("turns", "count"): "number of turns (the denominator of `validity`)",
         ("repairs_per_call", "number"): "number of repairs per call",
         ("tool_failures", "share"): "share of calls whose observation is an error",
         ("rollouts", "count"): "number of rollouts, including refills",
-        ("faults", "count"): "number of rollouts that are left out because the environment failed",
+        ("faults", "count"): "number of rollouts that are excluded because the environment failed",
         ("over_limit", "count"): "number of calls that exceeded a limit of computation or memory",
         ("completion_length", "tokens"): "mean number of generated tokens per rollout, without tool"
         " results",
@@ -94,7 +95,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         (
             "masked_groups",
             "count",
-        ): "number of masked groups in the batch, since too few live groups were found",
+        ): "number of groups in the batch that are masked because too few live groups were found",
         ("sampling_rounds", "count"): "number of sampling rounds, including the first",
     },
     "update": {
@@ -110,16 +111,17 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("policy_loss", "number"): "policy loss, a part of `loss`",
         ("ratio", "number"): "mean importance ratio of the tokens; 1 if each batch is used for one"
         " update",
-        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a fresh batch: the"
-        " difference between probabilities in training and in sampling; about 0 if they agree",
+        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a fresh batch:"
+        " it measures how much the probabilities in training differ from those in sampling, and"
+        " is about 0 if they agree",
         ("clip_low", "share"): "share of tokens whose ratio is clipped at the lower bound",
         ("clip_high", "share"): "share of tokens whose ratio is clipped at the upper bound",
         ("learnt_tokens", "tokens"): "number of tokens in the loss",
         (
             "nonfinite_gradients",
             "count",
-        ): "number of parameters whose gradient has a nan or infinity",
-        ("nonfinite_weights", "count"): "number of parameters with a nan or infinity",
+        ): "number of parameter tensors whose gradient contains nan or infinity",
+        ("nonfinite_weights", "count"): "number of parameter tensors that contain nan or infinity",
     },
     "guards": {
         (
@@ -128,15 +130,15 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ): "strongest action of the guards: 0 ok, 1 warn, 2 skip, 3 lower_lr, 4 roll_back, 5 stop",
         ("updates", "count"): "number of updates since the start of the run",
         ("skipped_updates", "count"): "number of skipped updates since the start of the run",
-        ("roll_backs", "count"): "number of rollbacks since the start of the run",
+        ("roll_backs", "count"): "number of roll-backs since the start of the run",
         ("learning_rate_scale", "number"): "factor by which the guards multiply the learning rate",
     },
     "evaluation": {
         (
             "held_out_accuracy",
             "share",
-        ): "share of selection tasks that the model solves greedily after"
-        " the step; none of them is trained on",
+        ): "share of selection tasks that the model solves with greedy decoding after"
+        " the step; these tasks are not used for training",
         ("held_out_low", "share"): "lower end of the 95 % Wilson interval of `held_out_accuracy`",
         ("held_out_high", "share"): "upper end of the 95 % Wilson interval of `held_out_accuracy`",
         ("held_out_answered", "share"): "share of selection tasks that the model answers",

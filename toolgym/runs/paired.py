@@ -1,9 +1,9 @@
 """Paired comparison of two evaluations on the same tasks.
 
-Tasks differ more than two checkpoints do. Pairing removes the differences between tasks: it counts
-the tasks on which one evaluation is correct and the other is not. So it needs far fewer tasks than
-a comparison of independent samples. Tasks that only one evaluation contains are counted and
-omitted.
+Tasks usually differ from each other more than two checkpoints do. A paired comparison removes the
+differences between tasks by counting the tasks on which one evaluation is correct and the other is
+not. It therefore needs far fewer tasks than a comparison of independent samples. Tasks that only
+one evaluation contains are counted but not compared.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from toolgym.runs.run import ITEMS, SAMPLED, Run
 
 @dataclass(frozen=True)
 class Paired:
-    """The comparison of a second evaluation with a first.
+    """The comparison of a second evaluation with a first one.
 
     Attributes:
         env_id: The environment of both evaluations.
-        tasks: Number of tasks that were scored in both.
+        tasks: Number of tasks that were scored in both evaluations.
         tries: Maximum number of attempts at a task in either evaluation.
-        first: Accuracy of the first, as the mean over these tasks.
-        second: Accuracy of the second.
+        first: Accuracy of the first evaluation, as the mean over these tasks.
+        second: Accuracy of the second evaluation.
         difference: `second` minus `first`, with its paired 95 % interval
             (`toolgym.intervals.paired_difference`).
         chance: p-value of the exact sign test (McNemar's test if each task has one attempt).
-        gained: Ids of the tasks on which the second is better.
-        lost: Ids of the tasks on which the first is better.
-        unpaired: Number of tasks that were not scored in both.
+        gained: Ids of the tasks on which the second evaluation is better.
+        lost: Ids of the tasks on which the first evaluation is better.
+        unpaired: Number of tasks that were not scored in both evaluations.
     """
 
     env_id: str
@@ -59,7 +59,7 @@ class Paired:
 
 
 def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> Paired:
-    """Compare two evaluations on the tasks that both have.
+    """Compare two evaluations on the tasks that they have in common.
 
     Raises:
         ConfigurationError: A task has different environments or questions in the two evaluations,
@@ -103,7 +103,7 @@ def paired(first: Iterable[EpisodeRecord], second: Iterable[EpisodeRecord]) -> P
 def _by_task(
     records: Iterable[EpisodeRecord],
 ) -> dict[str, tuple[tuple[str, str], list[float]]]:
-    """Return environment, question, and 1 or 0 for each scored attempt, by task id."""
+    """Return the environment, the question, and 1 or 0 for each scored attempt, by task id."""
     tasks: dict[str, tuple[tuple[str, str], list[float]]] = {}
     for record in records:
         content = (record.env_id, record.question)
@@ -119,7 +119,7 @@ class Compared:
     Attributes:
         name: The name of the evaluations, such as `unseen databases`.
         about: A description of each evaluation: policy, data set, split, and the kinds of tasks
-            held out from the training.
+            held out from training.
         result: The comparison.
     """
 
@@ -132,14 +132,14 @@ def compare_folders(first: Path, second: Path) -> list[Compared]:
     """Compare the evaluations in two folders or files.
 
     Args:
-        first: A folder or file of `toolgym eval --out`, or the run folder of a training, whose
+        first: A folder or file of `toolgym eval --out`, or the folder of a training run, whose
             final evaluations are used.
-        second: Another such folder or file. If it is the run folder of `first`, its evaluations
-            before and after the training are compared.
+        second: Another such folder or file. If both are the same run folder, the evaluations before
+            and after training are compared.
 
     Raises:
-        ConfigurationError: The two have no evaluation in common, for example because a training is
-            incomplete.
+        ConfigurationError: The two have no evaluation in common, for example because a training run
+            is incomplete.
     """
     is_one = first.resolve() == second.resolve()
     one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")

@@ -1,4 +1,4 @@
-"""`Run`: a run folder with the files of a training or an evaluation, which is readable after a
+"""`Run`: a folder with the files of a training run or an evaluation, which is readable after a
 crash.
 
     config.json      the settings, and `reproducibility`; written once, before the other files
@@ -14,11 +14,11 @@ crash.
     report.html      the report, made from the files above by `toolgym.report`
     .lock            the lock of the process that writes the run
 
-A run is written by one process, which may be killed at any time. Each record is a line that is
-written at once. An incomplete last line is dropped with a note in `Run.notes`. Any other damaged
-line is an error that names file and line. Nothing is overwritten: if a folder exists, the new one
-gets a number. nan and infinity are written as null under their key. The caller measures times,
-since this module reads no clock.
+A run is written by one process, which may be killed at any time. Each record is one line, written
+in a single operation. An incomplete last line is dropped with a note in `Run.notes`. Any other
+damaged line raises an error that names the file and line. Nothing is overwritten: if a folder
+exists, a number is appended to the name of the new folder. nan and infinity are written as null
+under their keys. Times are measured by the caller, since this module reads no clock.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ CONFIG, SUMMARY = "config.json", "summary.json"
 LOCK = ".lock"
 METRICS, ROLLOUTS = "metrics.jsonl", "rollouts.jsonl"
 SELECTION = "selection"
-"""The phase of the evaluations during reinforcement learning. Their step is the step of the
-training, or 0 before the first step.
+"""The phase of the evaluations during reinforcement learning. The step of such an evaluation is the
+training step, or 0 before the first step.
 """
 METRIC_PHASES = ("sft", "grpo", SELECTION)
 """The phases that have steps with metrics."""
 ITEMS = "-items"
-"""Suffix of phases whose tasks are on items that were not trained on."""
+"""Suffix of phases whose tasks are on items that are absent from training."""
 SAMPLED = "-sampled"
 """Suffix of phases in which the model samples at the training temperature."""
 ROLLOUT_PHASES = (
     *("before", "after", "grpo"),
     *(f"{when}{suffix}" for suffix in (ITEMS, SAMPLED) for when in ("before", "after")),
 )
-"""Phases of rollouts: the evaluations before and after the training, the training itself, and the
+"""Phases of rollouts: the evaluations before and after training, training itself, and the
 evaluations on unseen items and with sampling.
 """
 KIND = "evaluation"
@@ -79,7 +79,7 @@ RECORDED_PACKAGES = (
 )
 """Packages whose versions are recorded, because they affect the numbers of a run."""
 _TRAININGS = {"sft": ("SFT", "sft_steps"), "grpo": ("GRPO", "steps")}
-"""Name of each phase of a training, and the setting with its number of steps."""
+"""The name of each training phase, and the setting with its number of steps."""
 _STATES = {
     "running": "Still running",
     "interrupted": "Interrupted",
@@ -109,7 +109,7 @@ class Run:
     def create(cls, path: Path | str, config: Mapping[str, Any]) -> Run:
         """Create a new run folder: `path`, or `path-2`, `path-3` and so on if it exists.
 
-        An empty folder counts as new.
+        An existing empty folder is used as if it were new.
 
         Raises:
             ConfigurationError: `config` cannot be converted to JSON, or the folder cannot be
@@ -144,13 +144,13 @@ class Run:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Lock the folder while this process writes the run, so that readers see that it is in
-        progress.
+        """Lock the folder while this process writes the run, so that readers can tell that the run
+        is in progress.
 
-        The operating system releases the lock when the process ends in any way.
+        The operating system releases the lock when the process ends, for whatever reason.
 
         Raises:
-            ConfigurationError: Another process has locked it.
+            ConfigurationError: Another process has locked the folder.
         """
         with (self.path / LOCK).open("wb") as stream:
             if not _lock(stream, shared=False):
@@ -177,7 +177,8 @@ class Run:
         """Append the numbers of one step to `metrics.jsonl`.
 
         Args:
-            record: `phase` (one of `METRIC_PHASES`), `step` (from 1) and numbers by name.
+            record: A dict with `phase` (one of `METRIC_PHASES`), `step` (from 1) and numbers by
+                name.
 
         Raises:
             ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON.
@@ -188,13 +189,15 @@ class Run:
         """Return all records of `metrics.jsonl`, or those of one phase, in order.
 
         Raises:
-            ConfigurationError: A line before the last is damaged. The message names file and line.
+            ConfigurationError: A line other than the last is damaged. The message names the
+                file and the line.
         """
         records = self._lines(METRICS)
         return [record for record in records if phase is None or record["phase"] == phase]
 
     def cut_metrics(self, phase: str, after_step: int) -> None:
-        """Drop the records of a phase after a step, so that a resumed run can write them again."""
+        """Remove the records of a phase after a step, so that a resumed run can write them
+        again."""
         self._cut(METRICS, phase, after_step)
 
     def log_rollouts(self, rollouts: Iterable[Mapping[str, Any]]) -> None:
@@ -202,7 +205,7 @@ class Run:
 
         Args:
             rollouts: Dicts `{"phase": ..., "step": int or None, **record}`. The phase is one of
-                `ALL_PHASES`; `step` is None before and after the training.
+                `ALL_PHASES`; `step` is None before and after training.
 
         Raises:
             ConfigurationError: Phase or step is invalid, or a value cannot be converted to JSON. In
@@ -214,17 +217,19 @@ class Run:
         """Yield the episodes of `rollouts.jsonl`, or those of one phase.
 
         Raises:
-            ConfigurationError: A line before the last is damaged. The message names file and line.
+            ConfigurationError: A line other than the last is damaged. The message names the
+                file and the line.
         """
         records = self._lines(ROLLOUTS)
         return (record for record in records if phase is None or record["phase"] == phase)
 
     def cut_rollouts(self, phase: str, after_step: int = 0) -> None:
-        """Drop the episodes of a phase after a step, and all of its episodes without a step."""
+        """Remove the episodes of a phase after a step, and all episodes of the phase without a
+        step."""
         self._cut(ROLLOUTS, phase, after_step)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
-        """Replace `summary.json` as a whole."""
+        """Replace the complete `summary.json`."""
         replace_file(self.path / SUMMARY, [object_text(plain(summary, "summary"))])
 
     @property
@@ -254,7 +259,8 @@ class Run:
 
     @property
     def progress(self) -> str:
-        """The progress of a training, such as `step 12 of 60 of GRPO`; "" before its first step."""
+        """The progress of a training run, such as `step 12 of 60 of GRPO`; "" before the first
+        step."""
         steps = [each for each in self.metrics() if each["phase"] in _TRAININGS]
         if not steps:
             return ""
@@ -266,9 +272,10 @@ class Run:
 
     @property
     def state(self) -> str:
-        """A sentence on a run that is not complete, with the command that continues a training.
+        """A sentence about an incomplete run, with the command that continues a training run.
 
-        It is "" for a complete run. For an evaluation, it contains the number of finished tasks.
+        The sentence is "" for a complete run. For an evaluation, it contains the number of finished
+        tasks.
         """
         status = self.status
         if status == "complete":
@@ -354,7 +361,7 @@ def _version(package: str) -> str | None:
 
 
 def _lock(stream: IO[bytes], *, shared: bool) -> bool:
-    """Lock a file until it is closed. Returns False if another process has locked it."""
+    """Lock a file until it is closed. Return False if another process has locked the file."""
     try:
         import fcntl
     except ImportError:  # Windows has no such locks
@@ -367,7 +374,7 @@ def _lock(stream: IO[bytes], *, shared: bool) -> bool:
 
 
 def _claim(folder: Path, config: Record) -> bool:
-    """Create the folder and its config. Returns False if the folder is not empty."""
+    """Create the folder and its config. Return False if the folder is not empty."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -384,7 +391,8 @@ def _claim(folder: Path, config: Record) -> bool:
 
 
 def _checked(record: Any, phases: tuple[str, ...]) -> Record:
-    """Check phase and step of a record, and return it. Only rollouts may have the step None."""
+    """Check the phase and step of a record, and return the record. Only rollouts may have the step
+    None."""
     if not isinstance(record, dict):
         raise ConfigurationError(f"a record must be a JSON object, not {type(record).__name__}")
     phase, step = record.get("phase"), record.get("step")

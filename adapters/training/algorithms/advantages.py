@@ -24,7 +24,7 @@ Ahmadian et al. 2024, arXiv:2402.14740 (RLOO); Liu et al. 2025, arXiv:2508.08221
 `group_centered` and `batch_scaled` are TRL's `scale_rewards` of "group", "none" and "batch"; TRL's
 "batch" has no floor of 0.1.
 
-Dividing by the standard deviation of a group removes the size of its differences. In groups of two
+Dividing by the standard deviation of a group discards the scale of its rewards. In groups of two
 every nonzero advantage is .707 or -.707, whatever the rewards. The default of the reference trainer
 is therefore `batch_normalized_baseline`. The GTPO paper normalizes over the rollouts that reached a
 turn, which is biased if the policy decides when to stop (verl-project/verl#7244). Here the baseline

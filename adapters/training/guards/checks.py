@@ -212,7 +212,7 @@ def fall(
         drop: Relative drop from the best that trips.
         cluster: Factor on the binomial variance until 16 differences are known.
         error_scales: Factors on `config.errors` for a single value and for a mean of several.
-        early: Whether the best may be a mean of fewer than four values.
+        early: Whether the best value may be a mean of fewer than four values.
     """
     if key not in now:
         return None

@@ -36,7 +36,7 @@ class Cluster(NamedTuple):
 
 
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
-    """Divide texts into clusters of neighbors in lexicographical order with a common prefix.
+    """Cluster texts that share a prefix and are adjacent in lexicographic order.
 
     A text joins the previous cluster if the cluster then saves at least as many tokens as before.
 
@@ -107,7 +107,7 @@ def can_share(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
-    """Return why logits differ if a model continues a cache, or an empty string if they do not."""
+    """Return the reason why logits with a KV cache differ from those without; "" if they agree."""
     was_training = model.training
     model.train(False)
     ids = torch.arange(63).view(3, 21) % model.config.get_text_config().vocab_size

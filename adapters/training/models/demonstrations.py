@@ -181,8 +181,8 @@ def wrong_call(
     """Return a plausible call that probably fails, in place of a correct one.
 
     In SQL, one table or column gets a wrong name. In other code, the names are exchanged. Any other
-    text is replaced by a wrong name. A tenth of the calls, and all calls without a text, call a
-    tool that does not exist or is not ready.
+    text is replaced by a wrong name. A tenth of the calls, and all calls without text arguments,
+    name a tool that does not exist or is not available yet.
 
     Args:
         call: The correct call, which is due.

@@ -54,7 +54,7 @@ def release_memory() -> None:
     """Return unused memory to the system, which takes some tenths of a second.
 
     glibc keeps freed blocks below 32 MB, and PyTorch keeps freed memory of a GPU. Without this call
-    the memory of a training and of an evaluation would add up.
+    the memory of training and evaluation would add up.
     """
     gc.collect()
     if torch.cuda.is_available():

@@ -182,7 +182,7 @@ def _accuracy(figures: Figures) -> float:
 
 
 def is_due(step: int, every: int, last: int, evaluated: Collection[int]) -> bool:
-    """Return whether an evaluation is due after a step of a training.
+    """Return whether an evaluation is due after a step.
 
     An evaluation is due before the first step, after the last one, and once every `every` steps. If
     a trainer skips such a step, the evaluation is due at the next one.

@@ -2,15 +2,16 @@
 
 A value is a sum of monomials: a rational coefficient, the square root of a squarefree integer, and
 symbols with integer powers (`π`, `e`, the unknowns, and `i` with its square reduced to -1). Square
-roots of different squarefree integers are linearly independent over the rationals. So two such sums
-are equal exactly if they have the same terms, without floating point or rounding.
+roots of different squarefree integers are linearly independent over the rationals. Therefore two
+such sums are equal if and only if they have the same terms, so that no floating-point arithmetic or
+rounding is needed.
 
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
 An irrational higher root, such as the cube root of 2, is a symbol, after all perfect powers are
 taken out. Real roots of different kinds are linearly independent, too. Other values raise
 `Unreadable`: a product of two such roots, the quotient of two polynomials, or a power that would
-exceed memory. No operation takes more than a few milliseconds, whatever the text.
+exceed memory. No operation takes more than a few milliseconds, regardless of the input.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CONSTANTS: Final = {"π": math.pi, "e": math.e}
 
 
 class Unreadable(ValueError):
-    """Exception for a text that is not a value that this package reads exactly."""
+    """Raised for text that is not a value that this package can represent exactly."""
 
 
 def number(of: Fraction | int) -> Value:
@@ -84,7 +85,7 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Return the quotient by a single term, or by a sum of two numbers (using its conjugate).
+    """Return the quotient. The divisor is a single term, or a sum of two numbers.
 
     Raises:
         Unreadable: If the divisor is 0, or a sum without a supported exact inverse.
@@ -107,7 +108,7 @@ def power(base: Value, exponent: Value) -> Value:
     """Return a power with a rational exponent.
 
     Raises:
-        Unreadable: If the exponent is not rational, or the power is too large or not exact.
+        Unreadable: If the exponent is not rational, or the power is too large or has no exact form.
     """
     degree = rational(exponent)
     if degree is None:
@@ -142,9 +143,9 @@ def root(value: Value, degree: int) -> Value:
 
 
 def approximate(value: Value) -> float | None:
-    """Return the value as a floating-point number, or None.
+    """Return the value as a floating-point number.
 
-    None means that it contains an unknown or `i`, or is out of range.
+    The result is None if the value contains an unknown or `i`, or is out of range.
     """
     total = 0.0
     try:

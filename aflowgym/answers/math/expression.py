@@ -1,15 +1,15 @@
-"""Expressions in answers: their exact value, and the steps that remain to be computed.
+"""Expressions in answers: their exact values, and the computations that remain to be done.
 
 The grammar is that of school mathematics: sums, products (written or implied), quotients, powers,
 `\\frac` with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`),
 thousands separators, repeating decimals (`0.\\overline{3}`), factorials of small numbers, and
-single letters as unknowns. Ambiguous text is refused: `1/2x`, `5 6`, `x2`, a word.
+single letters as unknowns. Ambiguous text is rejected: `1/2x`, `5 6`, `x2`, a word.
 
 `50-7*4-5*2` has the value 12 but is not an answer to "what is the change?", since the question asks
-for the result. So the reader returns the value with its `Form`: remaining computations (like terms,
-products and powers of numbers, a root or quotient that is a whole number), fractions or roots that
-can be reduced, and brackets that are not expanded. A single fraction of whole numbers, a sum of a
-number and a root, and a power of ten are final.
+for the result. Therefore the reader returns the value with its `Form`: remaining computations (like
+terms, products and powers of numbers, a root or quotient that is a whole number), fractions or
+roots that can be reduced, and brackets that are not expanded. A single fraction of whole numbers, a
+sum of a number and a root, and a power of ten are final.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ def _form_of_power(base: Value, result: Value) -> Form:
 
 
 def is_final(gold: Form, answer: Form, question: str) -> bool:
-    """Return whether an answer of one form is acceptable for a gold of another form.
+    """Return whether the form of an answer is acceptable, given the form of the gold answer.
 
-    A question may demand more.
+    A question may have further requirements.
     """
     asked = {match.lastgroup for match in _ASKED.finditer(question.lower())}
     left = set(answer - gold)
@@ -86,7 +86,7 @@ def is_final(gold: Form, answer: Form, question: str) -> bool:
 MAX_LENGTH: Final = 400
 _DEPTH: Final = 24
 _PRODUCTS: Final = frozenset("abcxyz")
-"""Letters that may form a product when they are adjacent. Other runs of letters are words."""
+"""Letters that form a product if they are adjacent. Any other sequence of letters is a word."""
 _TOKEN: Final = re.compile(
     r"""\s*(?:
       (?P<repeating>\d*\.\d*\\overline\s*\{\d+\})
@@ -326,7 +326,7 @@ class _Reader:
 
 
 def _letters(text: str) -> Value:
-    """Read letters: one is a symbol, a few adjacent ones are a product, more are a word."""
+    """Read letters: a single letter is a symbol, a few are a product, and more are a word."""
     if len(text) > 1 and not (len(text) <= 3 and set(text) <= _PRODUCTS):
         raise Unreadable(f"{text!r} is a word")
     value = exact.number(1)
@@ -345,8 +345,8 @@ def _factorial(value: Value) -> Value:
 def _repeating(text: str) -> Fraction:
     """Return a repeating decimal: 0.1\\overline{6} is 1/6.
 
-    The numerator is the digits including one period minus those without it; the denominator has
-    nines.
+    The numerator is the number with the digits up to the end of the first period, minus the number
+    with the digits before it. The denominator consists of nines, followed by zeros.
     """
     fixed, _, period = text.rstrip("}").replace(" ", "").partition("\\overline{")
     whole, _, decimals = fixed.partition(".")

@@ -1,10 +1,10 @@
-"""Reader of the answer to a math problem: a quantity, several quantities, or a word.
+"""Parse the answer to a math problem: a quantity, several quantities, or a word.
 
-A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown it names (`x
-= 5`), its number of decimals, and the steps that remain to be computed. Several quantities are a
-list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of intervals or a
-set. The whole text must be read. A word that is neither a unit nor in the question makes it
-unreadable, so "42 or so" is not 42.
+A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown that it
+names (`x = 5`), its number of decimals, and the computations that remain to be done. Several
+quantities are a list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of
+intervals or a set. The entire text must be parsed. A word that is neither a unit nor contained in
+the question makes the text unreadable, so "42 or so" is not 42.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Quantity:
     Attributes:
         value: The terms of the value.
         unit: The canonical unit.
-        decimals: Number of decimals as written; None if it is not a decimal.
-        name: The unknown that has the value.
-        form: Computations that remain. Comparisons ignore it.
+        decimals: Number of decimal places as written; None if the value is not a decimal.
+        name: The unknown to which the value is assigned.
+        form: Computations that remain to be done. Comparisons ignore this field.
         goes_on: Whether dots follow the last decimal.
     """
 
@@ -122,7 +122,7 @@ def _read(text: str, nouns: frozenset[str], depth: int) -> Reading:
 
 
 def _several(text: str, nouns: frozenset[str], depth: int) -> Several | None:
-    """Read more than one quantity. Return None if the text has another form."""
+    """Read several quantities. Return None if the text has a different form."""
     closing = _CLOSED_BY.get(text[:1])
     if closing and text[-1] in closing and _is_group(text):
         parts = _split(text[1:-1])
@@ -162,7 +162,7 @@ def _interval(parts: list[str], nouns: frozenset[str]) -> Several | None:
 
 
 def _compound(text: str) -> Quantity | None:
-    """Read `2 hours and 30 minutes` in its first unit."""
+    """Read a quantity such as `2 hours and 30 minutes` in its first unit."""
     pieces = [_PIECE.fullmatch(each) for each in _PIECES.split(text)]
     if not 2 <= len(pieces) <= 3:
         return None
@@ -190,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Return the parts between separators that are outside of brackets."""
+    """Split a text at the separators that are outside brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
@@ -243,7 +243,7 @@ def _number_in_words(text: str, nouns: frozenset[str]) -> tuple[Fraction, str] |
 
 
 def _ends_apart(value: str, rest: str, text: str) -> bool:
-    """Return whether the rest is a unit and not a factor.
+    """Return whether the remaining text is a unit rather than a factor.
 
     A single letter is a unit only after a space.
     """

@@ -1,8 +1,8 @@
 """Verdicts on answers to math problems, which are compared by value.
 
-An answer is read as numbers, polynomials, lists, tuples, intervals, sets or a word. Values have
-exact arithmetic (`aflowgym.answers.math.exact`), a unit, and the unknown they name (`x = 5`). Two
-answers are equal if all of this is equal. A decimal may match a different value only in these
+An answer is read as numbers, polynomials, lists, tuples, intervals, sets or a word. A quantity has
+an exact value (`aflowgym.answers.math.exact`), a unit, and the unknown that it names (`x = 5`). Two
+answers are equal if all of these are equal. A decimal matches a different value only in these
 cases:
 
 | gold              | answer                | correct if                                           |
@@ -12,9 +12,9 @@ cases:
 | any number        | 12 or more decimals   | they agree to 1e-9, as printed floating point does   |
 | 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
 
-So 99.5 is not 100 and `2√3` is not `2√5`. A value that is not computed, such as `50-7*4-5*2`, is
-not an answer (`expression.is_final`). A unit may be replaced by another of its kind if the question
-does not name one: `0.5 m` equals `50 cm`.
+For example, 99.5 is not 100, and `2√3` is not `2√5`. An expression that is not evaluated, such as
+`50-7*4-5*2`, is not an answer (`expression.is_final`). A unit may be converted to another one if
+the question does not name a unit: `0.5 m` equals `50 cm`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ _IDLE_BLANK: Final = re.compile(r"(?<!\w) | (?!\w)")
 
 
 def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
-    """Check an answer against the gold. No text raises an exception.
+    """Compare an answer with the gold answer. Never raises an exception.
 
     Args:
         gold: The correct answer of the data set.
-        answer: A text that ends in an answer; see `aflowgym.answers.answer`.
+        answer: Text that contains a final answer; see `aflowgym.answers.answer`.
         question: The question. It determines which units and nouns may follow a number, and whether
             a percentage is expected.
 
@@ -114,7 +114,7 @@ def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
 
 
 class Asked(NamedTuple):
-    """The demands of a question on the form of its answer.
+    """The requirements of a question on the form of its answer.
 
     Attributes:
         units: Units in the question.
@@ -199,9 +199,10 @@ def _same_quantity(gold: Quantity, answer: Quantity, asked: Asked) -> bool:
 
 
 def _as_share(quantity: Quantity, percent: bool) -> Quantity:
-    """Return a percentage as the question expects it.
+    """Return a percentage in the form that the question expects.
 
-    If the question asks for a percentage, a bare number is one. Otherwise 50% is the number 1/2.
+    If the question asks for a percentage, a bare number is interpreted as one. Otherwise 50% is the
+    number 1/2.
     """
     if quantity.unit != PERCENT:
         return quantity
@@ -212,7 +213,7 @@ def _as_share(quantity: Quantity, percent: bool) -> Quantity:
 
 
 def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
-    """Return whether the answer is a decimal that matches the gold by the table of this module."""
+    """Return whether the answer is a decimal that matches the gold according to the table above."""
     if answer.goes_on:
         return _begins_with(gold, answer)
     if answer.decimals is None or answer.decimals < ROUNDED_DECIMALS:
@@ -230,7 +231,7 @@ def _rounds_to(gold: Quantity, answer: Quantity) -> bool:
 
 
 def _begins_with(gold: Quantity, answer: Quantity) -> bool:
-    """Return whether the gold continues as `0.333...` does, truncated or rounded there."""
+    """Return whether the gold value, truncated or rounded, equals a decimal such as `0.333...`."""
     value, decimal = exact.approximate(dict(gold.value)), exact.approximate(dict(answer.value))
     rational = exact.rational(dict(gold.value))
     if value is None or decimal is None or (rational is not None and _terminates(rational)):

@@ -29,7 +29,7 @@ class Groups:
     Attributes:
         query: Selects the column or the label of each group.
         entity: The table whose rows are grouped; its alias is `alias`.
-        one: A group: "country", "stadium that has at least one concert".
+        one: Noun phrase for a group: "country", "stadium that has at least one concert".
         shown: The values that identify a group: "the country", "the name of the stadium".
         things: The rows of one group: "the singers", "its concerts".
         give: Text to append after "for which": "" or " Give the name."
@@ -56,7 +56,7 @@ def by_column(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
 def by_owner(draft: Draft, fits: Callable[[Entity], Any], far: bool) -> Groups:
     """Group rows by the row that they refer to.
 
-    With `far`, the reference may lead over other tables, and the rows may have a condition.
+    With `far`, the reference may lead through other tables, and the rows may have a condition.
     """
     own = owning(draft, 0.35 * far, lambda owner, owned: owner.label and fits(owned), far)
     draft.unless(own.is_role and not far)
@@ -130,7 +130,9 @@ template("owner-with-top-aggregate", weight=1.5)(partial(group_with_top_aggregat
 
 @template("columns-with-many", weight=1.5)
 def values_with_many(draft: Draft) -> Candidate:
-    """Ask for values that enough rows share."""
+    """Ask for values that are shared by more than a given number of rows, or by at least that
+    many.
+    """
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), (0, 0, 1))
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     sign, least = draft.pick(((">", 1), (">=", 2), (">", 2), (">=", 3), (">=", 5), (">", 10)))

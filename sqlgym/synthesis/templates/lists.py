@@ -1,4 +1,4 @@
-"""Questions for columns of rows: lists, facts of one row, sorted rows and pairs."""
+"""Questions that ask for columns of rows: lists, facts about one row, sorted rows and pairs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ template("fact-of-parent", weight=4)(partial(fact, is_far=True))
 
 @template("superlative", weight=1.2)
 def superlative(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Ask for the row with the highest or lowest value, among all rows or some."""
+    """Ask for the row with the highest or lowest value, among all or some rows."""
     rows = rows_of(draft, lambda e: e.label and measured(e), own, parents)
     field = draft.pick(rows.free(measured(rows.entity)))
     fields, one = listing(draft, rows.entity, rows.where), rows.entity.noun.one

@@ -41,7 +41,7 @@ template("above-average-of-parent", weight=2)(partial(above_average, own=(0,), p
 
 @template("values-of-two-kinds", weight=2)
 def values_of_two_kinds(draft: Draft) -> Candidate:
-    """Ask for values that occur among rows of two kinds, or of the first kind only."""
+    """Ask for values that occur in rows of both kinds, or in rows of the first kind only."""
     entity = entity_of(draft, lambda e: e.having(Role.CATEGORY))
     field, pair = grouping(draft, entity.fields, entity), conditions.opposites(draft, entity)
     draft.unless(field.name in pair[0].columns)

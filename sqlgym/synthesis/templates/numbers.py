@@ -1,4 +1,4 @@
-"""Questions for one number, or for the distinct values of a column."""
+"""Questions that ask for one number, or for the distinct values of a column."""
 
 from __future__ import annotations
 

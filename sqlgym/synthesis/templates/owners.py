@@ -1,6 +1,6 @@
 """Questions about rows by the rows that refer to them, such as stadiums by their concerts.
 
-The rows refer to their owner directly, over a junction table, or over a table in between:
+The rows refer to their owner directly, through a junction table, or through a table in between:
 
     stadiums that have more than 2 concerts
     employees that are the manager of at least one employee
@@ -39,8 +39,8 @@ class Owning:
         rest: Further joins after T2, up to the owned rows.
         alias: Alias of the owned rows.
         member: Column that identifies owned rows, if one may be counted twice; else "".
-        across: The table in between as a noun in the plural; else "".
-        after: The conditions on the owned rows, in the words after their noun.
+        across: Plural noun for the table in between; "" if there is none.
+        after: The conditions on the owned rows, as words that follow their noun.
     """
 
     link: Link
@@ -81,7 +81,7 @@ class Owning:
 
     @property
     def is_role(self) -> bool:
-        """Whether the question states the role of the owners instead of "have"."""
+        """Whether the question uses the role of the owners instead of "have"."""
         return not self.link.is_plain and self.link.role != self.owner.noun.one
 
     def have(self, things: str, has: bool = False) -> str:
@@ -170,7 +170,7 @@ def _relation(draft: Draft, fits: Callable[[Entity, Entity], Any], way: float) -
 
 @template("owners-with-many", weight=4)
 def owners_with_many(draft: Draft) -> Candidate:
-    """Ask for owners of enough rows."""
+    """Ask for owners of more than a given number of rows, or of at least that many."""
     own = owning(draft, 0.3)
     label = label_of(draft, own.owner)
     sign, least = draft.pick(((">", 1), (">=", 2), (">=", 3), (">", 2), (">=", 5), (">", 10)))
@@ -241,7 +241,7 @@ def owners_with_some(draft: Draft) -> Candidate:
 
 @template("owners-of-two-kinds", weight=5)
 def owners_of_two_kinds(draft: Draft) -> Candidate:
-    """Ask for owners of rows of two kinds, or of the first kind only."""
+    """Ask for parent rows that have child rows of both kinds, or of the first kind only."""
     own = owning(draft, fits=lambda owner, owned: owner.label and owner.label.is_said)
     draft.unless(own.across)
     label, pair = label_of(draft, own.owner), conditions.opposites(draft, own.owned, own.alias)

@@ -1,4 +1,4 @@
-"""Phrases that several templates share, and the columns that these phrases fit."""
+"""Phrases that are shared by several templates, and the columns that these phrases fit."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def _joined(nouns: list[str], article: str = "") -> str:
 
 
 def ask(draft: Draft, what: str, *others: str, many: bool | None = None) -> str:
-    """Return a question or a request for a noun phrase without its article.
+    """Return a question or a request about a noun phrase that is given without its article.
 
     Args:
-        others: Whole sentences that ask for the same.
-        many: Whether it is several facts of one thing; None for a list.
+        others: Complete sentences that ask for the same thing.
+        many: Whether the phrase names several facts about one thing; None for a list.
     """
     question = f"What {'is' if many is False else 'are'} the {what}?"
     request = f"{draft.pick(('Find', 'Show', 'List' if many is None else 'Give'))} the {what}."
@@ -68,8 +68,8 @@ def extreme(draft: Draft, entity: Entity, field: Field, alias: str = "") -> tupl
     """Draw the highest or the lowest value of a column.
 
     Returns:
-        The ORDER BY clause, the row as a noun ("singer with the highest rating"), and the row as a
-        verb ("is the oldest").
+        The ORDER BY clause, a noun phrase for the row ("singer with the highest rating"), and a
+        verb phrase for the row ("is the oldest").
     """
     side = int(draft.chance(0.4))
     order, one = f"{field.value_sql(alias)} {('DESC', 'ASC')[side]}", entity.noun.one
@@ -122,7 +122,7 @@ def aggregate_noun(chosen: Sequence[str], field: Field) -> str:
 def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
     """Return a column to group by.
 
-    It has few short values, no missing ones, and none that differ only in case.
+    The column has few distinct values, all short, none missing, and none that differ only in case.
     """
     return draft.pick(
         field
@@ -139,4 +139,4 @@ def grouping(draft: Draft, fields: Sequence[Field], entity: Entity) -> Field:
 
 
 MOST_GROUPS = 25
-"""Number of groups of an answer."""
+"""Maximum number of groups in an answer."""

@@ -24,9 +24,9 @@ class Rows:
 
     Attributes:
         source: The text after FROM.
-        alias: Alias of the table in it; "" if it is the only one.
-        tables: Names of all tables in it.
-        after: The conditions in the words after the noun, with a leading space.
+        alias: Alias of the table in `source`; "" if it is the only table.
+        tables: Names of all tables in `source`.
+        after: The conditions as words after the noun, with a leading space.
         distinct_key: Column to count instead of rows, if a row may occur twice; else "".
     """
 
@@ -79,7 +79,7 @@ def proven(
     distinct_key: str = "",
     **facts: Any,
 ) -> Candidate:
-    """Return a candidate whose conditions must all matter and have one reading.
+    """Return a candidate whose conditions must all have an effect and allow only one reading.
 
     Args:
         found: The conditions of the query.
@@ -128,7 +128,7 @@ def role_of(link: Link) -> str:
 
 
 def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
-    """Draw one of some links, with some probability followed by a link of its parent."""
+    """Draw one of some links, sometimes followed by a link of its parent."""
     first = draft.pick(links)
     further = [
         link
@@ -184,7 +184,7 @@ def rows_of(
 
 
 def _on_owner(draft: Draft, chain: Sequence[Link], alias: str) -> Condition:
-    """Turn a condition on the last row of a chain of references into one on its first child."""
+    """Convert a condition on the last row of a chain of references into one on the first child."""
     end, role = chain[-1].parent, role_of(chain[-1])
     owner = role if len(chain) == 1 else f"{english.possessive(role_of(chain[0]))} {role}"
     if end.label and end.label.is_name and draft.chance(0.5):
@@ -214,7 +214,7 @@ def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
 
 
 def junction(bridge: Bridge) -> str:
-    """Return the joins from the left table T1 over the junction T2 to the right table T3."""
+    """Return the joins from the left table T1 through the junction T2 to the right table T3."""
     return (
         f" JOIN {bridge.left.child.sql} AS T2 ON {bridge.left.on('T2', 'T1')}"
         f" JOIN {bridge.right.parent.sql} AS T3 ON {bridge.right.on('T2', 'T3')}"
@@ -242,7 +242,9 @@ class Named:
 
 
 def named_row(draft: Draft, entity: Entity) -> Named:
-    """Return a row with a label that is unique in any case; rarely one that only has a key."""
+    """Return a row with a label that is unique regardless of case, or rarely a row with only a
+    key.
+    """
     label = draft.pick(filter(None, [entity.label]))
     draft.unless(not label.is_said and draft.chance(0.9))
     cells = draft.pick(label.rows)

@@ -125,7 +125,7 @@ def test_an_environment_is_written_as_a_folder_for_openenv_without_the_extra(
     local = run("openenv", tmp_path / "a", "--dataset", tmp_path / "data")
 
     assert done.exit_code == 0, done.output
-    assert done.stdout.startswith(f"{place}: aflowgym/Compose-v0 for OpenEnv: openenv.yaml,")
+    assert done.stdout.startswith(f"{place}: aflowgym/Compose-v0 for OpenEnv (openenv.yaml,")
     app = (place / "server" / "app.py").read_text()
     assert "'step_limit': 9" in app
     assert "'split': 'train'" in app

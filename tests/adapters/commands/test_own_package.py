@@ -86,7 +86,7 @@ def test_it_is_listed_played_and_evaluated(toolgym: Toolgym) -> None:
     assert json.loads(toolgym("eval", ENV, "--json"))["accuracy"] == 1.0
     assert toolgym("safes", "--count", "2") == "2 safes\n"
     help_text = toolgym("safes", "--help")
-    assert "Number of safes." in help_text
+    assert "Number of safes (default: 3)." in help_text
 
 
 @pytest.mark.nightly

@@ -190,7 +190,7 @@ def test_a_model_that_cannot_learn_is_not_trained_unless_one_insists(tmp_path):
         ([ENV, "--set", "step_limt=4"], "step_limt"),
         ([ENV, "--report-to", "paper"], "--report-to must be tensorboard or trackio or wandb"),
         ([ENV, "--control", "nothing"], "--control must be 'shuffled-rewards'"),
-        ([ENV, "--group-size", "1"], "group_size=1 leaves no other"),
+        ([ENV, "--group-size", "1"], "group_size=1 needs advantages=batch_normalized"),
         ([ENV, "--demonstrations", "0"], "--demonstrations"),
         ([ENV, "--set", 'rewards={"partial": 2}'], "partial"),
         ([ENV, "--dataset", "nowhere"], "there is no data set 'nowhere'"),

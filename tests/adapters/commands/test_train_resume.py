@@ -130,7 +130,7 @@ def test_a_checkpoint_that_was_cut_off_is_passed_over(tmp_path: Path) -> None:
 def test_a_run_whose_data_set_has_changed_is_not_mixed_with_the_new_one(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "run", {"settings": SETTINGS.model_dump()})
     run.write_summary({"seconds": 1.0, "evaluations": []})
-    with pytest.raises(ConfigurationError, match="since the data set has changed"):
+    with pytest.raises(ConfigurationError, match="the data set has changed since"):
         train_run.train(run, SETTINGS, NoProgress())
 
 
@@ -244,7 +244,7 @@ def test_a_run_that_the_preflight_refuses_says_so_and_trains_if_one_insists(tmp_
     words = "Refused by the preflight check, so GRPO did not start: step 1 of 1 of SFT."
     check_claims_nothing(run, "refused", words)
     assert run.state.endswith("--no-preflight")
-    assert run.summary["diagnosis"].startswith("preflight says no-go")
+    assert run.summary["diagnosis"].startswith("the preflight found a no-go")
 
     done = run_here("train", "--resume", run.path, "--no-preflight", "--quiet")
 

@@ -204,6 +204,10 @@ def test_a_checkpoint_continues_with_the_data_set_of_its_run(tmp_path: Path) -> 
     assert other["env_kwargs"][0] == {"dataset": "bundled"}
 
 
+def test_a_list_is_json_on_the_command_line() -> None:
+    assert shown(EXPLORE, "--betas", "[0.9, 0.95]")["betas"] == ([0.9, 0.95], "--betas")
+
+
 def test_adapters_learn_at_ten_times_the_rate_unless_a_rate_is_given() -> None:
     full, adapted = (resolve(EXPLORE, model="m/m", lora=lora) for lora in (False, True))
     assert adapted.has_adapter_from_start

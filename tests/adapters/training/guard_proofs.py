@@ -214,6 +214,6 @@ def check_silent(run: Run) -> None:
         "step 4, warn, idle",
         "step 6, stop, idle",
     ]
-    assert "100% of the rollouts ran out of tokens or turns. Raise max_completion" in run.log[0]
+    assert "100% of the rollouts ran out of tokens or turns. Double max_completion" in run.log[0]
     assert run.diagnosis.startswith("Training stops at step 6.\n- idle: no learning signal in 6")
-    assert "1. Raise max_completion_length" in run.diagnosis
+    assert "1. Double max_completion_length" in run.diagnosis

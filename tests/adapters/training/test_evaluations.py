@@ -162,12 +162,12 @@ def test_one_task_cannot_be_divided_and_is_not_called_unseen() -> None:
 
 # What is said -------------------------------------------------------------------------------------
 
-SMALL = {"demos": 12, "sft_steps": 2, "steps": 1, "group_size": 2, "prompts": 1}
+SMALL = {"demonstrations": 12, "sft_steps": 2, "steps": 1, "group_size": 2, "prompts": 1}
 
 
 def trained(folder: Path, env_id: str, **changes: Any) -> dict[str, Any]:
     """The summary of a training of seconds."""
-    fixed = {"trainer": "reference", "no_preflight": True, "eval_tasks": 4, **SMALL}
+    fixed = {"trainer": "reference", "preflight": False, "eval_tasks": 4, **SMALL}
     return train(env_id, out=folder, quiet=True, **fixed, **changes).summary
 
 
@@ -178,7 +178,7 @@ def test_terminal_summary_and_report_of_an_own_environment_say_what_was_unseen(
     items: int, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("torch", reason="needs the extra `train`")
-    summary = trained(tmp_path / "run", SAFES, items=items)
+    summary = trained(tmp_path / "run", SAFES, env_kwargs={"items": items})
     told = capsys.readouterr().err
 
     sampled = f"greedily; {name} also sampled, 2 attempts each."

@@ -214,7 +214,7 @@ def test_training_ends_after_patience_and_the_best_weights_are_kept(
     assert [line["step"] for line in run.metrics("grpo")] == [1, 2]
     assert weights(run, "final") == weights(run, "best") == weights(run, "sft")
     assert "The best weights were kept." in run.summary["kept"]
-    assert "the last after step 2 of 6" in run.summary["kept"]
+    assert "The last was after step 2 of 6" in run.summary["kept"]
 
     run.write_summary({**run.summary, "after": None, "status": "interrupted"})
     train(run, settings, NoProgress())

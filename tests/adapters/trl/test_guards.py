@@ -218,7 +218,9 @@ def test_one_nan_after_the_other_rolls_back_and_then_stops_with_a_diagnosis(
     settings = {"max_steps": 9, "beta": 0.01, "learning_rate": 1e-6}
     trainer = make(one_right, model=tiny_model, trainer_class=FarReference, settings=settings)
     trainer.far_in = (2, 3, 4, 5, 6, 7)
-    with pytest.raises(TrainingStopped, match=r"(?s)step 6.*not finite.*1\. Look for a"):
+    with pytest.raises(
+        TrainingStopped, match=r"(?s)step 6.*not finite.*1\. Lower the learning rate. Look for"
+    ):
         trainer.train()
     told = trainer.seen
     for key, counted in (("skipped_updates", [0, 1, 2]), ("updates", [1, 1, 1])):

@@ -148,7 +148,7 @@ def test_a_backend_is_found_by_name_and_shared():
 
     assert make_backend({"name": "openai:m", **options}) is backend
     assert make_backend("openai:m", **options, temperature=0.1) is not backend
-    with pytest.raises(ConfigurationError, match=r"retrys: unknown setting\. .* retries"):
+    with pytest.raises(ConfigurationError, match=r"retrys: unknown setting.* retries"):
         make_backend("openai:m", retrys=1)
     with pytest.raises(ConfigurationError, match="has no options"):
         make_backend("simulated", retries=1)

@@ -22,6 +22,9 @@ DEAR_SQL = "SELECT count(*) FROM bottle WHERE price > 12"
 OTHER = "Which bottle costs 12?"
 
 
+pytest.importorskip("openai", reason="needs the extra openai")
+
+
 @pytest.fixture(scope="module")
 def wines(tmp_path_factory):
     """A database of bottles."""

@@ -16,6 +16,8 @@ COMMANDS = sorted({line.split()[0] for line in CASES} - {*SLOW, "nosuch"})
 def test_a_wrong_use_is_told_in_a_sentence_with_status_2_and_leaves_nothing(
     command, tmp_path, monkeypatch
 ):
+    if command == "export":
+        pytest.importorskip("datasets", reason="needs the extra train")
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
