@@ -166,7 +166,7 @@ def demonstrations(
     """Write demonstrations for supervised training.
 
     A row is an episode of the expert with a correct answer, as chat messages with tool calls.
-    `datasets` does not add null arguments to the calls.
+    Loading the rows with `datasets` adds no null arguments to the calls.
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations

@@ -139,6 +139,13 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
 """Options by section that are not fields of the settings, or have another form."""
 
 
+_OTHER_DEFAULTS: Final = {
+    "advantages": "TRL: group_centered",
+    "dtype": "pretrained models: auto",
+}
+"""Defaults that depend on other settings, for help texts."""
+
+
 def _option_for(name: str) -> Any:
     """Return the type of the option of a setting, with its help text."""
     field = TrainSettings.model_fields[name]
@@ -159,6 +166,8 @@ def _option_for(name: str) -> Any:
     shown = [f"default: {default}"] if is_shown else []
     if is_shown and name in TINY_DEFAULTS:
         shown.append(f"tiny model: {TINY_DEFAULTS[name]}")
+    if name in _OTHER_DEFAULTS:
+        shown.append(_OTHER_DEFAULTS[name])
     if shown and kind is not bool:
         text = with_remark(text, "; ".join(shown))
     optional: Any = kind | None

@@ -66,7 +66,7 @@ class GrpoSettings(BaseModel):
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
     """Dynamic sampling: replace groups whose rollouts all have the same outcome, and play at most
-    this many times `prompts` groups per step. null: no dynamic sampling."""
+    `max_draws` * `prompts` groups per step. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(2048, ge=2)
@@ -88,7 +88,7 @@ class GrpoSettings(BaseModel):
         "batch_normalized_baseline",
         "turn_normalized",
     ] = "batch_normalized_baseline"
-    """Advantage estimator. With TRL: group_centered (default), group_normalized or batch_scaled."""
+    """Advantage estimator. TRL supports group_centered, group_normalized and batch_scaled."""
     advantage_limit: float | None = Field(5.0, gt=0)
     """Limit of the absolute advantage in the reference trainer. null: no clipping."""
     loss: Literal["grpo", "dapo", "dr_grpo", "gspo", "cispo"] = "dapo"
@@ -120,8 +120,8 @@ class GrpoSettings(BaseModel):
     """Maximum global norm of the gradient."""
 
     dtype: Literal["auto", "float32", "bfloat16"] = "float32"
-    """Data type of the computation; the optimizer keeps float32 weights. `auto`, the default for
-    pretrained models, is bfloat16 if the machine supports it; with TRL it needs LoRA."""
+    """Data type of the computation; the optimizer keeps float32 weights. `auto` is
+    bfloat16 if the machine supports it, but float32 with TRL without LoRA."""
     tokens_per_pass: int = Field(8192, ge=1)
     """Maximum tokens of a forward and backward pass, including padding, in supervised steps and in
     the reference trainer. Gradients are accumulated."""

@@ -128,7 +128,7 @@ def _list(as_json: bool) -> None:
             say(f"toolgym: {problem}", err=True)
     if as_json:
         return print_json(shown)
-    table = Table("environment", "tools", "what the agent does", box=None, pad_edge=False)
+    table = Table("environment", "tools", "description", box=None, pad_edge=False)
     for entry in shown:
         names = ", ".join(tool["function"]["name"] for tool in entry["tools"])
         table.add_row(entry["id"], names, entry["description"])

@@ -191,7 +191,7 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a name, folder or file. With ID only, that of the environment.",
+            help="Data set: a name, folder or file. With ID alone, the data set of --env is used.",
         ),
     ],
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
