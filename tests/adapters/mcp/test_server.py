@@ -92,7 +92,7 @@ def test_only_the_unlisted_resource_closes_an_episode() -> None:
         assert [str(resource.uri) for resource in listed] == [RESULT]
         told = await result(client, CLOSE)
         assert (told["over"], told["answered"]) == (True, False)
-        with pytest.raises(MCPError, match="There is one resource"):
+        with pytest.raises(MCPError, match="The only resource is"):
             await client.read_resource("file:///etc/passwd")
 
     talk(close)
@@ -192,7 +192,7 @@ def test_an_episode_is_kept_when_the_host_leaves(tmp_path: Path, answers: bool) 
     [
         (["--task-id", "nowhere-1"], "nowhere-1"),
         (["--task-id", HUTS, "--seed", "3"], "--task-id and --seed both choose the task"),
-        (["--http", "0", "--seed", "3"], "with --http a client does"),
+        (["--http", "0", "--seed", "3"], "with --http a client chooses it"),
         (["--set", "colour=red"], "has no argument 'colour'"),
         (["--out", "no/such/folder/x.jsonl"], "--out no/such/folder/x.jsonl cannot be written"),
     ],
