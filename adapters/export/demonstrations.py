@@ -1,14 +1,15 @@
 """Transcripts of the expert as chat messages with tool calls, for supervised training.
 
-They are played in the environment, so a model reads the same text in supervised training as in
-rollouts. Only episodes with a correct answer become rows. With `recoveries`, some calls first fail
-and are then corrected. The assistant's message of a failed call has `"weight": 0`, and a trainer
-has to exclude it from the loss.
+The expert plays them in the environment, so a model reads the same text in supervised training as
+in rollouts. Only episodes with a correct answer become rows. With `recoveries`, some calls first
+fail and are then corrected. The assistant's message of a failed call has `"weight": 0`, and a
+trainer has to exclude it from the loss.
 
-A message only has the keys that it needs. Arguments are JSON text, as servers send them, or
-objects. Some chat templates write a text unchanged, and others encode it again, so that a model
-would learn to send a JSON string instead of an object. `adapters.trl.check_format` detects this.
-Objects have the `Json` type of `datasets`, which loses digits of some numbers.
+A message has only the keys that it needs. The arguments of a call are either a JSON string, as
+servers send them, or an object. Some chat templates insert a string unchanged; others encode it a
+second time, which teaches a model to send a JSON string instead of an object.
+`adapters.trl.check_format` detects this. Objects are stored with the `Json` type of `datasets`,
+which loses digits of some numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from toolgym.messages import Message
 
 Arguments = Literal["text", "object"]
 NOT_SOLVED: Final = "expert_failed"
-"""Code of an excluded episode whose answer is not correct."""
+"""Reason code of an episode that is excluded because its answer is incorrect."""
 
 
 def message_columns(arguments: Arguments) -> tuple[Column, ...]:
@@ -60,18 +61,18 @@ def demonstration_export(
     final: str = LAST_WORD,
     progress: Progress | None = None,
 ) -> Export:
-    """Return the expert's transcripts of the tasks of some parts, as a table.
+    """Return the expert's transcripts of the tasks in the given parts as a table.
 
     Args:
         env_id: Id of the environment.
         parts: Splits of the environment with their tasks.
-        facts: Facts for the card.
-        left_out: Tasks that are already refused.
-        seed: Seed of the expert's situations.
+        facts: Facts for the card, by name.
+        left_out: Tasks that have already been refused.
+        seed: Seed of the situations that the expert is given.
         recoveries: Probability that a call first fails and is then corrected, from 0 to 1.
-        arguments: Format of the arguments of calls.
-        final: Text of a last assistant turn without a call, for trainers that continue until such a
-            turn. Empty adds no turn.
+        arguments: Format of call arguments.
+        final: Text of a final assistant turn without a call, for trainers that continue until such
+            a turn. If empty, no turn is added.
         progress: Function that is called with the number of episodes played and the total.
     """
     left, done = list(left_out), 0
@@ -117,7 +118,7 @@ def chat_of(env: ToolEnv[Any], messages: Sequence[Message], arguments: Arguments
 
 
 def notes(arguments: Arguments) -> tuple[str, ...]:
-    """Return the paragraphs of a card on training with transcripts."""
+    """Return the card's paragraphs about training with transcripts."""
     check = (
         'Before training, run `adapters.trl.check_format(dataset["train"], tokenizer)`. It renders'
         " every row with the chat template and raises an error for a dropped call, a null among"

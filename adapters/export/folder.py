@@ -1,9 +1,10 @@
 """The folder of an exported data set, which `datasets.load_dataset` loads.
 
-    README.md                          the card, with the files and the types for `datasets`
+    README.md                          the card, which declares the files and column types
     data/train-00000-of-00001.parquet  or .jsonl; one file for each split
 
-The same export gives the same bytes, since no clock is read and rows are in the order of the seed.
+Repeating an export produces identical bytes: no time is recorded, and the seed determines the order
+of the rows.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ def check_place(out: Path, format: Format = "jsonl") -> None:
     """Check that an export can be written.
 
     Raises:
-        ConfigurationError: If `out` is a file or a folder that is not empty, or the format needs a
-            package that is not installed.
+        ConfigurationError: If `out` is a file or a non-empty folder, or the format needs a package
+            that is not installed.
     """
     if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
         raise ConfigurationError(f"{out} is not an empty folder. Choose another one.")
@@ -46,7 +47,7 @@ def put_in_place(out: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes `out` when the block ends without an exception.
 
     Raises:
-        ConfigurationError: If `out` is a file or a folder that is not empty.
+        ConfigurationError: If `out` is a file or a non-empty folder.
         EnvironmentFault: If a file cannot be written.
     """
     check_place(out)
@@ -66,7 +67,7 @@ def put_in_place(out: Path) -> Iterator[Path]:
 
 
 def write_texts(texts: Mapping[str, str], folder: Path) -> None:
-    """Write text files, given by their paths in the folder."""
+    """Write text files, which are given as a mapping from their paths in the folder."""
     for name, text in texts.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(encode(text))
@@ -78,10 +79,10 @@ def write_export(export: Export, out: Path, *, format: Format = "parquet") -> di
     Args:
         export: The data set. Its rows are consumed.
         out: The folder, which must not exist or must be empty.
-        format: `parquet` needs the package datasets.
+        format: `parquet` requires the package datasets.
 
     Returns:
-        The number of rows by split.
+        The number of rows of each split.
 
     Raises:
         ConfigurationError: If the folder or the format cannot be used, or a split has no rows.
@@ -142,8 +143,8 @@ def _to_parquet(lines: Path, file: Path, columns: Iterable[Column]) -> None:
 def _card(export: Export, files: Mapping[str, str]) -> str:
     """Return the text of the card: a header for `datasets` and the hub, then text for readers.
 
-    The header names the types of the columns. Without it, `datasets` would guess them from the JSON
-    lines, and guess wrong if rows differ. JSON is valid YAML.
+    The header declares the types of the columns. Without it, `datasets` would infer them from the
+    JSON lines, incorrectly if rows differ. The values in the header are JSON, which is valid YAML.
     """
 
     def entry(name: str, kind: Kind) -> dict[str, Any]:

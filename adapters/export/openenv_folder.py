@@ -1,9 +1,9 @@
 """The folder of an environment for `openenv validate`, `build` and `push`.
 
 openenv.yaml           the manifest, with the range of the score
-README.md              with the header that a Space of Hugging Face reads
+README.md              with the header that a Hugging Face Space reads
 pyproject.toml         the distribution openenv-toolgym, with the script `server`
-client.py  models.py   for trainers: copies of files of `adapters.openenv`
+client.py  models.py   for trainers, copied from `adapters.openenv`
 server/app.py          the server, with the environment and its arguments
 server/Dockerfile
 """
@@ -169,7 +169,7 @@ def write_folder(
     Args:
         out: The folder, which must not exist or must be empty.
         env_id: Id of a registered environment.
-        env_kwargs: Arguments of the environment, in JSON types.
+        env_kwargs: Arguments of the environment, as JSON values.
         max_sessions: Maximum number of open sessions.
         idle: Seconds after which a session without messages is closed.
 
@@ -178,7 +178,7 @@ def write_folder(
 
     Raises:
         ConfigurationError: If the folder cannot be used, the environment cannot be made, or its
-            data set is only on this machine.
+            data set exists only on this machine.
         EnvironmentFault: If a file cannot be written.
     """
     dataset = registration.dataset_of(env_id, env_kwargs)

@@ -1,8 +1,8 @@
 """Rollouts of a run or an evaluation as rows: the chat, the reward and the outcome.
 
 A run records the question and the turns of an episode. The prompt comes from the environment, which
-is made again with the arguments that the run recorded for the phase. A file of `toolgym eval`
-records no arguments. A rollout that a fault left unscored is a row whose reward is null.
+is made again with the arguments that were recorded for the phase. A file of `toolgym eval` records
+no arguments. A rollout that is unscored because of a fault becomes a row whose reward is null.
 """
 
 from __future__ import annotations
@@ -62,19 +62,19 @@ def rollout_export(
     arguments: Arguments = "text",
     progress: Progress | None = None,
 ) -> Export:
-    """Return the rollouts of a run folder, or of a file of `toolgym eval --out`, as a table.
+    """Return the rollouts in a run folder, or in a file of `toolgym eval --out`, as a table.
 
     Args:
         path: The folder or file, which is read twice.
         phases: Phases of the run; None means all.
-        n: Maximum number of rollouts, from the first; None means all.
-        settings: Arguments of the environment that replace recorded ones.
-        arguments: Format of the arguments of calls.
+        n: Maximum number of rollouts, counted from the first; None means all.
+        settings: Arguments of the environment that override the recorded ones.
+        arguments: Format of call arguments.
         progress: Function that is called with the number of written rollouts and the total.
 
     Raises:
-        ConfigurationError: If there is no such run or phase, a line is damaged, there is no
-            rollout, or the environment cannot be made.
+        ConfigurationError: If there is no such run or phase, a line is corrupt, there are no
+            rollouts, or the environment cannot be made.
     """
     given = dict(settings or {})
     env_ids = [str(each.get("env_id")) for each in islice(rollouts_of(path, phases), n)]

@@ -1,10 +1,10 @@
 """Tasks as rows for TRL, verl and SkyRL.
 
-A row names its task, and the trainer's environment plays it. The prompt depends on the trainer. For
-TRL the user message is empty, since TRL appends the text of `reset`. For verl and SkyRL it is the
-bare question, since their environments write the system message, the tools and the budget. verl 0.9
-passes `extra_info` to the agent loop `agent_name`; SkyRL-gym 0.4 passes all columns to the class
-`env_class`.
+A row identifies a task, which the trainer's environment plays. The prompt depends on the trainer.
+For TRL the user message is empty, since TRL appends the text that `reset` returns. For verl and
+SkyRL the prompt is only the question, since their environments add the system message, the tools
+and the budget. verl 0.9 passes `extra_info` to the agent loop `agent_name`; SkyRL-gym 0.4 passes
+all columns to the class `env_class`.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def task_export(
     *,
     trainer: Trainer = "trl",
 ) -> Export:
-    """Return the tasks of some splits as a table for a trainer."""
+    """Return the tasks of the given splits as a table for a trainer."""
 
     def row(part: Part, task: Task, place: int) -> Row:
         if trainer == "trl":

@@ -1,13 +1,14 @@
 """The content of an exported data set: columns, rows, and excluded tasks.
 
 Arrow stores dicts as structs with the keys of all rows and fills missing keys with nulls. A call
-`{"sql": ...}` would come back as `{"sql": ..., "table_name": null}`, and a model trained on it
-would send the nulls. So the structs of a column have the same keys in every row. Objects whose keys
-vary have the kind `json`, which Arrow stores as text.
+`{"sql": ...}` would be loaded as `{"sql": ..., "table_name": null}`, and a model trained on it
+would learn to send the nulls. Therefore all structs of a column have the same keys in every row.
+Objects whose keys vary have the kind `json`, which Arrow stores as text.
 
-The `Json` type of `datasets` keeps keys and text but not every number: 0.3 becomes
-0.30000000000000004, and integers above 64 bits cannot be loaded. So arguments, schemas and parts of
-the reward are JSON text inside these objects, and other numbers are rounded to `DECIMALS`.
+The `Json` type of `datasets` preserves keys and strings but not all numbers: 0.3 becomes
+0.30000000000000004, and integers above 64 bits cannot be loaded. Therefore arguments, schemas and
+parts of the reward are JSON strings inside these objects, and other numbers are rounded to
+`DECIMALS` decimal places.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MESSAGE: Final[Kind] = {"role": "string", "content": "string"}
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table. `meaning` is a sentence for the card, without the period."""
+    """A column of a table. `meaning` is a sentence for the card, without its period."""
 
     name: str
     kind: Kind
@@ -71,12 +72,12 @@ class Export:
 
 
 def json_text(value: Any) -> str:
-    """Return an object as JSON on one line, with its keys in order."""
+    """Return an object as JSON on one line, with its keys in their original order."""
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def rounded(number: float | None) -> float | None:
-    """Round a number to `DECIMALS`. None, nan and the infinities become None.
+    """Round a number to `DECIMALS`. None, nan and infinity become None.
 
     >>> rounded(1 / 3), rounded(float("nan"))
     (0.333333333, None)

@@ -26,10 +26,10 @@ class Part:
     """The tasks of one split.
 
     Attributes:
-        split: The name of the split in the folder.
+        split: The name of the split in the exported folder.
         env: The environment that plays the tasks.
         env_kwargs: The arguments of the environment.
-        tasks: The playable tasks, in the order of the seed.
+        tasks: The playable tasks, in the order that the seed determines.
     """
 
     split: str
@@ -50,8 +50,9 @@ def open_parts(
 
     Args:
         env_id: Id of a registered environment.
-        wanted: Arguments of the environment for each split, including `split` if it has one.
-        n: Maximum number of tasks per split. None means all; each of them is verified.
+        wanted: Arguments of the environment for each split, including `split` if the environment
+            has splits.
+        n: Maximum number of tasks per split. None means all tasks, each of which is verified.
         seed: Seed of the order of the tasks and of the choice of `n` tasks.
         progress: Function that is called with the number of verified tasks and the total.
 
@@ -77,7 +78,7 @@ def open_parts(
 
 
 def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
-    """Return name, license and sources of a data set, for the card."""
+    """Return the name, license and sources of a data set for the card."""
     origin = registration.family_of(env_id).origin(dataset)
     return {
         "data set": str(dataset) if isinstance(dataset, str | Path) else "the environment's own",
@@ -87,7 +88,7 @@ def origin_facts(env_id: str, dataset: Any) -> dict[str, str]:
 
 
 def facts_of(env_id: str, parts: Sequence[Part], seed: int) -> dict[str, str]:
-    """Return the environment, its data and its settings, for the card."""
+    """Return facts about the environment, its data and its settings for the card."""
     first = parts[0].env_kwargs
     settings = {k: v for k, v in first.items() if k not in ("dataset", "split")}
     return {

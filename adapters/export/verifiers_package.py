@@ -1,10 +1,11 @@
-"""A package for verifiers, in the layout of its hub.
+"""A package for the library verifiers, in the layout of its hub.
 
-    pyproject.toml        the distribution, which needs toolgym with the extra `verifiers`
+    pyproject.toml        the distribution, which requires toolgym with the extra `verifiers`
     README.md
     NAME/__init__.py      the taskset with its defaults
 
-The code is in `adapters.verifiers`. The package only names the environment and its arguments.
+The code is in `adapters.verifiers`. The package itself specifies only the environment and its
+arguments.
 """
 
 from __future__ import annotations
@@ -105,9 +106,9 @@ def write_package(
     Args:
         out: The folder, which must not exist or must be empty.
         env_id: Id of a registered environment.
-        env_kwargs: Arguments of the environment, in JSON types.
-        name: Name of the distribution. Its module has underscores for hyphens. None means
-            `toolgym-` and the name of the environment.
+        env_kwargs: Arguments of the environment, as JSON values.
+        name: Name of the distribution. In the name of its module, underscores replace hyphens. None
+            means `toolgym-` followed by the name of the environment.
         n: Number of tasks; None means all.
         seed: Seed of the choice of tasks.
 

@@ -1,12 +1,12 @@
 """An episode as a solver of Inspect.
 
-The loop does not use the tool calls of Inspect, which would check arguments against the schema and
-write its own error messages. Here `ToolEnv.step` gets each message of the model unchanged: text as
-text and native calls as calls.
+The loop does not use Inspect's own tool execution, which would check arguments against the schema
+and return its own error messages. Instead, `ToolEnv.step` receives each message of the model
+unchanged: text as text and native calls as calls.
 
-A mistake of the agent is answered in the next message. A fault of the environment is raised, and
-Inspect records it as the error of the sample. A limit of Inspect (messages, tokens, time) ends the
-episode without an answer, and the episode is scored as unanswered.
+If the agent makes a mistake, the next message contains the error. A fault of the environment is
+raised as an exception, which Inspect records as the error of the sample. If a limit of Inspect
+(messages, tokens, time) ends the episode, the episode is scored as unanswered.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
 def named_after_toolgym(function: AnyFunction) -> AnyFunction:
-    """Set the module of a function, because Inspect puts its package before its name."""
+    """Set the module of a function, since Inspect prefixes a function's name with its package."""
     function.__module__ = "toolgym"
     return function
 
@@ -52,7 +52,7 @@ def named_after_toolgym(function: AnyFunction) -> AnyFunction:
 @solver  # type: ignore[untyped-decorator, unused-ignore]
 @named_after_toolgym
 def play(env_id: str, tools: Tools = "native", env_kwargs: dict[str, Any] | None = None) -> Solver:
-    """Play the episode of a sample, whose id is that of its task.
+    """Play the episode of a sample. The id of the sample is the id of its task.
 
     Args:
         env_id: Id of a registered environment.
@@ -134,8 +134,8 @@ async def _converse(env: ToolEnv[Any], state: TaskState, tools: Tools) -> None:
 def _as_written(call: ToolCall) -> dict[str, Any]:
     """Return a native call with the arguments as the model wrote them.
 
-    Inspect keeps arguments that it cannot read only in the text of its error, up to 16 kB. It
-    treats arguments that are a text as the first argument of the tool.
+    Inspect keeps arguments that it cannot parse only in the text of its error, up to 16 kB. If the
+    arguments are a JSON string, Inspect treats that string as the first argument of the tool.
     """
     arguments: Any = call.arguments
     if call.parse_error:

@@ -1,8 +1,8 @@
 """The task `toolgym/env`: its samples, the score of an episode, and the metrics.
 
-A sample is a task of the environment, with the same id. The score of an episode is a dict of
-numbers, and Inspect averages each of them over the scored samples. An episode that a fault ended
-has `scored` 0 and nan for the other numbers, so it does not count in other means.
+A sample is a task of the environment and has the same id. The score of an episode is a dict of
+numbers, and Inspect averages each of them over the scored samples. An episode that ended with a
+fault has `scored` 0 and nan for all other numbers, so it is excluded from their means.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def env(
         env_id: Id of a registered environment, such as sqlgym/Explore-v0.
         split: Split of the data set.
         dataset: Folder or name of a data set of the environment.
-        n: Number of tasks. None means all playable tasks; each of them is verified.
-        seed: Seed of the choice of `n` tasks, which are the same as in `toolgym eval`.
+        n: Number of tasks. None means all playable tasks, each of which is verified.
+        seed: Seed for choosing `n` tasks. The chosen tasks are the same as in `toolgym eval`.
         tools: `native` passes the tools through the provider's interface. `text` describes them in
             the system prompt and reads calls from the model's text.
         env_kwargs: Other arguments of the environment.

@@ -2,11 +2,11 @@
 
     POST   /episodes              {"task_id": ...} or {"seed": ...} or {}: begins an episode
     POST   /episodes/{id}/mcp     the Model Context Protocol, for that episode
-    DELETE /episodes/{id}         closes it; the response has the score
+    DELETE /episodes/{id}         closes it; the response contains the score
 
-The protocol has no sessions over HTTP (2026-07-28), so the address names the episode. Ids are drawn
-by `secrets` and cannot be guessed. A client can choose a task, but not a path, a backend or a
-parsing mode. Each request first passes `adapters.serving.guard`.
+The protocol (version 2026-07-28) has no sessions over HTTP, so the address identifies the episode.
+Ids are generated with `secrets` and cannot be guessed. A client can choose a task, but not a path,
+a backend or a parsing mode. Each request first passes the checks of `adapters.serving.guard`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def application(
     idle: float = 900.0,
     on_close: Callable[[EpisodeRecord], None] = lambda record: None,
 ) -> ASGIApp:
-    """Return the application.
+    """Return the ASGI application.
 
     Args:
         env_id: Id of a registered environment.

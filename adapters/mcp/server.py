@@ -1,14 +1,14 @@
 """An episode as the handlers of an MCP server.
 
-`ToolEnv.step` gets a call as the client sent it. The low-level server of the library checks neither
-name nor arguments, so the environment repairs them as usual. A mistake of the agent is a result
-with `isError`. A fault of the environment is an error of the protocol, and the episode stays
-unscored.
+`ToolEnv.step` receives each call as the client sent it. The library's low-level server checks
+neither the name nor the arguments of a call, so the environment repairs them as usual. A mistake of
+the agent is returned as a result with `isError`. A fault of the environment is returned as a
+protocol error, and the episode remains unscored.
 
 The agent does not see its reward or progress. Repairs, error codes and the number of calls left are
-in `_meta` of each result, which hosts do not show to a model. Rewards and score are in the resource
-`toolgym://episode/result` when the episode is over. `toolgym://episode/result?close=true` closes it
-first.
+in `_meta` of each result, which hosts do not show to a model. When the episode is over, the rewards
+and the score are in the resource `toolgym://episode/result`. Reading
+`toolgym://episode/result?close=true` first closes the episode.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FAULT: Final = (
 )
 CLOSED: Final = "This episode was closed. Begin another one."
 MOST_AFTER_END: Final = 50
-"""Number of calls after the end that get a reply. Each is kept in the transcript."""
+"""Number of calls after the end of an episode that are answered and kept in the transcript."""
 _logger = logging.getLogger(__name__)
 
 
@@ -92,7 +92,7 @@ class Session:
 
 
 def summary(record: EpisodeRecord) -> dict[str, Any]:
-    """Return the score of a closed episode and its parts, or null if a fault left it unscored."""
+    """Return the score of a closed episode and its parts, or null if a fault made it unscored."""
     plain = record.to_json()
     names = ("task_id", "score", "correct", "scored", "answered", "reward_parts")
     turns = [
@@ -110,7 +110,7 @@ def build_server(
 
     Args:
         env: Any instance of the environment, for tools and instructions.
-        session_of: Function that returns the episode of a request from its context, or raises
+        session_of: Function that returns the episode for the context of a request, or raises
             `MCPError`.
         life: Context manager that is open while the server runs.
     """
@@ -182,7 +182,7 @@ def build_server(
 
 
 async def serve_stdio(env: ToolEnv[Any], env_id: str) -> EpisodeRecord:
-    """Serve the current episode of an environment over stdin and stdout, until stdin ends."""
+    """Serve the current episode of an environment over stdin and stdout, until stdin closes."""
     session = Session(env, env_id)
     server = build_server(env, lambda context: session)
     async with stdio_server() as (read, write):

@@ -1,7 +1,7 @@
 """The splits and tasks that a server offers.
 
-A server plays one environment with the arguments of its command line. A client sees the splits of
-the data set, or only the split of the command line, and selects one of their tasks.
+A server serves one environment, with the arguments from its command line. A client sees all splits
+of the data set, or only the split given on the command line, and selects a task from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WHOLE: Final = "train"
 
 
 class Mistake(HTTPException, ToolgymError):
-    """Exception for an invalid request of a client. OpenEnv sends its text to the client."""
+    """Exception for an invalid request of a client. OpenEnv sends its message to the client."""
 
     def __init__(self, text: str) -> None:
         super().__init__(404, text)
@@ -39,7 +39,7 @@ class Catalogue:
         env_kwargs: Arguments of the environment. With `split`, only that split is offered.
 
     Attributes:
-        first: An environment in which no session plays.
+        first: An environment that no session uses.
         split: The default split of an episode.
 
     Raises:
@@ -93,7 +93,7 @@ class Catalogue:
         return tasks[index].id
 
     def split_of(self, task_id: str, split: str | None) -> str:
-        """Return the split that has a task: the given, the default, or the first one.
+        """Return the split of a task: `split`, or else the default or the first that has it.
 
         Raises:
             Mistake: If there is no such split, or no such task in it.

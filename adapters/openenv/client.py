@@ -1,4 +1,4 @@
-"""The client. One object is one session, which plays one episode after the other.
+"""The client. Each object is one session, which plays one episode after another.
 
     with ToolgymEnv(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="mountain_huts-039")

@@ -1,12 +1,12 @@
-"""A session: the episodes that one WebSocket plays, one after the other.
+"""A session: the episodes that are played over one WebSocket, one after another.
 
-`ToolEnv.step` gets a message as the client sent it, and mistakes of the agent are in the
-observation. A mistake of the client (an unknown task, a step before a reset) is an error of
-OpenEnv. A fault of the environment ends the episode with `done`, no reward, and `scored` false. Its
-text is only logged, because it may contain file names.
+`ToolEnv.step` receives each message as the client sent it, and mistakes of the agent are reported
+in the observation. A mistake of the client (an unknown task, a step before a reset) is reported as
+an OpenEnv error. A fault of the environment ends the episode with `done`, no reward, and `scored`
+false. The message of a fault is only logged, because it may contain file names.
 
-OpenEnv makes one such object per session and one per query about tasks, so it loads nothing before
-the first reset.
+OpenEnv makes one such object per session and one per query about tasks, so an object loads nothing
+before its first reset.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ RESET_FIRST: Final = "There is no episode: reset first."
 CLOSED: Final = "This session was closed: connect again."
 OVER: Final = "This episode is over: reset begins another one."
 MOST_AFTER_END: Final = 50
-"""Number of messages after the end that get a reply. Each is kept in the transcript."""
+"""Number of messages after the end of an episode that are answered and kept in the transcript."""
 MOST_LISTED: Final = 10_000
-"""Number of tasks that a list shows. The others are found by their index."""
+"""Maximum number of tasks in one list. All tasks can be retrieved by their index."""
 _logger = logging.getLogger(__name__)
 
 
 class Wanted(BaseModel):
-    """Options of a client for a new episode."""
+    """Options that a client can set for a new episode."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -83,7 +83,8 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         """Begin an episode, after closing the previous one.
 
         Raises:
-            Mistake: If there is no such task, it is refused, or the request has other options.
+            Mistake: If there is no such task, the task is refused, or the request has unknown
+                options.
         """
         if self._is_closed:  # OpenEnv no longer counts this session
             raise Mistake(CLOSED)
@@ -128,7 +129,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         """Play one message of the model.
 
         Raises:
-            Mistake: If there is no episode, or it ended many messages ago.
+            Mistake: If there is no episode, or too many messages have followed its end.
         """
         env = self._env
         if env is None or not self._is_open:
@@ -154,7 +155,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         return self._seen(env, turn, turn.reward)
 
     def _seen(self, env: ToolEnv[Any], turn: Turn | None, reward: float) -> ToolgymObservation:
-        """Return the observation after a message. It has a score only when the episode is over."""
+        """Return the observation after a message, with the score if the episode is over."""
         episode, ledger = env.episode, env.episode.ledger
         seen = ToolgymObservation(
             done=episode.over,
@@ -181,7 +182,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         return ToolgymObservation(text=FAULT, task_id=task_id, done=True, reward=None, scored=False)
 
     def _leave(self) -> None:
-        """Close the episode and pass on its record."""
+        """Close the episode and pass its record to `on_close`."""
         if self._is_open and self._env is not None:
             self._is_open = False
             self._on_close(EpisodeRecord.of(self._env.episode, self._catalogue.env_id))
@@ -208,7 +209,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
         )
 
     def get_metadata(self) -> EnvironmentMetadata:
-        """Return name, description and version of the environment."""
+        """Return the name, description and version of the environment."""
         return EnvironmentMetadata(
             name=self._catalogue.env_id,
             description=system_prompt(self._catalogue.first),
@@ -236,6 +237,6 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     def get_task_range(
         self, split: str, start: int | None = None, stop: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the tasks from one index to another, as a slice does."""
+        """Return the tasks from one index up to another, as in a slice."""
         places = range(self.num_tasks(split))[start:stop][:MOST_LISTED]
         return [self.get_task(split, place) for place in places]

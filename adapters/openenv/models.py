@@ -1,7 +1,7 @@
 """The messages between client and server.
 
-An action is the whole message of a model: text with calls, or calls that a model server has parsed.
-The environment reads and repairs the calls.
+An action is a complete message of the model: text with calls, or calls that a model server has
+parsed. The environment reads and repairs the calls.
 
 This module only needs OpenEnv. It is copied into an exported folder.
 """
@@ -39,7 +39,7 @@ class ToolgymAction(Action):  # type: ignore[misc, unused-ignore]
 
 
 class ToolgymObservation(Observation):  # type: ignore[misc, unused-ignore]
-    """The result of a message. `reward` is the change of the score."""
+    """The result of a message. `reward` is the change in the score."""
 
     text: str = Field("", description="Text for the model: the question, or the results.")
     messages: list[dict[str, Any]] = Field(

@@ -5,8 +5,8 @@
     GET   /toolgym/splits
     POST  /toolgym/num_tasks  /toolgym/tasks  /toolgym/task  /toolgym/task_range
 
-OpenEnv's production mode omits `/reset`, `/step` and `/state` over HTTP. These would make a new
-environment for each request, so no episode could continue.
+OpenEnv's production mode omits `/reset`, `/step` and `/state` over HTTP. These routes would make a
+new environment for each request, so no episode could continue.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from adapters.serving.guard import LOOPBACK, guarded
 from toolgym.records import EpisodeRecord
 
 NAME: Final = "toolgym"
-"""Name of the environment in the addresses of tasks."""
+"""Name of the environment in the URLs of tasks."""
 _BODY: Final = (
     'The body is JSON: {"split": "..."}; with "index" for a task; with "start" and "stop", or'
     " without, for a range."
@@ -70,14 +70,14 @@ def application(
 
 
 async def _refuse_body(request: Request, problem: Exception) -> Response:
-    """Answer a body of another form; FastAPI's own answer fails where it quotes a nan."""
+    """Respond to an invalid body; FastAPI's own response fails if the body contains a nan."""
     return JSONResponse({"detail": _BODY}, 422)
 
 
 def exported_application(
     env_id: str, env_kwargs: Mapping[str, Any], max_sessions: int, idle: float
 ) -> ASGIApp:
-    """Return the application of an exported folder.
+    """Return the ASGI application of an exported folder.
 
     It accepts requests for the name of a Hugging Face Space (`SPACE_HOST`) and for the names in the
     variable `TOOLGYM_HOSTS`, which are separated by commas.

@@ -1,5 +1,5 @@
-"""The workers of a Ray cluster, for evaluations and the synthesis of tasks.
+"""Workers on a Ray cluster, for evaluations and task synthesis.
 
-With `--ray`, `toolgym eval` and `toolgym tasks synth` find `workers.ray_workers` by the entry point
-`ray` of the group `toolgym.workers`. It needs the extra `ray`.
+With `--ray`, `toolgym eval` and `toolgym tasks synth` find `workers.ray_workers` through the entry
+point `ray` in the group `toolgym.workers`. The option requires the extra `ray`.
 """

@@ -1,8 +1,8 @@
 """A `map` whose parts run on the workers of a Ray cluster (`toolgym.workers`).
 
-A cluster that is started here listens only on the loopback interface, accepts only processes with
-its token, has no dashboard, sends no statistics and leaves no files. On another cluster, every node
-must have the same version of toolgym.
+A cluster that this module starts listens only on the loopback interface, accepts only processes
+with its token, has no dashboard, sends no statistics and leaves no files. On an existing cluster,
+every node must have the same version of toolgym.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _LOOPBACK: Final = "127.0.0.1"
 def map_on_ray(function: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[Any]:
     """Yield the `map` of the cluster to which this process is connected (`ray.init`).
 
-    Each item is one task of Ray with one core. A part whose worker is lost is repeated up to
+    Each item is one Ray task that uses one core. A part whose worker is lost is repeated up to
     `RETRIES` times. Exceptions of toolgym are raised unchanged.
 
     Raises:
         ConfigurationError: If a node has another version of toolgym.
-        WorkerLost: If a part lost its worker each time.
+        WorkerLost: If a part lost its worker in every attempt.
     """
     import ray
 
@@ -87,7 +87,7 @@ def ray_workers(address: str) -> Iterator[Map]:
     Raises:
         ConfigurationError: If Ray is not installed, this process is already connected, or there is
             no such cluster.
-        EnvironmentFault: If no cluster can be started here.
+        EnvironmentFault: If no cluster can be started on this machine.
     """
     host, _, port = address.rpartition(":")
     variables = {  # the processes of Ray inherit these

@@ -9,6 +9,6 @@
     checkpoint    checkpoints from which a run resumes
     evaluation    evaluations of a run, played as rollouts
 
-It needs torch, transformers, and a causal language model with a KV cache and a chat template.
-Modules that both trainers use are in `adapters.training`.
+The trainer requires torch, transformers, and a causal language model with a KV cache and a chat
+template. Modules that both trainers use are in `adapters.training`.
 """

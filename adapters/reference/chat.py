@@ -3,22 +3,22 @@
 A rollout is a growing list of tokens. The prompt is rendered once, and turns are the sampled
 tokens. The tokens between two turns are the end of a message, the tool results, and the opening of
 the next message. They are rendered separately, as the tail of a short placeholder chat. Earlier
-turns are never rendered again, because decoding and encoding a text often gives other tokens, and
-the model has to be trained on the tokens that it sampled.
+turns are never rendered again, because decoding and re-encoding text often yields different tokens,
+and the model has to be trained on exactly the tokens that it sampled.
 
 There are three kinds of turn endings:
 
 - The message has an end token at which generation stops (most families).
-- Messages have no end token, and generation stops with the opening of the next one (GLM).
-- The template writes another end token inside a chat than at its close (gpt-oss).
+- Messages have no end token, and generation stops at the opening of the next message (GLM).
+- The template uses a different end token inside a chat than at its end (gpt-oss).
 
-If a template shows tool results only after a message with `tool_calls`, the placeholder turn makes
-a call.
+If a template shows tool results only after a message with `tool_calls`, the placeholder turn
+contains a call.
 
-This requires a template whose tail does not depend on earlier messages, and which never changes
-earlier parts of a chat. `ChatFormat.check` compares with a longer chat with tools and rejects other
-templates. Thoughts are not compared: some templates drop those of earlier turns, while a rollout
-keeps them.
+The chat format requires a template whose tail does not depend on earlier messages, and which never
+changes earlier parts of a chat. `ChatFormat.check` compares the tokens with those of a longer chat
+with tools and rejects templates that do not meet these requirements. Thoughts are excluded from the
+comparison: some templates drop the thoughts of earlier turns, while a rollout keeps them.
 """
 
 from __future__ import annotations
@@ -87,14 +87,15 @@ class ChatFormat:
     Args:
         model: The model. Its generation config and the tokenizer declare which tokens end a turn.
         tokenizer: A tokenizer with a chat template.
-        env: Any instance of the environment. Prompts show its tools.
+        env: Any instance of the environment, whose tools are shown in the prompts.
         options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Attributes:
         stop: The tokens that end a turn.
 
     Raises:
-        ConfigurationError: If the template cannot be used. The message has the reason and advice.
+        ConfigurationError: If the template cannot be used. The message contains the reason and
+            advice.
     """
 
     def __init__(
@@ -135,7 +136,7 @@ class ChatFormat:
         return self._encoded([prompt_messages(env) for env in envs], tools=self._tools)
 
     def following(self, replies: Sequence[Sequence[Message]]) -> list[list[int]]:
-        """Return the tokens between a turn and the next.
+        """Return the tokens between one turn and the next.
 
         Args:
             replies: For each rollout, the messages that answer its turn: tool results, or a user
@@ -143,7 +144,8 @@ class ChatFormat:
 
         Returns:
             For each rollout, the tokens from the one after the end of the turn up to the next turn.
-            If the turn ended with the opening of the next message, that token comes first.
+            If the turn ended with the opening of the next message, the token of that opening comes
+            first.
         """
         turns = [self._turn_before(reply) for reply in replies]
         chats = self._encoded(
@@ -162,7 +164,7 @@ class ChatFormat:
         return opened_thought(self._text(before[-16:])) + self._text(without_stop)
 
     def check(self, env: ToolEnv[Any]) -> None:
-        """Check that a chat equals its prompt and turns with the tokens of the results appended.
+        """Check that a rendered chat equals its prompt and turns with the result tokens appended.
 
         Args:
             env: The environment, after `reset`.

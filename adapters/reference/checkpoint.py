@@ -2,7 +2,7 @@
 
     checkpoint-N/            model or adapter in the format of `save_pretrained`, tokenizer, and
       optimizer.safetensors  moments of AdamW and float32 master weights
-      trainer_state.json     step, position in the tasks, guards; written last
+      trainer_state.json     step, position in the task order, guards; written last
 
 A checkpoint is written under a temporary name and renamed when it is complete. If the process is
 killed, the previous checkpoint remains intact. No random state is saved, since the seeds of
@@ -35,8 +35,8 @@ class Checkpoints:
     Args:
         folder: Folder of the checkpoints. It is created if it does not exist.
         keep: Number of latest checkpoints to keep.
-        on_save: Function that is called with the folder of each checkpoint before it is complete,
-            to add files.
+        on_save: Function that is called with the folder of each checkpoint before the checkpoint is
+            complete, so that it can add files.
     """
 
     def __init__(
@@ -65,8 +65,8 @@ class Checkpoints:
             model: The trained model, or its adapter.
             tensors: State of the optimizer.
             state: All other state, in JSON types.
-            healthy: Steps whose weights the guards found healthy. The latest checkpoint of these is
-                kept, whatever its age.
+            healthy: Steps whose weights the guards found healthy. The latest checkpoint of one of
+                these steps is kept regardless of its age.
         """
         target = self._path(step)
         unfinished = target.with_name(f".{target.name}.new")
@@ -93,7 +93,7 @@ class Checkpoints:
             The tensors of the optimizer and all other state.
 
         Raises:
-            ConfigurationError: If the checkpoint is damaged or of another model.
+            ConfigurationError: If the checkpoint is corrupt or belongs to a different model.
         """
         path = self._path(step)
         try:

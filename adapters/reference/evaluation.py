@@ -1,4 +1,4 @@
-"""Evaluations of the model of a run, played with the generation engine."""
+"""Evaluations of a run's model, played with the generation engine."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from toolgym.tries import seed_of_try, tries_of
 
 
 class Evaluator:
-    """A player of evaluation tasks with the model of a run.
+    """Plays evaluation tasks with the model of a run.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
-    that is larger. On a CPU, the number of parallel episodes of a pretrained model is that of a
-    training step.
+    that is larger. On a CPU, a pretrained model plays as many episodes in parallel as in a training
+    step.
     """
 
     def __init__(
@@ -41,10 +41,10 @@ class Evaluator:
     def play(
         self, evaluation: Evaluation, task_ids: Sequence[str], when: str
     ) -> records.Evaluation:
-        """Play the tasks of an evaluation, each as often as the evaluation says.
+        """Play the tasks of an evaluation, each as many times as the evaluation specifies.
 
         Args:
-            when: `before`, `after` or a step, shown in the progress.
+            when: `before`, `after` or a step, which is shown in the progress display.
 
         Raises:
             ConfigurationError: If the chat template cannot be used.

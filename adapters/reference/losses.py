@@ -4,10 +4,10 @@ Each loss is a function that returns a surrogate loss and a weight for every tok
 
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
-All tensors have the shape [M]: the sampled tokens of a forward pass, rollout after rollout, without
-prompts and tool results. A step may consist of several passes on several processes. Weights are
-normalized over the whole step (`Totals`), so losses, gradients and metrics of the passes add up to
-those of the step.
+All tensors have the shape [M], where M is the number of sampled tokens in a forward pass. The
+tokens are ordered by rollout and do not include prompts and tool results. A step may consist of
+several passes on several processes. Weights are normalized over the entire step (`Totals`), so
+losses, gradients and metrics of the passes add up to those of the step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolgym.errors import ConfigurationError
 LOG_RATIO_LIMIT: Final = 20.0
 """Limit of log-ratios, in nats.
 
-exp(89) is infinite in float32, and one infinite token would make every weight nan.
+exp(89) is infinite in float32, and one infinite ratio would turn every model weight into nan.
 """
 KL_LIMIT: Final = 10.0
 """Limit of the log-ratio to the reference in the KL penalty, in nats."""
@@ -77,7 +77,7 @@ class Pass(NamedTuple):
 def grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Compute the GRPO loss, which clips the ratio of each token.
 
-    The result is the mean over the tokens of a rollout, then over rollouts. Shao et al. 2024,
+    The loss is averaged over the tokens of each rollout, then over rollouts. Shao et al. 2024,
     arXiv:2402.03300.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
@@ -87,8 +87,8 @@ def grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 def dapo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Compute the DAPO loss, which clips the ratio of each token with a wider upper bound.
 
-    The result is the mean over all tokens. The wider bound lets rare tokens become more likely. Yu
-    et al. 2025, arXiv:2503.14476.
+    The loss is averaged over all tokens. The wider bound lets rare tokens become more likely. Yu et
+    al. 2025, arXiv:2503.14476.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     weight = torch.full_like(ratio, 1 / (totals.tokens or 1))
@@ -109,9 +109,9 @@ def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Compute the GSPO loss, which clips one ratio for each rollout.
 
-    This ratio is the geometric mean over the tokens of the rollout, and the result is the mean over
-    rollouts. Zheng et al. 2025, arXiv:2507.18071. Rounding to bfloat16 changes the ratio between
-    sampling and training by more than its bounds. Compute in float32, or set wider bounds.
+    This ratio is the geometric mean of the ratios of the rollout's tokens, and the loss is averaged
+    over rollouts. Zheng et al. 2025, arXiv:2507.18071. In bfloat16, rounding alone moves this ratio
+    beyond its bounds, so compute in float32 or set wider bounds.
     """
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     ratio = importance_ratio(over_rollout(batch.log_probs - batch.old_log_probs, batch) / lengths)
@@ -121,8 +121,8 @@ def gspo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 def cispo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
     """Compute the CISPO loss, which weights the log-probability of each token by its clipped ratio.
 
-    Every token keeps a gradient. MiniMax 2025, arXiv:2506.13585, which has no lower bound. The
-    upper bound of 5 is that of arXiv:2510.13786.
+    Every token contributes to the gradient. MiniMax 2025, arXiv:2506.13585, which uses no lower
+    bound. The upper bound of 5 is from arXiv:2510.13786.
     """
     ratio = importance_ratio(batch.log_probs - batch.old_log_probs)
     bounded = ratio.detach().clamp(1 - low, 1 + high)
@@ -160,7 +160,7 @@ def clipped(ratio: Tensor, advantages: Tensor, low: float, high: float) -> Tenso
 
 
 def per_rollout(batch: Pass, totals: Totals) -> Tensor:
-    """Return weights [M] that give every rollout the same total weight, whatever its length."""
+    """Return weights [M] that give every rollout the same total weight, regardless of length."""
     lengths = over_rollout(torch.ones_like(batch.log_probs), batch)
     return 1 / (lengths * (totals.rollouts or 1))
 
@@ -171,7 +171,7 @@ def over_rollout(values: Tensor, batch: Pass) -> Tensor:
 
 
 def kl_penalty(log_probs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
-    """Estimate the KL divergence from the reference: k3 of each token in nats, [M].
+    """Return the k3 estimate of the KL divergence from the reference for each token, in nats, [M].
 
         ratio (exp(-d) + d - 1),    d = log pi - log pi_ref clamped to plus and minus `KL_LIMIT`
 
@@ -203,15 +203,15 @@ def policy_loss(
     Args:
         batch: The tokens in the loss, at least one.
         config: Settings with the name of the loss and its coefficients.
-        totals: The size of the whole step.
+        totals: The size of the entire step.
         reference: [M] float, log-probabilities under the reference. Required if `beta` is not 0.
         entropy: [M] float, in nats, with gradient if there is an entropy bonus.
 
     Returns:
         The loss, a scalar with gradient, and metrics, which are scalars without gradient:
         `policy_loss`, `ratio`, `clip_low` and `clip_high` (tokens with a clipped ratio), `mismatch`
-        (nats; see `toolgym.runs.metrics`), `kl` and `entropy`. Each metric is this pass's part of
-        the step's mean over tokens.
+        (nats; see `toolgym.runs.metrics`), `kl` and `entropy`. Each metric is the contribution of
+        this pass to the mean over the tokens of the step.
 
     Raises:
         ConfigurationError: If `beta` is not 0 and there is no `reference`.

@@ -6,8 +6,9 @@ A rollout is a list of tokens that is never rendered or encoded again:
     system, question  | turn, result, turn, result, ..., turn
                       | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
 
-The generation engine (`toolgym.generation`) samples turns. The environment gets their text.
-`adapters.reference.chat` converts its results to tokens, which are appended.
+The generation engine (`toolgym.generation`) samples the turns, and the environment receives their
+text. `adapters.reference.chat` converts the results of the environment to tokens, which are
+appended.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ class Rollout:
     Attributes:
         task_id: Id of a task of the environment.
         group: Group number. Rollouts with the same number are compared with each other.
-        stream: Seed of the sampling of tokens, together with the task.
-        seed: Seed of the environment's random draws. It is the same for all rollouts of a
-            group, so that they differ only in the behavior of the model.
+        stream: Seed for sampling tokens, combined with the task.
+        seed: Seed of the environment's random draws. It is the same for all members of a group, so
+            that they differ only in the behavior of the model.
         env: The environment that played the rollout.
         tokens: Prompt, tokens, mask and log-probabilities at sampling.
         unfinished: Whether the rollout ran out of tokens before the episode was over.
-        cut: Whether the rollout ran out of tokens inside a turn.
+        cut: Whether the rollout ran out of tokens in the middle of a turn.
         fault: Message of a fault of the environment; empty if there was none.
         episode: The transcript; None if no episode began.
-        reward: Score of the episode; nan if a fault left it unscored.
-        turn_rewards: Change of the score in each turn. Their sum is the reward.
+        reward: Score of the episode; nan if a fault made the episode unscored.
+        turn_rewards: Change in the score during each turn. The changes add up to the reward.
     """
 
     task_id: str
@@ -79,7 +80,7 @@ class Rollout:
 
 
 class Player:
-    """A player of episodes of an environment with a model.
+    """Plays episodes of an environment with a model.
 
     Args:
         model: The model.
@@ -88,10 +89,10 @@ class Player:
         env_kwargs: Arguments of the environment.
         slots: Maximum number of rollouts in the KV cache at the same time. None means 64, and 256
             on CUDA.
-        workers: Number of threads that run the tools of different rollouts. It is always 64 if the
-            tools wait for a server.
-        engine: The engine of another player of the same model, so that both share its memory, or an
-            engine that generates elsewhere.
+        workers: Number of threads that run the tools of different rollouts. The number is always 64
+            if the tools wait for a server.
+        engine: The engine of another player of the same model, so that both players share the
+            memory of the engine, or an engine that generates elsewhere, such as `VllmEngine`.
         template_options: Arguments for the chat template, such as `{"enable_thinking": False}`.
 
     Raises:
@@ -130,14 +131,15 @@ class Player:
         return self._envs[0]
 
     def check(self, task_id: str, *, with_model: bool = True) -> None:
-        """Check that model and chat template can be used, with the prompt of a task.
+        """Check with the prompt of a task that the model and the chat template can be used.
 
         Args:
             task_id: Id of the task.
-            with_model: Whether to check the model, too.
+            with_model: Whether to check the model as well.
 
         Raises:
-            ConfigurationError: If they cannot be used. The message has the reason and advice.
+            ConfigurationError: If either of them cannot be used. The message contains the reason
+                and advice.
         """
         self.env.reset(options={"task_id": task_id})
         if with_model:
@@ -163,8 +165,8 @@ class Player:
             max_tokens: Maximum number of tokens of a rollout after its prompt, including tool
                 results.
             temperature: Sampling temperature; 0 means greedy decoding.
-            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off and played as
-                it is. None means that only `max_tokens` applies.
+            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off at this length
+                and then played. None means that only `max_tokens` applies.
         """
         while len(self._envs) < len(rollouts):
             self._envs.append(self._make())
@@ -210,7 +212,7 @@ class Player:
             rollout.turn_rewards = earned
 
     def _step(self, rollout: Rollout) -> list[Message]:
-        """Step the environment with a turn and return its answer, empty after the last turn."""
+        """Step the environment with a turn and return its reply, empty after the last turn."""
         tokens, (start, end) = rollout.tokens.tokens, rollout.tokens.turns[-1]
         turn = self._chat.response(tokens[start:end], tokens[:start] or rollout.tokens.prompt)
         try:
@@ -222,7 +224,7 @@ class Player:
         return [] if episode.over else turn_messages(episode.turns[-1])[1:]
 
     def _continue(self, rollout: Rollout, result: list[int]) -> list[int] | None:
-        """Return the tokens between a turn and the next, or None if they do not fit."""
+        """Return the tokens between one turn and the next, or None if they do not fit."""
         tokens, max_tokens = rollout.tokens.tokens, rollout.tokens.max_tokens
         # The turn was cut off, by its own limit or that of the rollout.
         if tokens[-1] not in self._chat.stop:
@@ -237,8 +239,8 @@ class Player:
 def is_in_loss(rollout: Rollout, learn_from_unfinished: bool) -> bool:
     """Return whether a rollout contributes to the loss.
 
-    It must be scored and have a turn. Unless `learn_from_unfinished` is True, it must also be
-    finished.
+    The rollout must be scored and have at least one turn. Unless `learn_from_unfinished` is True,
+    the rollout must also be finished.
     """
     may_learn = learn_from_unfinished or not rollout.unfinished
     return math.isfinite(rollout.reward) and bool(rollout.tokens.turns) and may_learn
@@ -259,7 +261,7 @@ def shuffle_rewards(rollouts: Sequence[Rollout], name: str) -> None:
 
     Args:
         rollouts: The rollouts, which are changed in place.
-        name: Seed of the order.
+        name: Seed of the shuffled order.
     """
     scored = [each for each in rollouts if math.isfinite(each.reward)]
     rewards = [each.reward for each in scored]
@@ -276,7 +278,7 @@ def _reset(rollout: Rollout) -> None:
 
 
 def evaluate(player: Player, task_ids: Sequence[str], max_tokens: int) -> Evaluation:
-    """Play each task once, greedily, and return the evaluation.
+    """Play each task once with greedy decoding, and return the evaluation.
 
     Raises:
         EnvironmentFault: If an environment failed before its episode began.

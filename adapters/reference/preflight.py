@@ -1,16 +1,17 @@
 """Preflight: check before training whether a model can learn in an environment.
 
     before playing   tools, chat template, transcripts of the expert, context length, data type
-    playing          several rollouts of each of some training tasks, as the trainers play them
-    updating         the passes of one step and an update of zero, for their time and memory
+    playing          several rollouts of some training tasks, played as in training
+    updating         one step with a learning rate of 0, to measure its time and memory
     findings         problems in the metrics of the rollouts, and the verdict
 
-A finding names a problem and its solution. A no-go means that training would be pointless; a
-warning means that it would be worse than necessary. The limits are wide: they apply to models that
-cannot learn, and not to models that learn slowly. docs/guards.md lists them in one table.
+A finding describes a problem and its solution. A no-go means that training would be pointless; a
+warning means that training would work, but worse than necessary. The limits are lenient: they
+reject models that cannot learn, not models that learn slowly. docs/guards.md lists the limits in
+one table.
 
-PyTorch's random state and the model do not change, except for the gradient checkpointing that
-training also enables. So a run has the same results with and without a preflight.
+The preflight changes neither PyTorch's random state nor the model, except that it enables gradient
+checkpointing if training does. Therefore a run has the same results with and without a preflight.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ class Finding:
     Attributes:
         check: Name of the check: `template`, `tool_turn`, `round_trip`, `room`, `dtype`, `memory`,
             or the metric that exceeds its limits.
-        level: `no-go` if training would be pointless, `warn` if it would be worse.
-        reason: The observation.
-        advice: The change to make.
+        level: `no-go` if training would be pointless, `warn` if it would be worse than necessary.
+        reason: What was observed.
+        advice: What to change.
     """
 
     check: str
@@ -94,8 +95,8 @@ class Report:
 
     Attributes:
         findings: Findings in the order of the checks.
-        figures: Measurements by name. Metrics of rollouts have their names in `metrics.jsonl`.
-            Empty if a finding made playing pointless.
+        figures: Measurements by name. Metrics of rollouts are named as in `metrics.jsonl`. Empty if
+            a finding made it pointless to play rollouts.
     """
 
     findings: tuple[Finding, ...]
@@ -112,14 +113,14 @@ class Report:
         return "go" if self.go else "no-go"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as plain data. Numbers that are not finite are None."""
+        """Return the report as plain data. Nonfinite numbers become None."""
         return {"verdict": self.verdict, **plain(asdict(self), "preflight")}
 
 
 class NoGo(ConfigurationError):
     """Exception for a model for which training would be pointless.
 
-    The message has the reasons and advice.
+    The message contains the reasons and advice.
 
     Attributes:
         report: The report of the preflight.
@@ -148,8 +149,8 @@ def before_training(
 
     Raises:
         NoGo: If training would be pointless.
-        ConfigurationError: If the environment cannot be made, or no task of it is playable.
-        EnvironmentFault: If the environment cannot begin an episode.
+        ConfigurationError: If the environment cannot be made, or none of its tasks is playable.
+        EnvironmentFault: If the environment cannot start an episode.
     """
     file = run.path / REPORT
     if file.is_file() and read_object(file).get("verdict") == "go":
@@ -181,8 +182,8 @@ def preflight(
         tries: Number of rollouts of each task, at least 2.
 
     Raises:
-        ConfigurationError: If the environment cannot be made, or no task of it is playable.
-        EnvironmentFault: If the environment cannot begin an episode.
+        ConfigurationError: If the environment cannot be made, or none of its tasks is playable.
+        EnvironmentFault: If the environment cannot start an episode.
     """
     if tries < 2:
         raise ConfigurationError(f"tries must be at least 2, got {tries}.")
@@ -298,7 +299,7 @@ def expert_findings(
     tokenizer: PreTrainedTokenizerBase,
     room: int,
 ) -> Iterator[Finding]:
-    """Check that transcripts of the expert survive tokenization and fit into the context.
+    """Check that the expert's transcripts are tokenized without loss and fit into the context.
 
     Nothing is checked if the environment has no expert.
 
@@ -357,10 +358,10 @@ def expert_findings(
 def _update_seconds(
     settings: TrainSettings, model: PreTrainedModel, rollouts: Sequence[Rollout], batch: int
 ) -> float:
-    """Return the seconds of the update of a step, made with the memory that training needs.
+    """Return the duration of a step's update in seconds, measured with the memory use of training.
 
-    The learning rate is 0. The KL reference is in memory, too. The result is nan if there is no
-    rollout with a turn, or too little memory.
+    The learning rate is 0. The KL reference is also in memory. The result is nan if no rollout has
+    a turn or if there is not enough memory.
     """
     texts = [
         Example((*each.prompt, *each.tokens), (*[False] * len(each.prompt), *map(bool, each.mask)))
@@ -403,12 +404,12 @@ def _update_seconds(
 def _judged(
     figures: Mapping[str, Any], settings: TrainSettings, example: str, is_small: bool
 ) -> Iterator[Finding]:
-    """Yield the findings about rollouts and update.
+    """Yield the findings about the rollouts and the update.
 
     Args:
         figures: Measurements by name.
         settings: Settings of the planned training.
-        example: Text of a turn, if possible of one that failed.
+        example: Text of a turn, preferably one that failed.
         is_small: Whether the model was trained from scratch.
     """
     f, size = SimpleNamespace(**figures), settings.group_size

@@ -1,9 +1,9 @@
-"""Data parallelism: processes that train one model, each on whole groups of rollouts.
+"""Data parallelism: processes that train one model, each on complete groups of rollouts.
 
-`torchrun` or `accelerate launch` starts the processes. Every process holds the whole model. The
-processes exchange rewards, since advantages are estimated over all rollouts, gradients, which are
-summed, and metrics. Tasks are distributed in turn and random numbers are seeded by name, so any
-number of processes plays the same rollouts. In a single process all methods do nothing.
+`torchrun` or `accelerate launch` starts the processes. Every process holds the complete model. The
+processes exchange metrics, gradients (which are summed) and rewards (since advantages are estimated
+over all rollouts). Tasks are distributed in turn and random numbers are seeded by name, so the same
+rollouts are played with any number of processes. With a single process, the methods have no effect.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ M = TypeVar("M", bound=nn.Module)
 
 
 class Processes:
-    """The group of training processes, with the rank of this process and their number."""
+    """The group of training processes, with their number and the rank of this process."""
 
     def __init__(self) -> None:
         self.rank, self.size = 0, 1
@@ -71,7 +71,7 @@ class Processes:
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the sums of numbers by name over the processes that have them."""
+        """Return the sum of the numbers with each name over the processes that have this name."""
         summed: Any = Counter()
         for each in self.gather([numbers]):
             summed.update(each)
@@ -81,14 +81,14 @@ class Processes:
         """Sum the gradients of all processes in place.
 
         Args:
-            gradients: Function that returns the gradients of this process. It is not called in a
-                single process.
+            gradients: Function that returns the gradients of this process. It is not called if
+                there is only one process.
         """
         for gradient in gradients() if self.size > 1 else ():
             torch.distributed.all_reduce(gradient)
 
     def place(self, model: M) -> M:
-        """Move a model to the device of this process, since loading often puts all on one GPU."""
+        """Move a model to the device of this process, since models often load onto the same GPU."""
         if self.size > 1:
             model.to(self._device)
         return model

@@ -7,16 +7,17 @@
                     .advantages             compares each reward with those of its group
                     .reference_log_probs    evaluates the reference model for the KL penalty
                     .gradient               computes the gradient over the sampled tokens
-                    ._update                passes the metrics to the guards, which decide on the
-                                            update, and makes it with AdamW
+                    ._update                passes the metrics to the guards, and makes the update
+                                            with AdamW unless the guards skip it
 
 A rollout (`adapters.reference.play`) is a list of tokens with a mask: 1 for tokens that the policy
-sampled, 0 for tokens of tool results. Loss and advantage estimator are chosen by name
+sampled, 0 for tokens of tool results. The loss and the advantage estimator are chosen by name
 (`adapters.reference.losses`, `adapters.training.algorithms.advantages`). Data parallelism,
-checkpoints, LoRA, float32 master weights and forward passes are in the modules imported below.
+checkpoints, LoRA, float32 master weights and forward passes are implemented in the modules imported
+below.
 
 Not supported: generation on separate devices (use TRL with vLLM), sharded weights (every process
-holds the whole model), a value model, asynchronous rollouts, and models that see images.
+holds the complete model), a value model, asynchronous rollouts, and models with image input.
 
 `toolgym train --trainer reference` runs this trainer after supervised training, with evaluations.
 """
@@ -100,20 +101,20 @@ class ReferenceTrainer:
             model to its own device.
         tokenizer: Tokenizer of the model, with a chat template that renders tools.
         env_id: Id of a registered `ToolEnv`.
-        folder: Folder of checkpoints. Training resumes from the last one.
+        folder: Folder for checkpoints. Training resumes from the last checkpoint.
         config: Training settings.
         env_kwargs: Arguments of the environment.
         lora: A `LoraConfig` of peft, to train an adapter instead of all weights. The adapter stays
             in the model and is available as `adapter`. `adapter.merge()` adds it to the weights.
         on_step: Function that is called in process 0 after each step with its number, its metrics
-            (`toolgym.runs.metrics`) and the episodes that process 0 played for it. The list is
-            empty for further updates from the same batch.
+            (`toolgym.runs.metrics`) and the episodes that process 0 played for it. The list of
+            episodes is empty for further updates from the same batch.
         evaluate: Function that is called in process 0 before each batch and at the end, with the
             number of steps made and the adapter. It returns the metrics of an evaluation, which the
-            guards see at the next step. It returns an empty mapping if no evaluation is due, or
-            None to end the training.
-        on_save: Function that is called with the folder of a checkpoint before it is complete, to
-            add files.
+            guards check at the next step, an empty mapping if no evaluation is due, or None to end
+            training.
+        on_save: Function that is called with the folder of a checkpoint before the checkpoint is
+            complete, so that it can add files.
 
     Raises:
         ConfigurationError: If the environment, the model or its chat template cannot be used.
@@ -178,9 +179,11 @@ class ReferenceTrainer:
         """Train up to the last step, from the last checkpoint if there is one.
 
         Raises:
-            TrainingStopped: If the guards ended the run. The message has the reason and advice.
+            TrainingStopped: If the guards ended the run. The message contains the reason and
+                advice.
             EnvironmentFault: If the environment keeps failing.
-            ConfigurationError: If the checkpoint is of another model, other tasks or another seed.
+            ConfigurationError: If the checkpoint belongs to a different model, different tasks or a
+                different seed.
         """
         config, saved = self._config, self._saved_steps()
         if saved:
@@ -250,8 +253,8 @@ class ReferenceTrainer:
         """Play the rollouts of a batch. Dynamic sampling replaces dead groups.
 
         Returns:
-            The rollouts of this process to learn from, all rollouts that it played, and metrics
-            over the rollouts of all processes.
+            The rollouts of this process that are in the loss, all rollouts that it played, and
+            metrics over the rollouts of all processes.
         """
         config, processes, step = self._config, self._processes, self.step + 1
         prompts, size = processes.share_of(config.prompts), config.group_size
@@ -299,7 +302,7 @@ class ReferenceTrainer:
         return [rollout for group in groups for rollout in group], played, metrics
 
     def advantages(self, rollouts: Sequence[Rollout]) -> list[Sample]:
-        """Estimate advantages over all processes, and return the samples of this one.
+        """Estimate advantages over all processes, and return the samples of this process.
 
         A rollout that ran out of tokens counts in the mean of its group, even if it is not in the
         loss.
@@ -402,9 +405,9 @@ class ReferenceTrainer:
             yield indices, [texts[index] for index in indices]
 
     def learning_rate(self) -> float:
-        """Return the scheduled learning rate of the current step, by the formulas of transformers.
+        """Return the scheduled learning rate of the current step, with transformers' formulas.
 
-        Skipped updates count, so the decay reaches 0 at the last step.
+        Skipped updates count as steps, so the decay reaches 0 at the last step.
         """
         config, made, warmup = self._config, self.step - 1, self._config.lr_warmup_steps
         if made < warmup:
@@ -417,10 +420,10 @@ class ReferenceTrainer:
     # Checkpoints ----------------------------------------------------------------------------------
 
     def _roll_back(self, reasons: Sequence[str]) -> None:
-        """Restore weights and optimizer of the last healthy checkpoint.
+        """Restore the weights and the optimizer from the last healthy checkpoint.
 
-        Step count, learning-rate schedule and task order continue. Rollouts are seeded with their
-        step, so the batch that caused the roll-back is not sampled again.
+        The step count, the learning-rate schedule and the task order continue. Rollouts are seeded
+        with their step, so the batch that caused the roll-back is not sampled again.
 
         Raises:
             TrainingStopped: If there is no healthy checkpoint.
@@ -451,7 +454,7 @@ class ReferenceTrainer:
         self._processes.wait()
 
     def _load(self, step: int) -> dict[str, Any]:
-        """Load weights and optimizer of a checkpoint, and return the rest of its state."""
+        """Load the weights and the optimizer of a checkpoint, and return the rest of its state."""
         tensors, state = self._checkpoints.load(step, self.adapter or self._model)
         self._optimizer.load_state_dict(tensors)
         self._processes.wait()  # process 0 may remove this checkpoint next

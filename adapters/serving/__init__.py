@@ -1,4 +1,4 @@
-"""The HTTP server that `toolgym serve` and `toolgym mcp` share, with its access limits.
+"""The HTTP server that `toolgym serve` and `toolgym mcp` share, with its access checks.
 
 `guard` needs starlette and uvicorn, which the extras of these commands install. Importing this
 package does not.

@@ -1,10 +1,10 @@
 """The HTTP server, and the checks that every request passes before a framework reads it.
 
-- Hosts: `Host` must name the server, and `Origin`, which browsers send, must be the same. So a web
-  page of another site cannot reach the server, even by a name that it resolves to 127.0.0.1.
-- Sizes: A body, or a message of a WebSocket, has at most 1 MB.
+- Hosts: `Host` must name the server, and `Origin`, which browsers send, must match it. Thus a web
+  page of another site cannot reach the server, even under a host name that resolves to 127.0.0.1.
+- Sizes: A request body or a WebSocket message has at most 1 MB.
 - Times: The first header of a connection, and each body, must arrive within `PATIENCE` seconds.
-- Connections: There are at most `MOST_CONNECTIONS`.
+- Connections: At most `MOST_CONNECTIONS` are open at the same time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_CONNECTIONS: Final = 512
 
 
 class RequestChecks:
-    """ASGI middleware that rejects pages of other sites and bodies that do not arrive in time."""
+    """ASGI middleware that rejects requests from other sites and bodies that arrive too late."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -64,11 +64,11 @@ class RequestChecks:
 class PatientProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]
     """HTTP protocol of uvicorn with a time limit until the first request.
 
-    Without it, uvicorn keeps a connection open until a request begins.
+    Without this limit, uvicorn keeps a connection open until a request begins.
     """
 
     def connection_made(self, transport: Any) -> None:
-        """Wait for a request."""
+        """Start the time limit of a new connection."""
         super().connection_made(transport)
         self.loop.call_later(
             PATIENCE,
@@ -77,7 +77,7 @@ class PatientProtocol(H11Protocol):  # type: ignore[misc, unused-ignore]
 
 
 def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
-    """Return the application behind the checks.
+    """Return the application wrapped in the checks.
 
     Args:
         app: The application.
@@ -88,10 +88,10 @@ def guarded(app: ASGIApp, hosts: Sequence[str]) -> ASGIApp:
 
 
 def open_socket(port: int, host: str = LOOPBACK[0]) -> socket.socket:
-    """Return a listening socket. Port 0 means a free port.
+    """Return a listening socket. Port 0 means any free port.
 
     Raises:
-        ConfigurationError: If the port is in use, or the address is not one of this machine.
+        ConfigurationError: If the port is in use, or the address does not belong to this machine.
     """
     try:
         return socket.create_server((host, port))

@@ -1,18 +1,19 @@
 """The tiny model: a Qwen3 transformer of about half a million parameters, built from scratch.
 
-Its architecture is that of published models, so training, saving, loading and serving work the
-same. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
+The architecture is that of published models, so training, saving, loading and serving work in the
+same way. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
 `AutoTokenizer` load its checkpoint folders by path.
 
 A model needs at least two layers to copy a value from an observation into the answer. A third layer
-gains little for its time.
+improves results little for the time it takes.
 
 The random initialization has two additions:
 
-- ` lamp` in a question and `lamp` inside the quotes of a query are two tokens. Their embeddings
-  start with similar values.
-- Attention heads can start by copying the tokens that they attend to (`copying`). Without this, a
-  short supervised training does not learn to copy rare words with some seeds.
+- ` lamp` in a question and `lamp` inside the quotes of a query are two different tokens, whose
+  embeddings start with similar values.
+- Attention heads can start by copying the tokens that they attend to (`copying`). Without this
+  initialization, a short supervised training run with some seeds does not teach the model to copy
+  rare words.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _BLANK: Final = "\N{LATIN CAPITAL LETTER G WITH DOT ABOVE}"
 
 @dataclass(frozen=True)
 class TinySize:
-    """The shape of the model. The settings of `toolgym train` are tuned for the defaults."""
+    """The shape of the model. The settings of `toolgym train` are tuned for the default shape."""
 
     hidden: int = 128
     layers: int = 2
@@ -88,7 +89,7 @@ def _config(tokenizer: PreTrainedTokenizerBase, size: TinySize) -> Qwen3Config:
 
 @torch.no_grad()
 def _tie_spaced_embeddings(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Initialize each word after a space as the same word without it, plus a shared vector."""
+    """Initialize the embedding of each ` word` as that of `word` plus a shared vector."""
     vocabulary = tokenizer.get_vocab()
     embedding: Tensor = model.model.embed_tokens.weight
     blank = torch.randn(embedding.shape[1]) * model.config.initializer_range
@@ -103,8 +104,8 @@ def _let_heads_copy(model: Qwen3ForCausalLM, strength: float) -> None:
     """Add the transpose of the value projection to each output projection.
 
     A head then returns the embeddings that it attends to, up to the rank of the head. Since input
-    and output embeddings are tied, the same word becomes more likely. Trained models have such
-    heads; this initialization follows Trockman and Kolter 2023, arXiv:2305.09828.
+    and output embeddings are tied, the word that the head attends to becomes more likely. Trained
+    models have such heads; this initialization follows Trockman and Kolter 2023, arXiv:2305.09828.
     """
     for layer in model.model.layers:
         attention: Any = layer.self_attn

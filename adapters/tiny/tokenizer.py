@@ -4,11 +4,11 @@ Three choices make transcripts short and copying easy:
 
 - Digits are single tokens.
 - A word includes its underscores, so `table_name` is one token everywhere.
-- The fixed parts of a JSON call (`", "arguments": {"` and the like) are single pieces. An argument
+- The fixed parts of a JSON call (`", "arguments": {"` and the like) are single tokens. An argument
   padded with `null` costs two tokens.
 
 Training takes about a second. The result is a tokenizer of transformers with its chat format, which
-`AutoTokenizer.from_pretrained` loads. It can encode any text.
+`AutoTokenizer.from_pretrained` loads. The tokenizer can encode any text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROLES: Final = ("tools", "user", "assistant", "tool")
 
 
 def header(role: str) -> str:
-    """Return the header of a turn of this role, which is one token."""
+    """Return the header of a turn with the given role, which is one token."""
     return f"<|im_start|>{role}\n"
 
 
@@ -126,8 +126,8 @@ def mistakes(env: ToolEnv[Any], task_ids: Sequence[str]) -> list[list[Message]]:
     """Return transcripts with mistakes: no call, an unknown tool, missing or wrong arguments.
 
     Args:
-        env: The environment. Its current episode ends.
-        task_ids: The tasks; each gives one transcript.
+        env: The environment. Its current episode is ended.
+        task_ids: Ids of the tasks. One transcript is made for each.
     """
     actions: list[Any] = [{"name": _NONSENSE, "arguments": {}}, _NONSENSE]
     for name, spec in env.tools.items():
@@ -177,8 +177,8 @@ def train_tokenizer(
         vocabulary: Maximum size of the vocabulary, including bytes and control tokens.
 
     Returns:
-        A tokenizer with the chat format that pads on the left. The same transcripts always give the
-        same tokenizer.
+        A tokenizer with the chat format. It pads on the left. The same transcripts always produce
+        the same tokenizer.
     """
     core = Tokenizer(models.BPE())
     pieces = pre_tokenizers.Split(Regex(_PIECES), behavior="isolated")
@@ -209,7 +209,7 @@ def train_tokenizer(
 
 
 def _texts(transcript: Sequence[Message]) -> Iterator[str]:
-    """Yield the texts between the control tokens of a rendered transcript."""
+    """Yield the pieces of text between the control tokens of a rendered transcript."""
     for message in transcript:
         if message["role"] == "system":
             continue  # the chat format omits it

@@ -1,4 +1,4 @@
-"""Environments in TRL's `GRPOTrainer`, and data sets that fit them.
+"""Environments for TRL's `GRPOTrainer`, and matching data sets.
 
     from trl import GRPOTrainer
     from adapters.trl import GuardCallback, Rollouts, grpo_config

@@ -1,7 +1,7 @@
-"""Callbacks for TRL's trainers: guards over every update, and a stop when environments fail.
+"""Callbacks for TRL's trainers: guards for every update, and a stop when environments fail.
 
     on_pre_optimizer_step   measure the gradient, pass it to the guards, clip it or skip the update
-    on_step_end             roll back or stop if the guards say so, otherwise take a snapshot
+    on_step_end             roll back or stop if the guards decide so, otherwise take a snapshot
     on_log                  keep the metrics that TRL logs, for the guards at the next step
 
 The state of the guards is in the checkpoints of transformers' `Trainer`, in `trainer_state.json`.
@@ -54,18 +54,18 @@ OnStep = Callable[[int, dict[str, float], list[EpisodeRecord]], None]
 class GuardCallback(TrainerCallback):
     """Callback that applies the guards to every update of a `GRPOTrainer`.
 
-    Before each update, the guards see the metrics of the rollouts and the gradient of the step.
+    Before each update, the guards check the metrics of the rollouts and the gradient of the step.
     Metrics that TRL logs after an update, such as its KL divergence, reach the guards at the next
-    step, so they need `logging_steps=1`. In each step the callback sets `max_grad_norm` of the
-    trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
+    step, so the guards require `logging_steps=1`. In each step the callback sets `max_grad_norm` of
+    the trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
 
-    An update is skipped by setting gradients to None, since momentum moves weights at a gradient of
-    0. A roll-back restores weights and optimizer from a snapshot in `output_dir/snapshots`. The
-    remaining updates from older rollouts are skipped. In both cases the learning-rate schedule
-    continues, since it counts steps.
+    An update is skipped by setting gradients to None, since momentum changes weights even if the
+    gradient is 0. A roll-back restores weights and optimizer from a snapshot in
+    `output_dir/snapshots`. The remaining updates from older rollouts are skipped. In both cases the
+    learning-rate schedule continues, since it counts steps.
 
-    Guards that act need whole weights in each process. With FSDP or DeepSpeed pass
-    `guards={"only_warn": True}`.
+    Guards that do more than warn require the complete weights in each process. With FSDP or
+    DeepSpeed, pass `guards={"only_warn": True}`.
 
     Args:
         rollouts: The trainer's `rollout_func`.
@@ -77,8 +77,8 @@ class GuardCallback(TrainerCallback):
 
     Attributes:
         held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
-            which the guards see at the next step. The user sets it, to the same values in all
-            processes.
+            which the guards check at the next step. The user sets this attribute to the same values
+            in all processes.
 
     Raises:
         ConfigurationError: If a setting of the guards is invalid.
@@ -239,7 +239,7 @@ class GuardCallback(TrainerCallback):
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """Delete the snapshots. After a stop they are kept.
+        """Delete the snapshots, unless the guards stopped the run.
 
         Raises:
             TrainingStopped: If the guards ended the run.
@@ -272,7 +272,7 @@ def _gradient_metrics(model: nn.Module) -> dict[str, float]:
 
 
 def _check_first_log(logs: Mapping[str, Any]) -> None:
-    """Check reward and KL divergence of the first batch in TRL's log.
+    """Check the reward and the KL divergence of the first batch in TRL's log.
 
     Raises:
         ConfigurationError: If the reward is not the mean score of the rollouts.
@@ -296,8 +296,8 @@ def _check_first_log(logs: Mapping[str, Any]) -> None:
 class Snapshots:
     """Snapshots of trained weights and optimizer, to which guards roll back.
 
-    They are files, so that a resumed run finds them. Process 0 writes them, and all processes read
-    them.
+    The snapshots are files, so that a resumed run can use them. Process 0 writes the files, and all
+    processes read them.
 
     Args:
         folder: A folder that all processes can access.
@@ -312,7 +312,7 @@ class Snapshots:
         self._process = PartialState()
 
     def begin(self, step: int) -> None:
-        """Delete the snapshots after the step at which a run begins, and take one."""
+        """Delete snapshots of steps after the one at which a run begins, and take a new one."""
         if self._process.is_main_process:
             for other in [each for each in self.steps() if each > step or not step]:
                 self._path(other).unlink()

@@ -1,7 +1,8 @@
 """`grpo_config`: TRL's `GRPOConfig` with defaults for tool use, and checks of its settings.
 
-Settings that can only fail raise an error, which names settings that work. Settings that often fail
-log a warning. Numbers in the messages are from runs with groups of two and from TRL 1.16.
+Settings that cannot work raise an error that suggests working settings. For settings that often
+fail, a warning is logged. The numbers in the messages are from runs with groups of two and from TRL
+1.16.
 """
 
 from __future__ import annotations
@@ -117,8 +118,8 @@ def check_guards(config: Any, *, acts: bool) -> None:
     """Check that guards can act on a trainer with this config.
 
     Raises:
-        ConfigurationError: If the guards act, but the weights are sharded or change inside
-            backward.
+        ConfigurationError: If the guards do more than warn, but the weights are sharded or change
+            during the backward pass.
     """
     optimizer = str(getattr(config.optim, "value", config.optim))
     moves_in_backward = "layerwise" in optimizer or "lomo" in optimizer
@@ -144,11 +145,11 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
     "use_transformers_continuous_batching": (False,),
     "cache_implementation": (None,),
 }
-"""Settings of TRL's own generation, with the values that change nothing."""
+"""Settings of TRL's own generation, with the values that have no effect."""
 
 
 def check_sampling(config: GRPOConfig) -> None:
-    """Check that settings of TRL's own generation have values that change nothing.
+    """Check that settings of TRL's own generation have values without an effect.
 
     Raises:
         ConfigurationError: If a setting is meant to change how rollouts are sampled.
@@ -178,8 +179,8 @@ _LEAST: Final = (
 )
 """Lower bounds of settings, which TRL does not check.
 
-A negative penalty would push the policy away from the reference, and zero iterations would make no
-step.
+A negative penalty would push the policy away from the reference, and with zero iterations no step
+would be made.
 """
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "loss_type": ("dapo", "grpo", "dr_grpo", "bnpo", "cispo", "sapo", "luspo", "vespo"),
@@ -191,7 +192,7 @@ _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 def split_groups(own: int, size: int) -> str:
-    """Return the message about groups that are split over processes.
+    """Return the message about groups that are split across processes.
 
     Args:
         own: Number of rollouts of a generation batch in each process.
@@ -205,7 +206,7 @@ def split_groups(own: int, size: int) -> str:
 
 
 def _refusals(config: GRPOConfig) -> list[tuple[bool, str]]:
-    """Return settings that can only fail, each with its reason and solution."""
+    """Return settings that cannot work, each with its reason and solution."""
     own = config.per_device_train_batch_size * config.steps_per_generation
     has_vllm = importlib.util.find_spec("vllm") is not None
     server = " and start `trl vllm-serve --model MODEL`" if config.vllm_mode == "server" else ""

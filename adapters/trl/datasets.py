@@ -1,9 +1,9 @@
 """Data sets for TRL: prompts for `GRPOTrainer`, one row per task, and demonstrations.
 
-A row names its task, so that all rollouts of a group get the same question. TRL repeats the row for
-each rollout and passes it to `reset`, which returns the question. TRL appends the question to the
-last message, so the user message of a row is empty. Without a task id the members of a group could
-get different questions, and comparing their rewards would be meaningless.
+A row identifies its task, so that all rollouts of a group get the same question. TRL repeats the
+row for each rollout and passes it to `reset`, which returns the question. TRL appends the question
+to the last message, so the user message of a row is empty. Without a task id, the members of a
+group could get different questions, and comparing their rewards would be meaningless.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def sft_dataset(
         env_id: Id of a registered `ToolEnv`.
         n: Number of tasks; None means all.
         seed: Seed of the order of tasks and of the policy's situations.
-        policy: The policy that plays. None means the environment's expert, whose correct episodes
-            are kept. For any other policy every scored episode is kept. An action without text ends
-            its episode.
-        final: Text of a last assistant turn. TRL's own tool loop continues until a turn without a
-            call, so the model has to learn one. None adds no turn.
+        policy: The policy that plays. None means the environment's expert, of whose episodes only
+            the correct ones are kept. For any other policy every scored episode is kept. An action
+            without text ends its episode.
+        final: Text of a final assistant turn. TRL's own tool loop continues until a turn without a
+            call, so the model has to learn to produce one. None adds no turn.
         env_kwargs: Arguments for `gym.make`.
 
     Returns:
@@ -148,7 +148,7 @@ class FormatReport:
     Attributes:
         rows: Number of rows.
         calls: Number of tool calls in the rows.
-        longest: Tokens of the longest row.
+        longest: Number of tokens of the longest row.
         example: The first row as the model reads it.
     """
 
@@ -168,7 +168,7 @@ def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> Format
         tokenizer: A tokenizer with a chat template.
 
     Raises:
-        ConfigurationError: If a call is faulty, for example with null for an argument. Or the
+        ConfigurationError: If a call is invalid (for example, an argument is null), or if the
             template cannot render the row, drops a call or a result, or encodes arguments twice.
             The message shows the row.
     """

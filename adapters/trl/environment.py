@@ -11,13 +11,13 @@ TRL makes one object per rollout and uses it as follows:
 The class made here shows the model the strict schema of each tool but accepts any arguments. It
 catches all faults of the environment: a rollout with a fault gets a neutral message and the reward
 None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with too
-many.
+many faults.
 
-With `parsing="strict"` a call whose arguments do not bind raises an exception, as a tool that is a
-plain Python function would. This allows comparing lenient with strict parsing.
+With `parsing="strict"` a call whose arguments do not bind raises an exception, as a plain Python
+function would. This option allows comparing lenient with strict parsing.
 
-`AsyncGRPOTrainer` pickles the class into a spawned process. There it is made again from the
-environment's id and arguments (`_pickled`), and its faults are counted there.
+`AsyncGRPOTrainer` pickles the class into a spawned process. In that process, the class is made
+again from the environment's id and arguments (`_pickled`), and its faults are counted separately.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
 
     Args:
         schema: The JSON schema of an argument. `Any` stands for parts that no type expresses.
-        named: The schemas that it refers to, by name (`$defs`).
+        named: The schemas that `schema` refers to, by name (`$defs`).
     """
     schema = named.get(schema.get("$ref", "").rpartition("/")[2], schema)
     if "anyOf" in schema:
@@ -146,7 +146,7 @@ class FaultTally:
 
     Attributes:
         rollouts: Number of episodes begun.
-        faults: Texts of the faults. Each left one episode unscored.
+        faults: Messages of the faults. Each fault left one episode unscored.
     """
 
     rollouts: int = 0
@@ -154,7 +154,7 @@ class FaultTally:
 
 
 class WrittenMessage(str):
-    """A whole message of the model as the argument of a call, in place of its own arguments.
+    """A complete message of the model as the argument of a call, in place of the call's arguments.
 
     Only `response_reading` makes such objects. Arguments that a model writes never have this type.
 
@@ -168,7 +168,7 @@ class WrittenMessage(str):
 
 
 class EnvironmentClass(type):
-    """The type of the classes of `environment_factory`, which pickle makes by `_pickled`."""
+    """Metaclass of the classes from `environment_factory`, which are pickled with `_pickled`."""
 
 
 class RolloutEnvironment(metaclass=EnvironmentClass):
@@ -189,12 +189,12 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         self._fault = "reset() was not called."
 
     def reset(self, /, **row: Any) -> str:
-        """Begin the episode of a data set's row.
+        """Begin the episode for a row of the data set.
 
-        The task is chosen by `task_id`, or else by `seed`. Without both, the n-th episode of every
-        instance has the same task, so that all rollouts of a group share one question. The other
-        random draws of the environment are determined by `seed`, or else by the task and n. They
-        are the same within a group and change when the task is played again.
+        The task is chosen by `task_id`, or else by `seed`. Without either, the n-th episode of
+        every instance has the same task, so that members of a group share one question. The other
+        random draws of the environment are determined by `seed`, or else by the task and n.
+        Therefore they are the same within a group and change when the task is played again.
 
         Args:
             row: All columns of the row.
@@ -237,7 +237,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return _separator(row.get("prompt")) + self._playing.user_prompt()
 
     def _call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """Return the text of one tool call to TRL, or raise an exception if parsing is strict."""
+        """Return the result of a tool call as text, or raise an exception if parsing is strict."""
         written = kwargs.get(MESSAGE)
         if isinstance(written, WrittenMessage):
             if not written.place:
@@ -261,7 +261,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         return [result["content"] for result in turn_messages(self._playing.episode.turns[-1])[1:]]
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
-        """Run an action of the environment. Any exception is a fault of this rollout."""
+        """Run an action of the environment. Any exception counts as a fault of this rollout."""
         try:
             return action()
         except Exception as problem:  # noqa: BLE001 - the boundary: TRL would crash, or blame the model
@@ -285,7 +285,7 @@ def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironme
     Returns:
         A class without constructor arguments that has the tools of the environment. Its name is
         derived from the environment's id, and TRL logs the reward under this name. If a run has
-        several classes of one id, change their `__name__`.
+        several classes for the same id, change their `__name__`.
 
     Raises:
         ConfigurationError: If there is no such environment, it cannot be made with these arguments,
@@ -295,7 +295,7 @@ def environment_factory(env_id: str, **env_kwargs: Any) -> type[RolloutEnvironme
 
 
 _classes: WeakValueDictionary[str, type[RolloutEnvironment]] = WeakValueDictionary()
-"""Classes by key. TRL compares the types of environments, so a process has one class for a key."""
+"""Classes by key. TRL compares the types of environments, so each process has one class per key."""
 
 
 def _make_class(key: str, env_id: str, env_kwargs: Mapping[str, Any]) -> type[RolloutEnvironment]:
@@ -349,7 +349,7 @@ def _unpickled(
     env_kwargs: Mapping[str, Any],
     registered: Mapping[str, Any] | None,
 ) -> type[RolloutEnvironment]:
-    """Return the class with this key, and make it if the process does not have it."""
+    """Return the class with this key, which is made if the process does not have it yet."""
     known = _classes.get(key)
     if known is not None:
         return known

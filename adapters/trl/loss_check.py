@@ -1,11 +1,11 @@
 """`LossCheck` compares the tokens that TRL trains on with the rollouts that were played.
 
-TRL's own code is between the rollouts and the loss and may change with a release. So the first
-batch of a run that has a learning signal is checked at the gradient. A hook on the output of the
-model sees the gradient of each token's log-probability. It must be zero for all tokens that the
-policy did not sample. It must increase the probability of tokens of rollouts that did better than
-the mean of their group, and decrease that of the others. For later batches the same hook measures
-the metric `mismatch`.
+TRL's own code computes the loss from the rollouts and may change with any release. Therefore the
+gradient is checked for the first batch of a run that has a learning signal. A hook on the output of
+the model receives the gradient of each token's log-probability. The gradient must be zero for all
+tokens that the policy did not sample. The update must increase the probability of tokens of
+rollouts whose reward is above the mean of their group, and decrease that of the others. For later
+batches, the same hook measures the metric `mismatch`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CURE: Final = (
 
 
 _hooks: WeakKeyDictionary[nn.Module, RemovableHandle] = WeakKeyDictionary()
-"""The hook of each model. A later trainer of the model replaces it."""
+"""The hook of each model. A later trainer of the same model replaces the hook."""
 
 
 @dataclass
@@ -63,7 +63,7 @@ class LossCheck:
     """A check of the forward passes from which TRL computes the loss.
 
     Args:
-        trainer: The `GRPOTrainer`, after its optimizer was made.
+        trainer: The `GRPOTrainer`, after its optimizer has been created.
 
     Raises:
         ConfigurationError: If a trainable tensor is not in the optimizer.
@@ -151,8 +151,8 @@ class LossCheck:
     def _rows(self, kwargs: Mapping[str, Any]) -> list[tuple[int, _Expected | None]]:
         """Return the start of the completion and the rollout of each row of a forward pass.
 
-        Rollouts with the same tokens cannot be distinguished. If they differ otherwise, their rows
-        are not checked.
+        Rollouts with the same tokens cannot be distinguished. If such rollouts differ in other
+        respects, their rows are not checked.
         """
         ids, attention = kwargs.get("input_ids"), kwargs.get("attention_mask")
         if ids is None:
@@ -181,8 +181,9 @@ class LossCheck:
         """Check the gradient of each row's tokens.
 
         Raises:
-            ConfigurationError: If the loss contains wrong tokens, lacks tokens, or changes their
-                probability in the wrong direction. The message says which.
+            ConfigurationError: If the loss contains incorrect tokens, omits tokens, or changes the
+                probability of tokens in the wrong direction. The message says which of these is the
+                case.
         """
         is_exact = gradient.dim() == 2  # log-probabilities, or else logits [B, L, V]
         for row, (begin, each) in enumerate(rows):
@@ -238,7 +239,7 @@ def _log_probs(values: Tensor, ids: Tensor, temperature: float) -> Tensor:
 
 
 def _masks_nothing_else(trainer: Any) -> bool:
-    """Return whether TRL's settings exclude no further tokens."""
+    """Return whether TRL's settings do not exclude any further tokens."""
     args = trainer.args
     return bool(
         args.top_entropy_quantile >= 1
@@ -248,7 +249,7 @@ def _masks_nothing_else(trainer: Any) -> bool:
 
 
 def _check_optimizer(trainer: Any) -> None:
-    """Check that the optimizer has every trainable tensor."""
+    """Check that the optimizer contains every trainable tensor."""
     if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
         return  # such optimizers hold other tensors than those of the model
     held = {id(each) for group in trainer.optimizer.param_groups for each in group["params"]}

@@ -1,11 +1,11 @@
 """`with_call_reading`: a tokenizer for `GRPOTrainer` that passes every call to the environment.
 
-TRL reads calls itself. A call that is not valid JSON turns the whole message into plain text, and
-the rollout ends. A call of an unknown tool is answered with "not found". Neither has a cost, and
-the model does not learn what was wrong. The tokenizer made here reads a response as the environment
-does. If both find the same calls in a message, TRL handles it. In any other message with calls,
-each call becomes a call of an existing tool that carries the whole message (`WrittenMessage`), and
-the environment plays the original message.
+TRL parses calls itself. A call that is not valid JSON turns the whole message into plain text, and
+the rollout ends. A call of an unknown tool is answered with "not found". Neither mistake is
+penalized, and the model is not told what was wrong. The tokenizer made by this module reads a
+response as the environment does. If TRL and the environment find the same calls in a message, TRL
+handles the message. In any other message with calls, each call becomes a call of an existing tool
+that carries the whole message (`WrittenMessage`), and the environment plays the original message.
 
 The tokens do not change, since `GRPOTrainer` appends results to the sampled tokens.
 `AsyncGRPOTrainer` renders the messages again for each turn, so pass it the original tokenizer.
@@ -29,14 +29,14 @@ Specs = Mapping[str, ToolSpec]
 T = TypeVar("T")
 _MARKS: Final = tuple(dict.fromkeys(mark for each in FORMATS for mark in each.marks))
 _LONGEST: Final = 20_000
-"""Characters above which transformers does not parse a message, since it may take quadratic time.
+"""Length above which transformers does not parse a message, since it may take quadratic time.
 """
 _PLAIN: Final[dict[str, Any]] = {
     "defaults": {"role": "assistant"},
     "start_anchor_pattern": "^",
     "fields": {"content": {"content": "text"}},
 }
-"""A response template for which every response is text."""
+"""A response template that treats every response as plain text."""
 
 
 def with_call_reading(tokenizer: T) -> T:
@@ -45,8 +45,8 @@ def with_call_reading(tokenizer: T) -> T:
     Do not use it for `AsyncGRPOTrainer`.
 
     Args:
-        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not support the calls
-            of the template.
+        tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL need not support the call
+            format of the template.
 
     Returns:
         A tokenizer that differs only in `parse_response`, and only for the tools of an
@@ -83,12 +83,12 @@ def _reading(tokenizer: Any) -> Any:
 
 
 class _CallReading:
-    """A base class that is put before the class of a tokenizer."""
+    """A base class that precedes the class of a tokenizer."""
 
     _base: Any
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        """Copy and pickle the original tokenizer, since the subclass is in no module."""
+        """Copy and pickle the original tokenizer, since the subclass cannot be imported."""
         plain = self._base.__new__(self._base)
         vars(plain).update(vars(self))
         return _reading, (plain,)
@@ -136,7 +136,7 @@ def _parsed(parse: Callable[[], Any]) -> Any:
     """Return the message as transformers parses it.
 
     Raises:
-        ValueError: If it cannot be parsed. TRL then treats it as text.
+        ValueError: If the message cannot be parsed. TRL then treats the message as text.
     """
     try:
         return parse()

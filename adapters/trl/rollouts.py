@@ -1,9 +1,9 @@
-"""`Rollouts`: a `rollout_func` for TRL that toolgym plays, with its reward function.
+"""`Rollouts`: a `rollout_func` for TRL whose rollouts toolgym plays, with its reward function.
 
 TRL requests the rollouts of a generation batch. `adapters.reference.play` plays them: the
-environment gets the text of each turn as the model wrote it, and the environment ends the episode.
-Dynamic sampling replaces dead groups before TRL sees them. TRL computes advantages and the loss.
-`env_mask` excludes tool results and excluded rollouts from the loss.
+environment receives the text of each turn as the model wrote it and decides when the episode ends.
+Dynamic sampling replaces dead groups before the rollouts are passed to TRL. TRL computes advantages
+and the loss. `env_mask` excludes tool results and excluded rollouts from the loss.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ PREFIX = "toolgym/"
 class Rollouts:
     """The rollouts of a `GRPOTrainer`. Pass an instance as `rollout_func`.
 
-    Without vLLM, `toolgym.generation` samples tokens with the policy's own weights. Their
-    log-probabilities do not enter TRL's loss, which uses a ratio of 1 for the first update. The
-    metric `mismatch` reports how far the two computations differ. With `use_vllm=True`,
+    Without vLLM, `toolgym.generation` samples tokens with the policy's own weights. The
+    log-probabilities at sampling are not used in TRL's loss, which uses a ratio of 1 for the first
+    update. The metric `mismatch` reports how far the two computations differ. With `use_vllm=True`,
     `trainer.vllm_generation` samples the tokens, and TRL corrects for the difference.
 
     Args:
         env_id: Id of a registered `ToolEnv`.
         env_kwargs: Arguments of the environment.
         max_draws: Limit of dynamic sampling, which replaces groups whose rollouts all had the same
-            outcome. A generation batch plays at most this multiple of its number of groups. None
-            disables dynamic sampling.
+            outcome. For a generation batch, at most this multiple of its number of groups is
+            played. None disables dynamic sampling.
         control: Control run. `shuffled-rewards` shuffles rewards among rollouts, so that the model
             cannot learn from them.
         workers: Number of threads that run the tools of different rollouts.
@@ -111,7 +111,7 @@ class Rollouts:
         set is played instead.
 
         Args:
-            n: Number of rows. If there are fewer tasks, they are repeated in other orders. None
+            n: Number of rows. If there are fewer tasks, they are repeated in different orders. None
                 means each task once.
             seed: Seed of the order.
 
@@ -166,7 +166,7 @@ class Rollouts:
         played: list[Rollout] = []
 
         def draw(count: int) -> list[list[Rollout]]:
-            """Play one group for each of the next tasks: first the data set, then replacements."""
+            """Play one group for each of the next tasks: from the data set, then replacements."""
             tasks = waiting[:count]
             del waiting[:count]
             tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]
@@ -247,7 +247,7 @@ class Rollouts:
         """Return the score of each rollout and log the metrics. Pass it as `reward_funcs`.
 
         Raises:
-            ConfigurationError: If TRL requests the rewards of other rollouts than those that were
+            ConfigurationError: If TRL requests the rewards of rollouts other than those that were
                 played.
         """
         if list(map(list, completion_ids)) != self._returned:
@@ -413,8 +413,8 @@ _COLUMNS: Final = ("prompt_ids", "completion_ids", "logprobs", "env_mask", "scor
 def _autocast(trainer: Any) -> AbstractContextManager[Any]:
     """Return a context with the precision of TRL's forward passes, if the model does not set it.
 
-    accelerate changes the `forward` of the model that it prepares, but not that of the model below
-    an adapter. Casts are not cached, since a recorded CUDA graph would keep them.
+    accelerate changes the `forward` of the model that it prepares, but not that of the base model
+    of an adapter. Casts are not cached, since a recorded CUDA graph would keep them.
     """
     if not hasattr(trainer.model, "get_base_model"):
         return nullcontext()

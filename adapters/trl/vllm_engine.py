@@ -1,7 +1,7 @@
 """`VllmEngine` continues token sequences with the vLLM of a `GRPOTrainer`.
 
-It samples with `trainer.vllm_generation`, which TRL makes with `use_vllm=True`. TRL updates its
-weights before it requests rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
+The engine samples with `trainer.vllm_generation`, which TRL makes with `use_vllm=True`. TRL updates
+the weights in vLLM before it requests rollouts. TRL 1.16 supports vLLM 0.22 to 0.31.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ class VllmEngine(Engine):
     """An engine that generates one turn of all sequences at a time with vLLM.
 
     With a server, and with tensor parallelism, a call is collective: all processes must make the
-    same number of calls with the same number of prompts. So each process adds prompts up to the
-    largest number of all processes, and continues until no process has a sequence left.
+    same number of calls with the same number of prompts. Therefore each process adds prompts up to
+    the largest number in any process, and continues until no process has sequences left.
 
     Temperature and sampling settings are those of the trainer's config. vLLM is not seeded by
-    rollout, so two runs with one seed differ.
+    rollout, so two runs with the same seed differ.
 
     Args:
         trainer: A `GRPOTrainer` with `use_vllm=True`.
-        filler: The token of prompts that fill up a call.
+        filler: The token of the prompts that are added to fill up a call.
     """
 
     def __init__(self, trainer: Any, filler: int) -> None:
@@ -42,7 +42,7 @@ class VllmEngine(Engine):
         temperature: float = 1.0,
         turn_tokens: int | None = None,
     ) -> None:
-        """Generate until each generation is ended or full. See `Engine.generate`."""
+        """Generate until each generation has ended or is full. See `Engine.generate`."""
         longest = self._trainer.args.vllm_max_model_length
         for each in generations:
             if longest is not None:

@@ -1,13 +1,13 @@
 """Tasks of an environment as a taskset of verifiers, and an episode as its `Env.run`.
 
-The environment plays the user: `ToolEnv.step` gets each message of the model unchanged, and the
-observation is the next message. The system prompt describes the tools, and calls are read from the
-text. The tools of verifiers are not used, because they are behind MCP, which rejects a misspelled
-name or invalid JSON.
+The environment acts as the user: `ToolEnv.step` receives each message of the model unchanged, and
+the observation is the next user message. The system prompt describes the tools, and calls are read
+from the text. The tools of verifiers are not used, because they are called over MCP, which rejects
+a misspelled name or invalid JSON.
 
 The score is the only reward of a trace, and the numbers of the episode are its metrics. A fault of
-the environment is raised: trace and episode are marked as failed and have no reward. A limit of
-verifiers (turns, tokens, time) ends the episode without an answer, and the episode is scored as
+the environment is raised as an exception: the trace and the episode are marked as failed and have
+no reward. If a limit of verifiers (turns, tokens, time) ends the episode, the episode is scored as
 unanswered.
 """
 
@@ -40,9 +40,9 @@ class EpisodeConfig(vf.TasksetConfig):  # type: ignore[misc, unused-ignore]
     env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the environment, such as `dataset`, `split` and `step_limit`."""
     n: int | None = Field(None, ge=1)
-    """Number of tasks. None means all playable tasks; each of them is verified."""
+    """Number of tasks. None means all playable tasks, each of which is verified."""
     seed: int = 0
-    """Seed of the choice of `n` tasks, which are the same as in `toolgym eval`."""
+    """Seed for choosing `n` tasks. The chosen tasks are the same as in `toolgym eval`."""
 
 
 class EpisodeData(vf.TaskData):  # type: ignore[misc, unused-ignore]
@@ -54,7 +54,7 @@ class EpisodeData(vf.TaskData):  # type: ignore[misc, unused-ignore]
 
 
 class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignore[misc, unused-ignore]
-    """A task, whose episode `EpisodeEnv` plays and scores."""
+    """A task whose episode `EpisodeEnv` plays and scores."""
 
     @property
     def key(self) -> str:
@@ -62,7 +62,7 @@ class EpisodeTask(vf.Task[EpisodeData, vf.State, vf.TaskConfig]):  # type: ignor
         return f"{self.data.env_id}/{self.data.task_id}"
 
     async def validate(self, runtime: Any) -> bool | None:
-        """Return whether the environment's expert solves it."""
+        """Return whether the environment's expert solves the task."""
         data, expert = self.data, policies.ExpertPolicy()
         played = await asyncio.to_thread(
             rollout.play, data.env_id, expert, task_id=data.task_id, **data.env_kwargs
@@ -108,7 +108,7 @@ class EpisodeEnvConfig(vf.EnvConfig):  # type: ignore[misc, unused-ignore]
 
 
 class EpisodeEnv(vf.Env[EpisodeEnvConfig]):  # type: ignore[misc, unused-ignore]
-    """The user of one agent: the environment answers the model's messages."""
+    """The user of one agent: the environment replies to the model's messages."""
 
     async def run(self, task: Any, agents: Any) -> None:
         """Play one episode, and record its reward and metrics.

@@ -1,9 +1,9 @@
-"""A harness that queries the model within the process, with one request per turn.
+"""A harness that queries the model from this process, with one request per turn.
 
 The chat loops of verifiers are programs that `uv` starts for each turn with packages from an index,
-so every rollout fails without an index. An episode only needs the model's next message. A harness
-may run a loop in the process if every request goes through the endpoint at which verifiers records,
-as here.
+so every rollout fails if no index can be reached. An episode only needs the model's next message. A
+harness may run its loop in this process, as here, if every request goes through the endpoint at
+which verifiers records the trace.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openai import APIConnectionError, AsyncOpenAI, OpenAIError
 from verifiers.v1.dialects.chat import message_to_wire
 
 NO_CONNECTION: Final = 97
-"""Exit status of a lost connection, as opposed to a harness that failed."""
+"""Exit status for a lost connection, as opposed to a harness that failed."""
 
 
 class DirectHarnessConfig(vf.HarnessConfig):  # type: ignore[misc, unused-ignore]

@@ -2,8 +2,8 @@
 
 Rewards and groups have the shape [N], one value for each rollout. The rollouts of one task have the
 same group number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0
-and is excluded from all statistics. Statistics cover all rollouts passed, so gather those of all
-processes first.
+and is excluded from all statistics. Statistics are computed over all rollouts passed, so gather the
+rollouts of all processes first.
 
 In these formulas r_i is the reward of a rollout, n the size of its group g, and std the sample
 standard deviation:
@@ -21,14 +21,15 @@ standard deviation:
 Papers: Shao et al. 2024, arXiv:2402.03300 (GRPO); Liu et al. 2025, arXiv:2503.20783 (Dr. GRPO);
 Ahmadian et al. 2024, arXiv:2402.14740 (RLOO); Liu et al. 2025, arXiv:2508.08221 (Lite PPO); Hu
 2025, arXiv:2501.03262 (REINFORCE++); Ding et al. 2025, arXiv:2511.14846 (GTPO). `group_normalized`,
-`group_centered` and `batch_scaled` are TRL's `scale_rewards` of "group", "none" and "batch"; TRL's
-"batch" has no floor of 0.1.
+`group_centered` and `batch_scaled` correspond to TRL's `scale_rewards` "group", "none" and "batch";
+TRL's "batch" has no floor of 0.1.
 
-Dividing by the standard deviation of a group discards the scale of its rewards. In groups of two
-every nonzero advantage is .707 or -.707, whatever the rewards. The default of the reference trainer
-is therefore `batch_normalized_baseline`. The GTPO paper normalizes over the rollouts that reached a
-turn, which is biased if the policy decides when to stop (verl-project/verl#7244). Here the baseline
-covers all other rollouts of the group, with a return of 0 for those that ended before the turn.
+Dividing by the standard deviation of a group discards the scale of the reward differences within
+the group. In groups of two every nonzero advantage is .707 or -.707, regardless of the rewards. The
+default estimator of the reference trainer is therefore `batch_normalized_baseline`. The GTPO paper
+normalizes over the rollouts that reached a turn, which is biased if the policy decides when to stop
+(verl-project/verl#7244). Here the baseline covers all other rollouts of the group, with a return of
+0 for those that ended before the turn.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ from toolgym.errors import ConfigurationError
 EPSILON: Final = 1e-4
 """Value added to every standard deviation before dividing, as in TRL."""
 FLOOR: Final = 0.1
-"""Smallest divisor of a batch.
+"""Minimum divisor of the advantages of a batch.
 
-Once nearly every rollout is correct, rewards differ by the cost of a call, .01. Without the floor
-such a difference would become an advantage near 1.
+Once nearly every rollout is correct, rewards differ only by the cost of a call, .01. Without this
+minimum, such a difference would become an advantage near 1.
 """
 
 

@@ -3,17 +3,17 @@
     draw the groups of a step -> keep the live ones -> draw more for the missing ones -> ...
 
 A group is dead when all its members had the same outcome (`groups`), even if their costs differ.
-Its advantages would only reflect small differences in the number of calls. Live groups are kept in
-the order in which they were drawn, so sampling does not favor any kind of live group. A step draws
-a limited number of groups. If too few of them are live, dead groups fill it up, and the trainer
-excludes them from the loss.
+The advantages of a dead group would reflect only small differences in the number of calls. Live
+groups are kept in the order in which they were drawn, so sampling does not favor any kind of live
+group. A step draws a limited number of groups. If too few of these groups are live, the step is
+filled up with dead groups, which the trainer excludes from the loss.
 
-Each process collects its own groups, and all processes draw equally often. They exchange counts,
-from which each computes the same next draw. Tasks come from a `TaskStream`, whose only state is the
-number of tasks drawn.
+Each process collects its own groups, and all processes draw the same number of times. They exchange
+counts, from which each process computes the same size of the next draw. Tasks come from a
+`TaskStream`, whose only state is the number of tasks drawn.
 
-Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, which replaces groups of equal
-accuracy.
+Paper: Yu et al. 2025 (DAPO), arXiv:2503.14476, section 3.2, which replaces groups whose rollouts
+are all correct or all incorrect.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ G = TypeVar("G")
 class TaskStream:
     """An endless stream of tasks: shuffled rounds, each with every playable task once.
 
-    All processes follow the same order, skip the same unplayable tasks, and take the other tasks in
-    turn. So two processes never get the same task of a round. A task is checked when the stream
-    reaches it. The state is the number of tasks passed, including unplayable ones.
+    All processes follow the same order, skip the same unplayable tasks, and divide the other tasks
+    among themselves in turn. Therefore two processes never get the same task in a round. A task is
+    checked when the stream reaches it. The state is the number of tasks passed so far, including
+    unplayable ones.
 
     Args:
         size: Number of tasks; the stream yields their positions.
@@ -47,7 +48,7 @@ class TaskStream:
             agree on all processes.
 
     Raises:
-        ConfigurationError: If there is no task.
+        ConfigurationError: If there are no tasks.
 
     >>> stream = TaskStream(3, seed=0)
     >>> sorted(stream.take(3)), len(stream.take(2))
@@ -75,7 +76,7 @@ class TaskStream:
         """Return the positions of the next `count` playable tasks of this process.
 
         Raises:
-            ConfigurationError: If a whole round has no playable task.
+            ConfigurationError: If an entire round has no playable task.
         """
         playable, refused = list[int](), 0
         while len(playable) < count * self._processes:
@@ -101,7 +102,7 @@ class TaskStream:
         """Restore a state; the number of processes may have changed.
 
         Raises:
-            ConfigurationError: If the state has another number of tasks or another seed.
+            ConfigurationError: If the state has a different number of tasks or a different seed.
         """
         if (state["size"], state["key"]) != (self._size, self._key):
             raise ConfigurationError(
@@ -139,16 +140,17 @@ def fill(
         places: Number of groups that this process learns from in the step.
         max_draws: Maximum number of groups that it draws, as a multiple of `places`. With 1 no dead
             group is replaced. 3 is enough for groups of 8 at a success rate of 5 %.
-        draw: Function that plays the given number of groups. The first call gets `places`.
+        draw: Function that plays the given number of groups. The first call is made with `places`.
         outcomes: Function that returns the outcomes of a group's members, None for a member that
             does not count.
         exchange: Function that gathers the numbers of missing, live and drawn groups of all
-            processes, in the same order on each. The next draw is as large as the process with the
-            most missing groups needs, given the share of live groups so far. It is at most
+            processes, in the same order on each. The next draw has the size that the process with
+            the most missing groups needs, given the share of live groups so far, but at most
             `places`, since that number of groups is known to fit into memory.
 
     Raises:
-        ConfigurationError: If `places` is below 1, since a group must not be split over processes.
+        ConfigurationError: If `places` is below 1, since a group must not be split across
+            processes.
     """
     if places < 1:
         raise ConfigurationError(

@@ -1,12 +1,12 @@
 """Groups of rollouts: dead and live groups, their shares, and advice on the group size.
 
-A group is all rollouts of one task in one step. The outcome of a rollout is its correctness and its
-progress bin. A group is dead when all its scored members have the same outcome, even if their
-rewards differ by the costs of their calls. Other trainers count groups with equal rewards instead,
-so this module computes both shares.
+A group consists of all rollouts of one task in one step. The outcome of a rollout is its
+correctness and its progress bin. A group is dead when all its scored members have the same outcome,
+even if their rewards differ by the costs of their calls. Other trainers count groups with equal
+rewards instead, so this module computes both shares.
 
-A rollout that a fault left unscored has no outcome (None) and no reward (nan or infinity). A group
-with fewer than two scored members is dead.
+A rollout that is unscored because of a fault has no outcome (None) and no reward (nan or infinity).
+A group with fewer than two scored members is dead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def by_group(values: Iterable[T], groups: Iterable[int]) -> dict[int, list[T]]:
 
 
 def is_dead(outcomes: Iterable[Outcome | None]) -> bool:
-    """Return whether a group has fewer than two different outcomes. None is an unscored member.
+    """Return whether a group has fewer than two different outcomes. None means an unscored member.
 
     >>> is_dead([Outcome(False, 3), Outcome(False, 4), None])
     False
@@ -58,7 +58,7 @@ def has_equal_rewards(rewards: Iterable[float]) -> bool:
 def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> float:
     """Return the share of groups that are dead (metric `dead_groups`).
 
-    Groups of one member do not count. The share is nan if there are no other groups.
+    Groups with only one member do not count. The share is nan if there are no other groups.
     """
     return mean([is_dead(each) for each in by_group(outcomes, groups).values() if len(each) > 1])
 
@@ -66,7 +66,7 @@ def dead_share(outcomes: Iterable[Outcome | None], groups: Iterable[int]) -> flo
 def equal_rewards_share(rewards: Iterable[float], groups: Iterable[int]) -> float:
     """Return the share of groups with equal rewards (metric `zero_variance_groups`).
 
-    Groups of one member do not count. The share is nan if there are no other groups.
+    Groups with only one member do not count. The share is nan if there are no other groups.
     """
     members = by_group(rewards, groups).values()
     return mean([has_equal_rewards(each) for each in members if len(each) > 1])
@@ -76,12 +76,12 @@ def mixed_share(tries: Iterable[Sequence[Hashable | None]], size: int) -> float:
     """Estimate the share of groups of a given size whose members do not all have the same result.
 
     For each task, the estimate is the share of subsets of `size` scored attempts that contain
-    different results; the mean over tasks is unbiased. For a task with fewer attempts all of them
+    different results; the mean over tasks is unbiased. If a task has fewer attempts, all of them
     are used, which gives a lower bound.
 
     Args:
         tries: Results of the attempts at each task; None for an attempt that is not scored.
-        size: Members of a group.
+        size: Number of members of a group.
 
     Returns:
         The share, or nan if no attempt is scored.

@@ -26,18 +26,18 @@ class Figures:
     """The counts of one finished rollout, which are gathered across processes.
 
     Attributes:
-        scored: False if a fault left the rollout unscored; then only `written`, `clipped` and
-            `unfinished` count.
+        scored: False if a fault made the rollout unscored; in that case, only `written`, `clipped`
+            and `unfinished` are used.
         outcome: Correctness and progress bin.
         answered: Whether the rollout ended with an answer.
-        turns: Turns of the model.
-        valid_turns: Turns in which every call was bound.
-        calls: Calls that were run or refused.
-        repairs: Repairs of calls.
-        failures: Calls that ended in an error.
-        over_limit: Calls that exceeded a limit on steps or memory.
-        written: Tokens that the model generated.
-        clipped: Whether the rollout was cut off inside a turn.
+        turns: Number of turns of the model.
+        valid_turns: Number of turns in which every call was bound.
+        calls: Number of calls that were run or refused.
+        repairs: Number of repairs of calls.
+        failures: Number of calls that ended in an error.
+        over_limit: Number of calls that exceeded a limit on steps or memory.
+        written: Number of tokens that the model generated.
+        clipped: Whether the rollout was cut off in the middle of a turn.
         unfinished: Whether the rollout ran out of tokens or turns before the episode was over.
         mistake: The `mistake` of the episode record; None if every question has an answer.
     """
@@ -69,9 +69,9 @@ class Figures:
 
         Args:
             episode: Record of the episode; None if the episode could not begin.
-            written: Tokens that the model generated.
-            clipped: Whether the rollout was cut off inside a turn.
-            unfinished: Whether it ran out of tokens or turns.
+            written: Number of tokens that the model generated.
+            clipped: Whether the rollout was cut off in the middle of a turn.
+            unfinished: Whether the rollout ran out of tokens or turns.
         """
         outcome = episode.outcome if episode is not None else None
         if episode is None or outcome is None:

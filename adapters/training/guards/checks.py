@@ -2,10 +2,11 @@
 
     check(now, run, config) -> Finding | None
 
-`now` has the finite metrics of the step, named as in `toolgym.runs.metrics`. `run` has a `Track` of
-each metric in `TRACKED`, including this step. A share is compared with the best of the run, within
-the sampling error of both. Entropy, gradient norm and mismatch are compared with the first steps,
-since their healthy values depend on model and task.
+`now` contains the finite metrics of the step, named as in `toolgym.runs.metrics`. `run` contains a
+`Track` of each metric in `TRACKED`, including this step. A share is compared with the best value of
+the run, taking the sampling errors of both into account. Entropy, gradient norm and mismatch are
+compared with their values in the first steps, since their healthy values depend on the model and
+the task.
 
 To add a guard, write its check, add its metric to `TRACKED`, its name to `config.GuardName`, and a
 row to `GUARDS`.
@@ -65,7 +66,7 @@ class Finding(NamedTuple):
 
 
 class Track(BaseModel):
-    """The history of one metric, in at most 150 numbers.
+    """The history of one metric, stored as at most 150 numbers.
 
     Attributes:
         first: The first values of the run.
@@ -145,10 +146,10 @@ class RunHistory(BaseModel):
         return now
 
     def restart(self) -> None:
-        """Clear the values of weights that a roll-back discarded.
+        """Clear the values that belong to weights that a roll-back discarded.
 
-        Best values are kept, except those of outcomes on training tasks. If restored weights do
-        worse on these than before, the tasks have become harder.
+        Best values are kept, except those of outcomes on training tasks. If restored weights
+        perform worse on training tasks than before, the tasks have become harder.
         """
         for key, (size, _) in TRACKED.items():
             self.tracks[key].recent = []
@@ -197,7 +198,7 @@ def fall(
     error_scales: tuple[float, float] = (1, 1),
     early: bool = False,
 ) -> Finding | None:
-    """Compare a share with the best of the run, and return a finding if it has fallen.
+    """Compare a share with the best value of the run, and return a finding if the share has fallen.
 
     Means over the last 1, 2, 4, ... 64 values are compared with the best means over at least as
     many values. The variance of a value is the binomial variance. Once enough values are known, the
@@ -209,7 +210,7 @@ def fall(
         run: Metrics of the run.
         config: Settings of the guards.
         key: The share, a name in `TRACKED`.
-        drop: Relative drop from the best that trips.
+        drop: Relative drop from the best value at which the guard trips.
         cluster: Factor on the binomial variance until 16 differences are known.
         error_scales: Factors on `config.errors` for a single value and for a mean of several.
         early: Whether the best value may be a mean of fewer than four values.
@@ -255,10 +256,10 @@ def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | N
 
 
 def entropy(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if entropy is far above or below that of the first steps.
+    """Trip if the entropy is far above or below that of the first steps.
 
-    The limits are 4 times that entropy, and `config.entropy_floor` times it unless the tasks are
-    solved.
+    The upper limit is 4 times that entropy. The lower limit is `config.entropy_floor` times that
+    entropy and does not apply if the tasks are solved.
     """
     level, start = run.tracks["entropy"].level, run.tracks["entropy"].start
     if level is None or start is None:
@@ -320,7 +321,7 @@ def mismatch(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | No
 
 
 def idle(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if `config.idle_steps` successive steps had no learning signal with unsolved tasks."""
+    """Trip if the last `config.idle_steps` steps had no learning signal and tasks are unsolved."""
     cause = teaches_nothing(now)
     if not cause or run.idle < config.idle_steps or _is_solved(now):
         return None
@@ -339,7 +340,7 @@ def idle(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
 
 
 def solved(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if `config.idle_steps` successive steps had no learning signal with solved tasks."""
+    """Trip if the last `config.idle_steps` steps had no learning signal and tasks are solved."""
     if run.idle < config.idle_steps or not _is_solved(now):
         return None
     return Finding(
@@ -357,14 +358,15 @@ class Guard:
 
     Attributes:
         name: Name in the config, in findings and in the docs.
-        reads: The guard checks steps with at least one of these metrics; if empty, all steps.
+        reads: Metrics that the guard reads. The guard checks only steps that have at least one of
+            them. If empty, the guard checks all steps.
         check: Function that returns a finding if the guard trips.
-        actions: Actions in order. The first one is requested when the guard trips, the next one if
-            it still trips `wait` steps later. The last one is repeated. After ten steps without a
-            trip the order starts over.
-        advice: Changes to make, the likeliest cause first.
-        wait: Steps with its metrics between two actions, or the field of `GuardConfig` with their
-            number. With 0 the guard acts at every step.
+        actions: Actions in order. The first action is requested when the guard trips, the next one
+            if the guard still trips `wait` steps later. The last action is repeated. After ten
+            steps without a trip, the sequence starts over.
+        advice: Suggested changes, starting with the remedy for the most likely cause.
+        wait: Number of steps with the guard's metrics between two actions, or the name of the
+            `GuardConfig` field that holds this number. With 0, the guard acts at every step.
         blames_weights: Whether a trip marks the weights as unhealthy. Roll-backs do not restore
             unhealthy weights.
     """

@@ -1,4 +1,4 @@
-"""Settings of the guards: actions, names of guards, and thresholds."""
+"""Settings of the guards: actions, guard names, and thresholds."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Action(StrEnum):
     SKIP = "skip"
     """Skip the update: neither weights nor optimizer state change.
 
-    The trainer must set gradients to None and not to 0, since momentum moves the weights at a
-    gradient of 0.
+    The trainer must set gradients to None and not to 0, since momentum changes the weights even if
+    the gradient is 0.
     """
     LOWER_LR = "lower_lr"
     """Make the update, and lower the learning rate for the rest of the run."""
     ROLL_BACK = "roll_back"
     """Skip the update, restore the last healthy checkpoint, and lower the learning rate.
 
-    Weights and optimizer are restored, and rollouts that were played ahead are discarded. The step
-    count, the learning-rate schedule, the task order and random numbers continue, because the same
-    batch would cause the same failure.
+    Weights and optimizer are restored, and rollouts that were played in advance are discarded. The
+    step count, the learning-rate schedule, the task order and random numbers continue, because the
+    same batch would cause the same failure.
     """
     STOP = "stop"
     """Skip the update and end the run with the diagnosis."""
@@ -63,9 +63,9 @@ class GuardConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     only_warn: bool = False
-    """Whether guards only log warnings and never change the training."""
+    """Whether guards only log warnings and never affect training."""
     actions: Mapping[GuardName, tuple[Action, ...]] = Field(default_factory=dict)
-    """Actions of a guard, by name, in place of its default ones.
+    """Actions of individual guards, by guard name, in place of their default actions.
 
     The actions are taken in order while the guard keeps tripping, and the last one is repeated. An
     empty list disables the guard.
@@ -74,13 +74,13 @@ class GuardConfig(BaseModel):
     """Number of standard errors by which a share must be below the best of the run to trip a guard.
     """
     entropy_floor: float = Field(default=0.18, ge=0, lt=1)
-    """Minimum entropy as a fraction of the entropy of the first steps. Solved tasks are exempt."""
+    """Minimum entropy as a fraction of that of the first steps. Not applied to solved tasks."""
     kl_limit: float = Field(default=0.5, gt=0)
     """Maximum KL divergence from the reference model, in nats per token."""
     idle_steps: int = Field(default=10, ge=1)
     """Successive steps without a learning signal after which `idle` warns.
 
-    It stops the run after three times this number.
+    The guard `idle` stops the run after three times this number.
     """
     max_roll_backs: int = Field(default=4, ge=0)
     """Maximum number of roll-backs; the next one stops the run.

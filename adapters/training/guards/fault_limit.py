@@ -1,7 +1,8 @@
-"""`FaultLimit` ends a run whose environment keeps failing. `TrainingStopped` is a stop by guards.
+"""`FaultLimit` ends a run whose environment keeps failing; guards raise `TrainingStopped`.
 
-Rollouts that a fault left unscored are excluded from training, so a single fault costs one rollout.
-Without a limit, a run whose database is missing would continue for hours and learn nothing.
+Rollouts that are unscored because of a fault are excluded from training, so a single fault costs
+one rollout. Without a limit, a run whose database is missing would continue for hours without
+learning anything.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ class FaultLimit:
     """A limit on failed rollouts, which ends a run with `EnvironmentFault`.
 
     The faults of the last 20 steps are compared with the number of rollouts in 20 such steps, even
-    if fewer steps were made. So one bad step at the start does not stop a run, and a total failure
-    stops it at the fifth step. Shorter runs use their number of steps, but at least five.
+    if fewer steps have been made. Therefore a single bad step at the start does not stop a run, and
+    a total failure stops it at the fifth step. Runs of fewer than 20 steps use their number of
+    steps instead of 20, but at least five.
 
     Args:
         steps: Number of optimizer steps of the whole run.
@@ -73,9 +75,9 @@ class FaultLimit:
 
 
 class TrainingStopped(ToolgymError):
-    """Exception that ends a run on the decision of the guards.
+    """Exception that ends a run when the guards decide to stop it.
 
-    To continue, apply the changes that the message advises and start from the last healthy
+    To continue, make the changes that the message suggests and start from the last healthy
     checkpoint.
 
     Args:

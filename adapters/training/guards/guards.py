@@ -1,21 +1,21 @@
-"""`Guards` decides on each optimizer step from its metrics.
+"""`Guards` decides whether to make each optimizer step, based on the metrics of the step.
 
     every step   rollouts -> loss and gradient -> Guards.observe -> optimizer step, or none
 
 The trainer calls `Guards.observe` once for each optimizer step, after the gradient is computed and
-before weights change. Metrics of the rollouts describe the weights before the update. Leave metrics
-that a step does not have out of the dict; for example, a second update from the same rollouts has
-no validity of its own. Metrics of an evaluation on held-out tasks belong to the step after it.
+before weights change. Metrics of the rollouts describe the weights before the update. Omit metrics
+that a step does not have; for example, a second update from the same rollouts has no new value of
+`validity`. Pass the metrics of an evaluation on held-out tasks with the step after the evaluation.
 
 The trainer carries out the decision:
 
 - It makes the update if `Decision.update` is True.
 - It multiplies its learning rate by `learning_rate_scale`.
 - On a roll-back it restores the snapshot from `choose_snapshot`.
-- On a stop it raises an exception or returns, with `diagnosis`.
+- On a stop it ends the run and reports `diagnosis`.
 
-It takes a snapshot before the first step, and further ones at any steps. `checks.GUARDS` has the
-guards with their actions.
+The trainer takes a snapshot before the first step and may take others after any step.
+`checks.GUARDS` lists the guards with their actions.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Decision:
 
     Attributes:
         step: The optimizer step.
-        action: The most severe action that a guard requests.
+        action: The most severe action that any guard requests.
         findings: Findings of the guards that request an action, in the order of `GUARDS`.
         update: Whether to make the update of the step.
         learning_rate_scale: Factor on the scheduled learning rate from this step on.
         log_lines: Lines to log.
-        diagnosis: Reasons of a stop, and advice; empty unless the action is `stop`.
+        diagnosis: Reasons for a stop, and advice; empty unless the action is `stop`.
     """
 
     step: int
@@ -70,7 +70,7 @@ class Decision:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """The findings as texts of the form `guard: reason`."""
+        """The findings as strings of the form `guard: reason`."""
         return tuple(f"{finding.guard}: {finding.reason}" for finding in self.findings)
 
 
@@ -92,7 +92,7 @@ class GuardState(BaseModel):
     logged: int = 0
 
     def next_action(self, actions: Sequence[Action], wait: int, trips: bool) -> Action | None:
-        """Count a step, and return the action that is due, or None if there is none."""
+        """Count a step, and return the action that is due, or None if no action is due."""
         self.waited, self.calm = self.waited + 1, 0 if trips else self.calm + 1
         if self.calm >= CALM:
             self.taken = 0
@@ -109,7 +109,7 @@ class GuardsState(BaseModel):
         run: The metrics of the run.
         guards: The state of each guard.
         healthy: The last steps after which the weights were healthy.
-        returned: The steps of the last restored snapshot and of its roll-back.
+        returned: The step of the snapshot that was last restored, and the step of that roll-back.
         step: The last step.
         scale: Factor on the scheduled learning rate.
         updates: Number of updates.
@@ -155,7 +155,7 @@ class Guards:
         Args:
             step: The optimizer step, from 1. The count continues after a roll-back.
             metrics: Values named as in `toolgym.runs.metrics`, including nan and infinity. Pass
-                values over all processes, so that every process makes the same decision.
+                values aggregated over all processes, so that every process makes the same decision.
         """
         state, self._state.step = self._state, step
         now = state.run.add(step, metrics)
@@ -213,7 +213,7 @@ class Guards:
     def _log_line(self, finding: GuardFinding, action: Action) -> str:
         """Return the log line of a finding, or an empty string if it is not logged.
 
-        A finding is logged at its first, second, fourth, eighth time and so on, and whenever its
+        A finding is logged at its first, second, fourth, eighth, etc. occurrence, and whenever its
         action is more severe than the last logged one. Roll-backs and stops are always logged.
         """
         state = self._state.guards[finding.guard]
@@ -231,7 +231,7 @@ class Guards:
         return f"step {self._state.step}, {taken}, {finding.guard}: {finding.reason}.{advice}{seen}"
 
     def _diagnosis(self, findings: Sequence[GuardFinding]) -> str:
-        """Return the message of a stop: its reasons, the counts of the run, and advice."""
+        """Return the message for a stop: its reasons, the counts of the run, and advice."""
         severest = sorted(findings, key=lambda finding: -finding.action.severity)
         state = self._state
         lines = [f"Training stops at step {state.step}."]
@@ -249,9 +249,9 @@ class Guards:
     def choose_snapshot(self, steps: Iterable[int]) -> int | None:
         """Choose the snapshot to restore on a roll-back.
 
-        A snapshot qualifies if its weights sampled a batch in which no guard blamed the weights.
-        Weights that were restored in the last 100 steps are skipped if there are others, since they
-        led to a failure again.
+        A snapshot qualifies if its weights were used to sample a batch in which no guard found the
+        weights unhealthy. Weights that were restored in the last 100 steps are skipped if there are
+        others, since training from them failed again.
 
         Args:
             steps: Optimizer steps after which a snapshot was taken; 0 is the snapshot before the
@@ -259,7 +259,7 @@ class Guards:
 
         Returns:
             The step of the latest snapshot that qualifies. None means that there is no such
-            snapshot and the trainer has to stop.
+            snapshot and the trainer must stop.
         """
         state = self._state
         healthy = sorted(set(steps) & set(state.healthy))
@@ -275,7 +275,7 @@ class Guards:
 
     @property
     def learning_rate_scale(self) -> float:
-        """The factor on the learning rate, which resumed runs keep."""
+        """The current factor on the learning rate. A resumed run keeps it."""
         return self._state.scale
 
     @property
@@ -307,7 +307,7 @@ class Guards:
 
 
 def rollback_message(step: int, place: int) -> str:
-    """Return the log line of a roll-back to the weights after step `place`."""
+    """Return the log line for a roll-back to the weights after step `place`."""
     return (
         f"step {step}: weights and optimizer are restored from step {place}. The step count, the"
         " task order and random numbers continue, so the batch that led to this is not drawn again."
@@ -315,11 +315,11 @@ def rollback_message(step: int, place: int) -> str:
 
 
 def no_snapshot_message(step: int, reasons: Sequence[str], cure: str) -> str:
-    """Return the message of a stop for which there is no healthy snapshot to restore.
+    """Return the message for a stop because there is no healthy snapshot to restore.
 
     Args:
         step: The optimizer step.
-        reasons: Reasons of the decision.
+        reasons: Reasons for the decision.
         cure: Advice on the settings of the trainer.
     """
     findings = "\n".join(f"- {reason}." for reason in reasons)

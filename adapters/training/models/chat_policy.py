@@ -1,9 +1,9 @@
 """A chat model as a policy that reads the transcript through its chat template.
 
-`ChatModelPolicy` plays evaluations before and after training, and `toolgym eval --policy
-PATH_OR_HUB_ID`. An action is the text of the model without the token that ended the turn. It
-includes a thinking tag that the prompt opened, as in training. The environment parses the calls in
-the text, so all models are scored by the same parser.
+`ChatModelPolicy` plays the evaluations before and after training, and also those of `toolgym eval
+--policy PATH_OR_HUB_ID`. An action is the text that the model generates, without the token that
+ended the turn. The action includes a thinking tag that the prompt opened, as in training. The
+environment parses the calls in the text, so the same parser is used for all models.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ChatModelPolicy:
     """A causal language model with a chat template.
 
     Args:
-        model: The model, which is in evaluation mode while it generates.
+        model: The model, which is put into evaluation mode while it generates.
         tokenizer: Its tokenizer, with a chat template that can render tools.
         name: Name of the policy in reports.
         temperature: Sampling temperature; 0 means greedy decoding.
@@ -72,7 +72,7 @@ class ChatModelPolicy:
         self._engine = Engine(model, stop=self._stop, slots=batch)
 
     def act(self, situations: Sequence[Situation]) -> list[str]:
-        """Return the text of the model in each situation, in order."""
+        """Return the text that the model generates in each situation, in order."""
         turns = []
         for situation in situations:
             env = situation.env
@@ -96,8 +96,8 @@ class ChatModelPolicy:
     def _text(self, turn: Generation) -> str:
         """Return the text of a turn, including call markers, without the token that ended it.
 
-        The text includes a thinking tag at the end of the prompt, since calls in a thought are not
-        run.
+        The text includes a thinking tag at the end of the prompt, so that calls inside a thought
+        are not run.
         """
         if not turn.tokens:
             return ""
@@ -123,8 +123,8 @@ def load_model(
             file.
         dtype: Data type for training: `float32`, `bfloat16`, or `auto` for the faster one on this
             machine.
-        chat_template: Chat template instead of the tokenizer's own: `hermes`, or the path
-            of a Jinja file (`adapters.training.models.chat_templates`); None keeps the tokenizer's.
+        chat_template: Chat template that replaces the tokenizer's: `hermes`, or the path of a Jinja
+            file (`adapters.training.models.chat_templates`). None keeps the tokenizer's template.
         device: Device of the model. None means the GPU if there is one, otherwise the CPU.
 
     Raises:

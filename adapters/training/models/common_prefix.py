@@ -1,8 +1,8 @@
-"""Prefix grouping: on CPUs, a common prefix of several texts is read once.
+"""Prefix grouping: on CPUs, a common prefix of several texts is computed once.
 
 The rollouts of a group share their prompt, and the prompts of an environment share its tools. The
-model reads such a prefix once, and all texts continue from its KV cache. Gradients flow back
-through the cache and add up (Liu et al. 2025, arXiv:2506.05433).
+model processes such a prefix once, and all texts continue from its KV cache. Gradients flow back
+through the cache and are summed (Liu et al. 2025, arXiv:2506.05433).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolgym.generation.models import common_length
 from toolgym.generation.precision import in_float32
 
 LEAST: Final = 128
-"""Minimum number of tokens of a common prefix that is read in a separate pass."""
+"""Minimum number of tokens of a common prefix that is processed in a separate pass."""
 _SMALL: Final = 10**7  # parameters below which a model gains little
 _TOLERANCE: Final = 1e-2  # in standard deviations of the logits; rounding causes 1e-5
 
@@ -29,20 +29,20 @@ _logger = logging.getLogger(__name__)
 
 
 class Cluster(NamedTuple):
-    """Texts that are read together: their indices, and the length of their common prefix."""
+    """Texts that are processed together: their indices, and the length of their common prefix."""
 
     indices: list[int]
     common: int
 
 
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
-    """Cluster texts that share a prefix and are adjacent in lexicographic order.
+    """Divide texts into clusters of lexicographic neighbors that share a prefix.
 
     A text joins the previous cluster if the cluster then saves at least as many tokens as before.
 
     Args:
-        texts: Texts with a learned token. A prefix ends before the token that predicts the first
-            learned one.
+        texts: Texts with at least one learned token. A prefix ends before the token that predicts
+            the first learned token.
 
     Returns:
         The clusters, each with its shortest text first. The last cluster may hold texts without a
@@ -67,14 +67,14 @@ def clusters(texts: Sequence[Example]) -> list[Cluster]:
 
 
 def cache_of(body: Any, tokens: Sequence[int], device: torch.device) -> Any:
-    """Return the KV cache of some tokens, with one row, or None if there are no tokens."""
+    """Return the KV cache of the given tokens, with one row, or None if there are no tokens."""
     if not tokens:
         return None
     return body(input_ids=torch.tensor([tokens], device=device), use_cache=True).past_key_values
 
 
 def continuing(cache: Any, rows: int) -> dict[str, Any]:
-    """Return keyword arguments to continue several rows from a copy of the cache of `cache_of`."""
+    """Return keyword arguments to continue several rows from a copy of a cache from `cache_of`."""
     if cache is None:
         return {"use_cache": False}
     repeated = copy.copy(cache)
@@ -87,9 +87,9 @@ _shares: WeakKeyDictionary[PreTrainedModel, bool] = WeakKeyDictionary()
 
 
 def can_share(model: PreTrainedModel) -> bool:
-    """Return whether common prefixes of a model are read once.
+    """Return whether common prefixes are computed only once for a model.
 
-    This is the case for large models on a CPU whose logits do not change.
+    This is the case for large models on a CPU if sharing a prefix does not change their logits.
     """
     if model.device.type != "cpu":
         return False
@@ -107,7 +107,7 @@ def can_share(model: PreTrainedModel) -> bool:
 
 @torch.no_grad()
 def sharing_problem(model: PreTrainedModel) -> str:
-    """Return the reason why logits with a KV cache differ from those without; "" if they agree."""
+    """Return why a model's logits differ when it continues a cache, or "" if they are equal."""
     was_training = model.training
     model.train(False)
     ids = torch.arange(63).view(3, 21) % model.config.get_text_config().vocab_size

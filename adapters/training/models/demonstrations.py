@@ -5,14 +5,14 @@ training as in rollouts. A turn that fails stays in the transcript but is not le
 `"weight": 0`, as in OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples`
 excludes it from the loss. The turns after it are learned.
 
-Two policies vary the play of the expert:
+Two policies modify the behavior of the expert:
 
 - Recoveries. An expert makes no mistakes, so a model that imitates it never sees an error. With
   `recoveries`, some calls first fail because of a wrong name. They are then corrected with the help
   of the error message and the environment's tools.
 - Habits. Reinforcement learning can only reinforce behavior that a model sometimes shows.
   `NoisyDemonstrator` makes valid calls, but in most episodes it drops the condition of a query or
-  answers without a query. The model that imitates it can then improve.
+  answers without a query. A model that imitates it can then improve.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Demonstrator = Literal["sloppy", "expert"]
 Habit = Literal["careful", "careless", "guess"]
 
 HABITS: Final[Mapping[Habit, float]] = {"careful": 0.30, "careless": 0.50, "guess": 0.20}
-"""Share of the episodes that `NoisyDemonstrator` plays in each habit."""
+"""Share of the episodes that `NoisyDemonstrator` plays with each habit."""
 LAST_WORD: Final = "done"
 """Last assistant turn of a transcript.
 
-Rollouts of trainers continue until a turn without a call, so a model has to learn one.
+Rollouts of trainers continue until a turn without a call, so a model has to learn to produce one.
 """
 _GUESSES: Final = 100
 _KNOWN_NAMES: Final = 256
@@ -109,16 +109,16 @@ class RecoveringExpert(ExpertPolicy):
 
 
 class NoisyDemonstrator(RecoveringExpert):
-    """An expert with bad habits: each episode is played in one habit, drawn by its seed.
+    """An expert with bad habits. Each episode is played with one habit, drawn with its seed.
 
-    - `careful`: as the expert plays.
-    - `careless`: without the conditions of its SQL, and with the answer read from the result.
-    - `guess`: a number as the answer as soon as a query is due.
+    - `careful`: plays like the expert.
+    - `careless`: omits the conditions of the SQL query and reads the answer from the result.
+    - `guess`: answers with a number as soon as a query is due.
 
     If an environment has a novice (`ToolEnv.novice`), the novice plays instead.
 
     Args:
-        seed: Seed of habits and mistakes. It is combined with the seed of the situation.
+        seed: Seed of the habits and the mistakes. It is combined with the seed of the situation.
         habits: Probability of each habit.
         recoveries: Probability that a call first fails, as for `RecoveringExpert`.
     """
@@ -180,19 +180,19 @@ def wrong_call(
 ) -> tuple[WrongCall, str | None]:
     """Return a plausible call that probably fails, in place of a correct one.
 
-    In SQL, one table or column gets a wrong name. In other code, the names are exchanged. Any other
-    text is replaced by a wrong name. A tenth of the calls, and all calls without text arguments,
-    name a tool that does not exist or is not available yet.
+    In SQL, the name of one table or column is replaced by a wrong one. In other code, the names are
+    swapped. Any other string is replaced by a wrong name. A tenth of the calls, and all calls
+    without a string argument, call a tool that does not exist or is not ready.
 
     Args:
-        call: The correct call, which is due.
+        call: The correct call that is due.
         env: The environment. Words of its current question serve as wrong names.
         names: Names in calls of earlier episodes, such as columns of other tables.
         draw: Random number generator.
 
     Returns:
-        The wrong call and the name that it replaced. The name is that of a table or column, "" in
-        other code, or None if the error alone is enough to correct the call.
+        The wrong call and the correct name that was replaced. The name is that of a table or
+        column, "" in other code, or None if the error alone is enough to correct the call.
     """
     question = env.episode.question.split("\n", 1)[0]
     words = [word for word in _WORD.findall(question) if len(word) > 3 and word.islower()]
@@ -229,10 +229,10 @@ def wrong_call(
 
 
 def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | None:
-    """Return the call between an error in code and the due call, read from observations.
+    """Return the call to make between an error in code and the due call, based on observations.
 
-    This is the call that showed the correct name before. Otherwise it is the call that the error
-    suggests.
+    This is the earlier call whose observation showed the correct name, if there is one; otherwise
+    it is the call that the error message suggests.
     """
     *earlier, failed = env.episode.turns
     for turn in earlier if right else ():
@@ -245,7 +245,7 @@ def _mending_call(due: ToolCall, right: str, env: ToolEnv[Any]) -> ToolCall | No
 
 
 def _names_in(call: ToolCall, env: ToolEnv[Any]) -> list[str]:
-    """Return the names in a call, each once: tables and columns of SQL, words of other texts."""
+    """Return the names in a call, each once: tables and columns of SQL, words of other strings."""
     names: dict[str, None] = {}
     for key, text in call.arguments.items():
         if isinstance(text, str):
@@ -275,7 +275,7 @@ def _as_call(action: Any) -> ToolCall:
 def has_novice(env_id: str) -> bool:
     """Return whether an environment has a novice.
 
-    The result is False if a function makes the environment or if it is not registered.
+    The result is False if the environment is made by a function or is not registered.
     """
     try:
         made_by = registration.environment_creator(env_id)
@@ -285,7 +285,7 @@ def has_novice(env_id: str) -> bool:
 
 
 def playable_tasks(tasks: TaskSet[Task], n: int | None, seed: int) -> TaskSet[Task]:
-    """Return playable tasks in an order drawn by the seed.
+    """Return playable tasks in an order that the seed determines.
 
     Args:
         tasks: The tasks.
@@ -318,11 +318,11 @@ def demonstrate(
 
     Args:
         env_id: A registered environment with an expert.
-        n: Number of episodes. If it exceeds the number of tasks, tasks are played again with other
-            draws.
+        n: Number of episodes. If `n` exceeds the number of tasks, tasks are played again with
+            different random draws.
         demonstrator: `sloppy` is `NoisyDemonstrator`, `expert` is `RecoveringExpert`.
         recoveries: Probability that a call first fails and is then corrected, from 0 to 1.
-        seed: Seed of tasks and draws.
+        seed: Seed of the task order and the random draws.
         progress: Function that is called after each episode with the number of episodes played and
             `n`.
         env_kwargs: Arguments of the environment. Its default split must be a training split.
@@ -357,7 +357,7 @@ def first_tries(task_ids: Iterable[str], seed: int) -> Iterator[tuple[str, int]]
 def play_episodes(
     env: ToolEnv[Any], policy: Policy, tries: Iterable[tuple[str, int]]
 ) -> Iterator[None]:
-    """Play episodes and yield after each one, while the environment still holds it.
+    """Play episodes and yield after each one, while the environment still holds the episode.
 
     Args:
         env: The environment.
@@ -384,7 +384,7 @@ def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
     Args:
         env: The environment. If its agent does not write calls, the single message of the agent is
             the last one of the transcript.
-        final: Text of a last assistant turn without a call; None adds no turn.
+        final: Text of a final assistant turn without a call; None adds no turn.
     """
     messages, has_calls = prompt_messages(env), bool(env.tool_schemas())
     for turn in env.episode.turns:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def loading_pytorch() -> AbstractContextManager[None]:
-    """Return a context for the import of PyTorch, which shows that the import takes a while."""
+    """Return a context for importing PyTorch that shows that the import takes a while."""
     return reporting("loading PyTorch")
 
 

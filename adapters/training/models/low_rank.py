@@ -1,9 +1,9 @@
-"""LoRA adapters. The model stays the same object and gets layers of peft.
+"""LoRA adapters, which add layers of peft to a model in place.
 
-Only the weights of the adapter are trained, always in float32. The other weights are frozen,
-without gradients and optimizer state. The model without its adapter is the KL reference, which
-takes no additional memory. `Adapter.merged` temporarily adds the adapter to the weights for
-rollouts. `Adapter.merge` does so permanently and removes the layers of peft.
+Only the weights of the adapter are trained, always in float32. The other weights are frozen and
+have neither gradients nor optimizer state. The model without its adapter serves as the KL
+reference, which takes no additional memory. `Adapter.merged` temporarily adds the adapter to the
+weights for rollouts. `Adapter.merge` does so permanently and removes the layers of peft.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ class Adapter:
         """Return a context in which the adapter is added to the weights, for faster rollouts.
 
         The weights are changed in place, so CUDA graphs stay valid. They are restored exactly
-        afterwards. The adapter and gradients do not change. The context keeps a copy of the weights
-        that it changes.
+        afterwards. The adapter and the gradients do not change. The context keeps a copy of the
+        weights that it changes.
         """
         from peft.tuners.tuners_utils import BaseTunerLayer
 

@@ -2,9 +2,9 @@
 
 A bfloat16 weight has eight significant bits, so most updates would be lost to rounding.
 `MasterAdamW` keeps a float32 copy of each such parameter and sums the gradients of several backward
-passes in float32. After each step it rounds the copies into the model. This takes 18 bytes per
-trained parameter, and 16 bytes for parameters in float32. Parameters in float32 or float64 are
-trained directly, exactly as by `torch.optim.AdamW`.
+passes in float32. After each step it rounds the copies into the model. Training takes 18 bytes per
+bfloat16 parameter and 16 bytes per float32 parameter. Parameters in float32 or float64 are trained
+directly, exactly as by `torch.optim.AdamW`.
 
 A step has two phases, so that the gradient can be inspected before weights change: `norm`, then
 `step` or `discard`.
@@ -137,7 +137,7 @@ class MasterAdamW:
 
     @torch.no_grad()
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
-        """Restore a state. Load the weights of the model first.
+        """Restore a state. The weights of the model must be loaded first.
 
         Args:
             tensors: The result of `state_dict`. Tensors are copied.

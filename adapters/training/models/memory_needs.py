@@ -1,8 +1,8 @@
 """Estimates of the memory that the generation engine leaves free for updates.
 
 The estimates apply to a decoder with gated layers (Llama, Qwen, Gemma), whose feed-forward layers
-are three to four times as wide as the model. Other models need about the same. `toolgym preflight`
-measures an update instead.
+are three to four times as wide as the model. Other models need about the same amount. An actual
+update is measured by `toolgym preflight`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Load:
 def bytes_of_update(config: Any, parameters: int, load: Load) -> int:
     """Return the bytes that an update needs in addition to the weights.
 
-    They cover gradients and optimizer state in float32, activations and logits. The result is 0 if
-    the config has other names for its sizes.
+    The estimate covers gradients and optimizer state in float32, activations and logits. The result
+    is 0 if the config uses different names for the sizes of the model.
 
     Args:
         config: Config of the model.

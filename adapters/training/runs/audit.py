@@ -1,8 +1,8 @@
 """Audit of a run: a second, independent rule scores a sample of its rollouts again.
 
-Wrong scores lead to wrong advantages, which no reward curve shows. The second rule of an
-environment's family (`TaskFamily.recheck`) shares no code with the first. The audit reports how
-often the two rules agree, with a 95 % Wilson interval, and each rollout on which they differ.
+Incorrect scores lead to incorrect advantages, which a reward curve does not reveal. The second rule
+of an environment's family (`TaskFamily.recheck`) shares no code with the first. The audit reports
+how often the two rules agree, with a 95 % Wilson interval, and each rollout on which they differ.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def audit(
 
     Raises:
         ConfigurationError: If the run does not record its environment, its family has no second
-            rule, there is no rollout, n is below 1, or there is no such phase.
+            rule, there are no rollouts, `n` is below 1, or there is no such phase.
     """
     names = sorted(set(phases))
     if n is not None and n < 1:
@@ -95,7 +95,7 @@ def audit(
     envs = {name: _environment(env_id, by_phase[name]) for name in names if name in by_phase}
 
     def scored() -> Iterator[Record]:
-        """Yield the scored rollouts from the file, since not all of them may fit into memory."""
+        """Yield the scored rollouts one by one, since they may not all fit into memory."""
         return (r for r in run.rollouts() if r["phase"] in envs and r.get("scored"))
 
     rollouts = sum(1 for _ in scored())

@@ -1,7 +1,7 @@
 """Dashboards for `--report-to`: TensorBoard, Weights & Biases and Trackio.
 
-They are plug-ins of `toolgym.runs.dashboards`, in the entry-point group `toolgym.dashboards`. Each
-library is imported when its dashboard is opened.
+The dashboards are plug-ins of `toolgym.runs.dashboards`, registered in the entry-point group
+`toolgym.dashboards`. Each library is imported when its dashboard is opened.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class TensorBoard:
 
 
 class WandB:
-    """A Weights & Biases run in the project "toolgym", or in the project of `WANDB_PROJECT`."""
+    """A Weights & Biases run in the project "toolgym", or in the one that `WANDB_PROJECT` names."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("wandb")
@@ -86,7 +86,7 @@ class WandB:
 class Trackio:
     """A Trackio run in the project "toolgym".
 
-    Trackio stores it on this machine, or sends it to the configured place.
+    Trackio stores the run on this machine or sends it to the configured location.
     """
 
     def __init__(self, run: Run) -> None:
@@ -117,7 +117,7 @@ def _named(phase: str, numbers: Mapping[str, float]) -> dict[str, float]:
 def _unique_name(run: Run) -> str:
     """Return the name of the run with a random suffix, which is kept in the run folder.
 
-    Names of runs may be used again, so the suffix makes the name unique.
+    The name of a run may be reused, so the suffix makes it unique.
     """
     file: Path = run.path / _NAMES
     if not file.is_file():

@@ -1,16 +1,17 @@
 """Evaluations of a run: their tasks, which of them are held out, and whether accuracy changed.
 
-Tasks count as held out if the data show it. The names of the splits do not matter. If the two
+Whether tasks are held out is determined from the data, not from the names of the splits. If the two
 splits share tasks (a file that serves as every split, `--split all`, an environment without
-splits), `separated` keeps them apart. If there is only one task, this is impossible, and no
-evaluation is called held out.
+splits), `separated` keeps them apart. If there is only one task, it cannot be divided, and no
+evaluation is reported as held out.
 
 A data set may have tasks on databases (or other items) that also occur in training, and tasks on
-databases that do not. Then there are two evaluations, `unseen tasks` and `unseen databases`.
+databases that do not. There are then two evaluations, `unseen tasks` and `unseen databases`.
 
-The first evaluation is played greedily, and again at the sampling temperature of the training.
-Greedy decoding can change by chance: if the model has two behaviors of similar probability, a small
-change of the weights switches between them. The sampled accuracy changes less.
+The first evaluation is played greedily, and again at the sampling temperature of training. The
+results of greedy decoding can change by chance: if the model has two behaviors of similar
+probability, a small change in the weights can switch between them. The sampled accuracy changes
+less.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from toolgym.unseen import TASKS, divided, kinds_unseen, unseen
 FEWER: Final = 4
 """Divisor of the number of tasks that are played on unseen items.
 
-Such tasks take longer, since a model that does not know an item uses all its steps. The tiny model
-takes 0.5 s for a task on an unseen database and 0.02 s for one on a known database.
+Such tasks take longer, since a model that does not know an item uses all available steps. The tiny
+model takes 0.5 s for a task on an unseen database and 0.02 s for one on a known database.
 """
 SEEN: Final = "tasks that are trained on"
 """Name of an evaluation whose tasks are not held out."""
 SEED: Final = 0
-"""Seed of the choice of tasks, and of the seeds in records of episodes; the same for all runs."""
+"""Seed for choosing tasks and for the seeds in episode records; the same for all runs."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Evaluation:
         suffix: Suffix of the phases of its rollouts: "", `ITEMS` or `SAMPLED`.
         env_kwargs: Arguments of the environment.
         source: Name of the set of tasks.
-        unseen: The kinds (task, item) in which all tasks are unseen in training.
+        unseen: The levels (task, item) at which all tasks are unseen in training.
         tasks: Number of tasks in the set.
         played: Maximum number of tasks that are played.
         temperature: Sampling temperature; 0 is greedy.
@@ -113,12 +114,12 @@ def played_with(
 
 
 def separated(settings: TrainSettings) -> TrainSettings:
-    """Return the settings, changed so that training and evaluation share no task.
+    """Return the settings, changed so that training and evaluation share no tasks.
 
-    Tasks of the training are removed from the evaluation. If none would remain, tasks of the
-    evaluation are removed from the training. If none would remain there either, the two are one
-    set, which is divided by item, or otherwise by task. If it cannot be divided, the settings do
-    not change.
+    Training tasks are removed from the evaluation. If no evaluation tasks would remain, evaluation
+    tasks are removed from training instead. If no training tasks would remain either, the two sets
+    are identical and are divided by item, or otherwise by task. If they cannot be divided, the
+    settings do not change.
 
     Raises:
         ConfigurationError: If the environment cannot be made.
@@ -139,7 +140,7 @@ def separated(settings: TrainSettings) -> TrainSettings:
 
 
 def selection_source(planned: Sequence[Evaluation]) -> Evaluation:
-    """Return the evaluation that provides selection tasks: on unseen items, if there is one."""
+    """Return the evaluation that provides selection tasks: the one on unseen items if it exists."""
     return next((each for each in planned if len(each.unseen) > 1), planned[0])
 
 
@@ -148,9 +149,9 @@ def choose_tasks(
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Choose the tasks of the evaluations, and selection tasks that no evaluation uses.
 
-    Selection tasks are played during the training to choose a checkpoint. An accuracy on these
-    tasks would be biased upward, so evaluations exclude them, also under other ids. Selection tasks
-    are the last ones of their set, at most a third of it.
+    Selection tasks are played during training to choose a checkpoint. An accuracy on these tasks
+    would be biased upward, so evaluations exclude them, even under different ids. Selection tasks
+    are the last tasks of their set, at most a third of it.
 
     Returns:
         The task ids of each evaluation by its suffix, and those of the selection tasks. There are
@@ -224,7 +225,7 @@ def _made(settings: TrainSettings, env_kwargs: Mapping[str, Any]) -> ToolEnv[Any
 
 
 def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings) -> str:
-    """Return a few sentences on the change of accuracy, and whether it is within chance.
+    """Return a few sentences on the change in accuracy and on whether it is within chance.
 
     Args:
         results: The evaluations of a summary, with `name`, `held_out`, `temperature`, and the

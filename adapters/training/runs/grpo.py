@@ -1,10 +1,10 @@
-"""The reinforcement learning of a run as a trainer sees it, with evaluations on selection tasks.
+"""The reinforcement learning of a run as a job for a trainer, with evaluations on selection tasks.
 
 Every `eval_every` steps the model plays selection tasks greedily. Neither training nor the
 evaluations before and after it use these tasks. Training is bit-identical with and without these
 evaluations, unless a guard acts on their results. Each step is evaluated once: a resumed run reads
-the results of earlier evaluations from `metrics.jsonl`. `checkpoints/best` has the best weights so
-far.
+the results of earlier evaluations from `metrics.jsonl`. `checkpoints/best` contains the best
+weights so far.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Grpo:
     evaluate: Callable[[int], Evaluation] | None = None
 
     def cut_off_after(self, step: int) -> None:
-        """Remove metrics and rollouts of steps that are repeated, and show the progress."""
+        """Remove the metrics and rollouts of steps that will be repeated, and show the progress."""
         if self.is_main:
             self.run.cut_metrics("grpo", step)
             self.run.cut_rollouts("grpo", step)
@@ -92,7 +92,7 @@ class Grpo:
 
         Returns:
             The results for the guards, which are empty if the step has no evaluation. None means
-            that the training should end.
+            that training should end.
         """
         if self.evaluate is None:
             return {}
@@ -132,7 +132,7 @@ class Grpo:
         }
 
     def is_over(self, step: int) -> bool:
-        """Return whether the last `patience` evaluations up to a step have no new best accuracy."""
+        """Return whether the last `patience` evaluations up to a step had no new best accuracy."""
         return self._has_no_new_best(self.history, step)
 
     def _has_no_new_best(self, history: Sequence[Figures], step: int) -> bool:
@@ -142,12 +142,12 @@ class Grpo:
 
     @property
     def kept(self) -> Path | None:
-        """Return the folder of the weights that the training results in.
+        """Return the folder of the weights that are the result of training.
 
-        None means the weights with which the training ended.
+        None means the weights at the end of training.
 
         Raises:
-            ConfigurationError: The folder is missing.
+            ConfigurationError: If the folder is missing.
         """
         folder = self.run.checkpoints / BEST
         if self.settings.checkpoint != BEST or not self.history:
@@ -157,7 +157,7 @@ class Grpo:
         return folder
 
     def load_kept(self) -> None:
-        """Load the weights that the training results in."""
+        """Load the weights that are the result of training."""
         if self.kept is not None:
             read_weights(self.model, self.kept)
 
@@ -182,7 +182,7 @@ def _accuracy(figures: Figures) -> float:
 
 
 def is_due(step: int, every: int, last: int, evaluated: Collection[int]) -> bool:
-    """Return whether an evaluation is due after a step.
+    """Return whether an evaluation is due after a step of training.
 
     An evaluation is due before the first step, after the last one, and once every `every` steps. If
     a trainer skips such a step, the evaluation is due at the next one.
@@ -190,7 +190,7 @@ def is_due(step: int, every: int, last: int, evaluated: Collection[int]) -> bool
     Args:
         step: Number of updates made.
         every: Steps between evaluations.
-        last: Number of steps of the training.
+        last: Number of training steps.
         evaluated: Steps that have an evaluation.
     """
     if step in evaluated:

@@ -35,7 +35,7 @@ from toolgym.runs.run import Run
 
 SFT: Final = "sft"
 TEMPLATE: Final = "chat_template.jinja"
-"""File in the run folder with the chat template, if the settings name one."""
+"""File in the run folder with the chat template, if the settings specify one."""
 _PADDED, _MISTAKEN = 300, 20  # number of transcripts that only the tokenizer is trained on
 
 Pair = tuple[PreTrainedModel, PreTrainedTokenizerBase]
@@ -78,7 +78,7 @@ def prepare(settings: TrainSettings, run: Run, watch: ProgressListener) -> Pair:
 
 
 def load_prepared(settings: TrainSettings, run: Run) -> Pair:
-    """Return the checkpoint `sft` if there is one, otherwise the model that the settings name.
+    """Return the checkpoint `sft` if there is one, otherwise the model that the settings specify.
 
     The tiny model is loaded on the CPU.
 
@@ -126,7 +126,7 @@ def note_origin(folder: Path, settings: TrainSettings) -> None:
 
 
 def for_this_machine(settings: TrainSettings) -> TrainSettings:
-    """Return the settings with the data type that `dtype="auto"` means on this machine."""
+    """Return the settings with the data type that `dtype="auto"` selects on this machine."""
     if settings.dtype != "auto":
         return settings
     dtype = "float32" if settings.is_tiny or settings.needs_float32 else fast_dtype()
@@ -137,8 +137,8 @@ def use_threads(settings: TrainSettings) -> int:
     """Set the number of threads of PyTorch and return it.
 
     The tiny model uses one thread, unless `OMP_NUM_THREADS` is set, so its results do not depend on
-    the number of cores. On an idle machine with two cores a second thread makes it a third faster,
-    and on a busy one ten times slower. Pretrained models use PyTorch's default.
+    the number of cores. A second thread makes the tiny model a third faster on an idle machine with
+    two cores, but ten times slower on a busy one. Pretrained models use PyTorch's default.
     """
     if settings.is_tiny and "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)

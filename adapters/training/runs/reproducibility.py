@@ -1,7 +1,7 @@
 """Reproducibility record of a run: versions, machine, threads and data.
 
-The record is written to `config.json` when a run begins. A run that is resumed elsewhere lists the
-differences, since its results may differ from that point.
+The record is written to `config.json` when a run begins. A run that is resumed on another machine
+lists the differences, since its results may differ from that point on.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def data_hash(tasks: TaskSet[Task]) -> str:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return the differences of two records, each as `name then -> now`.
+    """Return the differences between two records, each as `name then -> now`.
 
-    Packages are listed by their names.
+    Packages are listed by name.
     """
     before, after = ({**each, **each.get("packages", {}), "packages": 0} for each in (then, now))
     return [

@@ -5,13 +5,13 @@ path of a Jinja file.
 
 The template decides which token ends a turn:
 
-- With `hermes` the turns of the model end with the tokenizer's `eos_token`. It becomes `<|im_end|>`
-  if the tokenizer has that text as one token, and stays unchanged otherwise. Generation cannot stop
-  at a text of several tokens, and a model would have to learn a new token. All other turns end with
-  `<|im_end|>`.
-- With a file, turns end as the template writes, and that token becomes the `eos_token`.
+- With `hermes` the turns of the model end with the tokenizer's `eos_token`. That token becomes
+  `<|im_end|>` if the tokenizer has this string as one token. Otherwise it is unchanged, since
+  generation cannot stop at a string of several tokens, and the model would have to learn a new
+  token. All other turns end with `<|im_end|>`.
+- With a file, turns end with the token that the template writes, which becomes the `eos_token`.
 
-The tokenizer is saved with the template, so a checkpoint needs no option.
+The tokenizer is saved with the template, so the option is not needed for a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 HERMES: Final = "hermes"
-"""Name of the template of this package."""
+"""Name of the template that this package provides."""
 END_OF_TURN: Final = "<|im_end|>"
 
 _WORDS: Final = ("toolgym_question", "toolgym_answer")
@@ -53,7 +53,7 @@ class ChatTemplate:
 
     @classmethod
     def named(cls, name: str) -> ChatTemplate:
-        """Read a template and render a short chat with it. This does not import PyTorch.
+        """Read a template and render a short chat with it, without importing PyTorch.
 
         Raises:
             ConfigurationError: If there is no such template or file, or it cannot render a chat.
@@ -113,8 +113,8 @@ def with_chat_template(
             own.
 
     Raises:
-        ConfigurationError: If there is no such template, or the tokenizer has no token to end its
-            turns.
+        ConfigurationError: If there is no such template, or the tokenizer has no token that can end
+            its turns.
     """
     from adapters.tiny.tokenizer import response_template
 
