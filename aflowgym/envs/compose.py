@@ -50,9 +50,9 @@ ONE_SHOT: Final = (
 
 
 class ComposeEnv(WorkflowEnv):
-    """An environment in which the agent composes a workflow of operators to solve a task.
+    """Compose a workflow of operators that solves a task; each call that it makes has a price.
 
-    Each model call of a workflow reduces the score. The other arguments are those of `WorkflowEnv`.
+    The other arguments are those of `WorkflowEnv`.
 
     Args:
         one_shot: Whether the agent's only message is the workflow, without a call. Its solution is

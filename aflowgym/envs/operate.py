@@ -34,9 +34,9 @@ _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "
 
 
 class OperateEnv(WorkflowEnv):
-    """An environment in which the agent solves a task by calling operators one by one.
+    """Solve a task by calling operators one by one; each call that they make has a price.
 
-    Each model call of an operator reduces the score. The arguments are those of `WorkflowEnv`.
+    The arguments are those of `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Operate-v0", kind="code")

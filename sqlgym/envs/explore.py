@@ -107,7 +107,7 @@ unanswerable tasks offer it.
 
 
 class ExploreEnv(ToolEnv[SqlTask]):
-    """Answer a question about a database that is only visible through tools.
+    """Answer a question about a database that you can only see through its tools.
 
     Args:
         dataset: "bundled", "tiny", a path (also of an SQLite file), or a `TaskSet`; see

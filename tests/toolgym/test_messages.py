@@ -49,6 +49,35 @@ def test_reset_returns_the_user_message_of_the_chat(env_id):
     assert observation == messages.prompt_messages(env)[1]["content"]
 
 
+@pytest.mark.parametrize(
+    ("env_id", "purpose"),
+    [
+        (
+            "sqlgym/Explore-v0",
+            "Answer a question about a database that you can only see through its tools.",
+        ),
+        (
+            "sqlgym/TextToSQL-v0",
+            "Write the SQL query (SQLite) whose result answers a question about a database.",
+        ),
+        (
+            "aflowgym/Compose-v0",
+            "Compose a workflow of operators that solves a task; each call that it makes has a"
+            " price.",
+        ),
+        (
+            "aflowgym/Operate-v0",
+            "Solve a task by calling operators one by one; each call that they make has a price.",
+        ),
+    ],
+)
+def test_the_system_prompt_begins_with_the_docstring_that_results_were_measured_with(
+    env_id, purpose
+):
+    prompt = messages.system_prompt(toolgym.make(env_id))
+    assert prompt.startswith(f"{purpose} Use the tools you are given")
+
+
 def test_calls_become_tool_calls_with_arguments_as_a_dict(lock_env):
     env = lock_env()
     rollout.play(env, policies.ExpertPolicy(), task_id="lock-407")

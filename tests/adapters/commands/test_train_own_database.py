@@ -64,7 +64,7 @@ def test_the_tiny_model_trains_on_a_bare_database_file(tmp_path):
 
     assert done.returncode == 0, done.terminal
     assert "writing tasks for my" in done.terminal
-    assert json.dumps(file) in done.terminal
+    assert f"with the data set {json.dumps(file)}" in done.terminal
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "complete"
     assert summary["before"]["episodes"] == summary["after"]["episodes"] == 8
