@@ -182,11 +182,12 @@ _BETWEEN_CALLS = re.compile(r"(?:[\s;,]++|#[^\n]*+)*+")
 # dividing it between a language and a name would take quadratic time.
 _HERE = re.compile(
     r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?"
-    r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call)"
+    r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call|"
+    r"[\w.\-/]{1,100}+[ \t]*+\n\s*+(?:<\|content\|>\s*+)?+\{)"
 )
 _LINE = re.compile("^" + _HERE.pattern, re.MULTILINE)
-_FIRST_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
-_AFTER_FIRST_LINE = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
+_NAME_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
+_AFTER_NAMED = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
 _CALL_SHAPED = re.compile(
     r"\[?+\s*+\{\s*+[\"'](?:name|tool|tool_name|function|function_name|type|id|tool_calls?|"
     r"arguments|parameters|args|input|kwargs|params|tool_input)[\"']\s*+:"
@@ -241,7 +242,7 @@ class _Finder:
             spans, start, line = marked, position, None
             calls: list[RawCall] = []
             if fresh and position == self.visible:
-                calls, end = self._first_line(position)
+                calls, end = self._under_name(position)
             if lines and not (calls or opened) and count < MAX_CALLS:
                 line = _HERE.match(text, position, stop) if fresh else None
                 line = line or _LINE.search(text, position, stop)
@@ -686,21 +687,22 @@ class _Finder:
 
     # Lines without a mark.
 
-    def _first_line(self, position: int) -> Found:
-        """Read a tool's name on the first line, and an object below it (GLM-4, Functionary).
+    def _under_name(self, position: int) -> Found:
+        """Read a tool's name on a line, and an object below it (GLM-4, Functionary).
 
-        The tool's name may be misspelled, unless the object contains a name.
+        The tool's name may be misspelled, unless the object contains a name. An object that is
+        followed by other text on its last line is skipped.
         """
         text = self.text
-        head = _FIRST_LINE.match(text, position)
+        head = _NAME_LINE.match(text, position)
         if head is None or not is_near(head.group(1), self.specs):
             return [], position
         if head.group(1) not in self.specs and _CALL_SHAPED.match(text, head.end()):
             return [], position
         kind = "functionary-v2" if head.group(2) else "glm-4"
         calls, end = self._object_of(head.group(1), head.end(), len(text), kind)
-        if _is_whole(calls) and not _AFTER_FIRST_LINE.match(text, end):
-            return [], position
+        if _is_whole(calls) and not _AFTER_NAMED.match(text, end):
+            return [], end
         return calls, end
 
     def _line(self, begin: int) -> Found:
@@ -708,6 +710,8 @@ class _Finder:
         text = self.text
         if _TEMPLATE.match(text, begin):
             return [], begin
+        if _NAME_LINE.match(text, begin):
+            return self._under_name(begin)
         for entry in _LED:
             if lead := _compiled(entry.lead).match(text, begin):
                 return self._led(entry, lead)
