@@ -138,8 +138,10 @@ def _databases(sources: Sequence[Path]) -> Files:
         path = source.expanduser()
         own = bare_databases(path.resolve()) if path.exists() else ()
         if not own:
-            why = "has questions, or no database" if path.exists() else "does not exist"
-            raise ConfigurationError(f"{source} {why}: use an SQLite file, or a folder of them.")
+            kind = "an SQLite file or a folder of SQLite files"
+            if not path.exists():
+                raise ConfigurationError(f"{source} does not exist: use {kind}.")
+            raise ConfigurationError(f"{source} is not {kind} without questions.")
         for db_id, file in own:
             if files.setdefault(db_id, file) != file:
                 raise ConfigurationError(

@@ -105,7 +105,8 @@ def check_shares(shares: Mapping[str, float]) -> None:
             valid split name.
     """
     if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
-        raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
+        given = ",".join(f"{name}={share}" for name, share in shares.items())
+        raise ConfigurationError(f"the shares {given} must be positive and sum to 1.")
     for name in shares:
         if not _NAME.fullmatch(name) or name in ("all", "tables"):
             raise ConfigurationError(f"{name!r} cannot be the name of a split.")

@@ -59,12 +59,13 @@ OneSplit = Annotated[
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="Phase of the training: before, grpo, after, or one of these with -items or -sampled"
+        help="Phase of the run: before, grpo, after, or one of these with -items or -sampled"
         " (default: all); may be repeated."
     ),
 ]
 StepLimit = Annotated[
-    int | None, typer.Option(help="Maximum calls per episode (default: the environment's).")
+    int | None,
+    typer.Option(help="Maximum number of calls per episode (default: the environment's)."),
 ]
 RunsEnv = Annotated[
     str | None,
@@ -85,7 +86,7 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|local",
-        help="Address of a Ray cluster whose workers are used; `local` starts one.",
+        help="Address of a Ray cluster to run on; `local` starts one on this machine.",
     ),
 ]
 Workers = Annotated[

@@ -43,7 +43,7 @@ def command(as_json: AsJson = False) -> None:
     """Check the installation and print how to fix problems.
 
     Prints versions, extras, plug-ins and the cache folder. The exit status is 1 if there is a
-    problem. A missing extra is not a problem.
+    problem. A missing extra does not count as a problem.
 
     Example:
         toolgym doctor

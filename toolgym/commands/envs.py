@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """List the environments, or describe one.
 
-    With ENV_ID it prints the tools and their arguments, the options and their defaults, and the
-    reward.
+    With ENV_ID, the command prints the tools and their arguments, the options and their defaults,
+    and the reward.
 
     Example:
         toolgym envs

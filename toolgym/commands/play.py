@@ -60,7 +60,7 @@ def command(
     """Play an episode yourself by typing calls.
 
     Type `help` for the tools, `hint` for the next call of the expert, and `quit` to end. Calls can
-    also be piped in.
+    also be piped to stdin.
 
     Example:
         toolgym play sqlgym/Explore-v0 --seed 3

@@ -34,7 +34,7 @@ def command(
     """Write the HTML report of one or several runs.
 
     The page shows results, learning curves, transcripts and settings, and works offline. Plots
-    require toolgym[report].
+    require the `report` extra.
 
     Example:
         toolgym report runs/explore
