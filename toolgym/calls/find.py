@@ -214,6 +214,8 @@ class _Finder:
             finding a call.
         stray: Whether the last call could not be read and contains a tag that closes a value, so
             that calls before it may be parts of one value.
+        value_end: The position of the last search for a tag that closes a value, and the start and
+            end of that tag, so that no part of the text is searched twice.
     """
 
     def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
@@ -223,6 +225,7 @@ class _Finder:
         self.visible = 0
         self.budget = _MAX_WASTED
         self.stray = False
+        self.value_end = 0, -1, -1
 
     def find(self) -> list[RawCall]:
         """Return the calls in the text."""
@@ -259,7 +262,7 @@ class _Finder:
                     closes = [each for each, kind in SHOWS.items() if kind == HIDES[name]]
                     close = self._search(sign.end(), len(text), closes)
                     end = close.end() if close else len(text)
-                    if _VALUE_END.search(text, sign.end(), end):
+                    if self._closes_value(sign.end(), end):
                         self._doubt(marked, begun)
                     if self.visible == position and not text[position : sign.start()].strip():
                         self.visible = end
@@ -326,6 +329,15 @@ class _Finder:
         signs = _SIGN.finditer(self.text, start, end)
         return next((sign for sign in signs if _plain(sign) in names), None)
 
+    def _closes_value(self, start: int, end: int) -> bool:
+        """Return whether there is a tag that closes a value between two positions."""
+        searched, tag_start, tag_end = self.value_end
+        if not searched <= start <= tag_start:
+            tag = _VALUE_END.search(self.text, start)
+            tag_start, tag_end = tag.span() if tag else (len(self.text), len(self.text) + 1)
+            self.value_end = start, tag_start, tag_end
+        return tag_end <= end
+
     def _doubt(self, spans: list[Span], begun: bool) -> None:
         """Turn the calls before a stray tag into errors. A stray tag closes a value but belongs to
         no call.
@@ -385,7 +397,7 @@ class _Finder:
         if not calls:
             if not first.certain:
                 return [], sign.end()
-            self.stray = _VALUE_END.search(text, begin, limit) is not None
+            self.stray = self._closes_value(begin, limit)
             reason = TRUNCATED if limit == len(text) or begin == len(text) else NO_CALL
             calls, end = [self._failed(reason, first.name)], limit
         last, after = calls[-1], _skip(closing, text, end)
@@ -572,7 +584,7 @@ class _Finder:
             if values and last.match(text, end) and _QUOTED.fullmatch(value):
                 call = replace(call, whole=False, unfinished=True)
                 return [call.with_repairs(MISSING_CLOSE_TAG)], len(text)
-        self.stray = _VALUE_END.search(text, position) is not None
+        self.stray = self._closes_value(position, len(text))
         reason = TRUNCATED if limit == len(text) else problem
         return [self._failed(reason, entry.name, name, textual=True)], len(text)
 
