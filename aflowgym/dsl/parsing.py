@@ -156,7 +156,7 @@ class Parser:
             self.say("W-ARROW-SPELLING", message, token, ("->",))
         after = self.tokens[self.at]
         if extra and (after.kind == "arrow" or self._begins(after)):
-            self.say("W-ARROW-EXTRA", "An arrow too many.", token)
+            self.say("W-ARROW-EXTRA", "There is an extra arrow.", token)
 
     def _done_in_sequence(self, token: Token, linked: bool) -> None:
         """Read `done` in place of a step. It is only allowed at the very end, without effect."""

@@ -96,7 +96,7 @@ _LONGEST = 200
 def explain_refusal(code: str, what: str) -> ToolError:
     """Return the error for a statement that the guard refused."""
     if code == "nondeterministic":
-        message = f"Refused: {what}. A result must not depend on chance or on the moment."
+        message = f"Refused: {what}. A result must not depend on randomness or on the current time."
         return ToolError(code, message, "Write the value itself, such as '2024-05-01'.")
     if code == "too_large":
         return ToolError(
@@ -119,7 +119,7 @@ def explain_message(
         working = next(filter(compiles, in_sqlite(sql)), None)
         if working is not None:
             example = {"name": "query", "arguments": {"sql": working}}
-            hint = "This is SQL of another database; the example is the query for SQLite."
+            hint = "This is SQL of another database system; the example is the query for SQLite."
             return ToolError("sql_error", _sentence(message), hint, example)
     if match := _NO_COLUMN.match(message):
         return _unknown_column(match[1], sql, schema)
