@@ -89,7 +89,7 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ): "share of rollouts that ran out of tokens or turns before the episode ended",
     },
     "sampling": {
-        ("drawn_groups", "count"): "number of groups that were played, including refills",
+        ("drawn_groups", "count"): "number of groups that were generated, including refills",
         ("dropped_groups", "count"): "number of groups that are dead or have no token in the loss",
         ("surplus_groups", "count"): "number of live groups that did not fit into the batch",
         (
@@ -111,9 +111,9 @@ _MEANINGS: Final[dict[Source, dict[tuple[str, Unit], str]]] = {
         ("policy_loss", "number"): "policy loss, a part of `loss`",
         ("ratio", "number"): "mean importance ratio of the tokens; 1 if each batch is used for one"
         " update",
-        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a fresh batch:"
-        " it measures how much the probabilities in training differ from those in sampling, and"
-        " is about 0 if they agree",
+        ("mismatch", "nats"): "mean of ratio - 1 - log(ratio) over the tokens of a new batch;"
+        " measures the difference between the probabilities in training and"
+        " at sampling, and is about 0 if they agree",
         ("clip_low", "share"): "share of tokens whose ratio is clipped at the lower bound",
         ("clip_high", "share"): "share of tokens whose ratio is clipped at the upper bound",
         ("learnt_tokens", "tokens"): "number of tokens in the loss",
