@@ -1,9 +1,9 @@
 """A cache for functions of short strings.
 
 Outputs of operators and policies are often repeated: the rollouts of a group end with only a few
-different solutions, and a look-up is faster than parsing a text again. Long texts, such as those of
-a broken model, are rarely repeated, and a cache with thousands of them would fill the memory.
-Therefore a call is not cached if its strings are longer than `LONGEST` in total.
+different solutions, and a look-up is faster than parsing a text again. Long strings, such as the
+output of a collapsed model, are rarely repeated, and a cache with thousands of them would fill the
+memory. Therefore a call is not cached if its strings are longer than `LONGEST` in total.
 """
 
 from __future__ import annotations

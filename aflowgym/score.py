@@ -76,7 +76,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
     """Check that an invalid workflow scores lower than a valid one with a wrong solution.
 
     Raises:
-        ConfigurationError: If an invalid workflow would score as much or more.
+        ConfigurationError: If an invalid workflow would score as high or higher.
     """
     valid = episode_score(config, calls, RAN, correct=False)
     invalid = invalid_score(config)

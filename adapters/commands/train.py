@@ -333,7 +333,7 @@ def train(
     Raises:
         ConfigurationError: A setting is unknown or out of range, or a file, model or data set does
             not exist. No folder is left behind.
-        NoGo: The preflight check refused the model.
+        NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
         EnvironmentFault: The environment fails repeatedly.
     """
@@ -417,7 +417,8 @@ def read_config(file: Path) -> dict[str, Any]:
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """A loader that refuses duplicate keys, and aliases, whose expansion has no limit."""
+        """A loader that rejects duplicate keys, and also aliases, because their expansion is
+        unlimited."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -515,10 +516,10 @@ def check_early(
 
 
 def default_data_set(env_id: str, model: str | None) -> str:
-    """Return the default data set: that of the training of a checkpoint, "bundled", or "tiny".
+    """Return the default data set: the data set of a checkpoint's run, "bundled", or "tiny".
 
     Raises:
-        ConfigurationError: `toolgym.json` of the checkpoint is damaged, or contains the URL of a
+        ConfigurationError: `toolgym.json` of the checkpoint is corrupt, or contains the URL of a
             server.
     """
     if not isinstance(model, str) or model == TINY:

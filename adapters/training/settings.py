@@ -311,7 +311,7 @@ class TrainSettings(GrpoSettings):
 
     @property
     def needs_float32(self) -> str:
-        """Why this training cannot use bfloat16, and what to do; empty if it can."""
+        """Reason why this run cannot use bfloat16, with advice; empty if it can."""
         if self.trainer == "trl" and not self.lora:
             return (
                 "with --trainer trl and without --lora, weights in bfloat16 lose small updates; add"
@@ -323,9 +323,8 @@ class TrainSettings(GrpoSettings):
 
     @property
     def has_adapter_from_start(self) -> bool:
-        """Whether the supervised steps train an adapter too, which is merged at their end.
-
-        With the tiny model they train all weights, since it is not pretrained.
+        """Whether the supervised steps train an adapter, which is merged afterwards. The tiny model
+        is not pretrained, so its supervised steps train all weights.
         """
         return self.lora and self.sft_lora and not self.is_tiny
 

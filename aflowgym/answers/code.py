@@ -1,7 +1,7 @@
 """Verdicts on programs: tests are checked here, using values that a sandbox returned.
 
-A sandbox only gets the calls of the tests. For each call it returns the text of a plain value or
-the name of an exception (`Outcome`). The values are compared in this process, so no code of the
+A sandbox receives only the calls of the tests. For each call it returns the text of a plain value
+or the name of an exception (`Outcome`). The values are compared in this process, so no code of the
 program takes part in the comparison. An object that equals everything cannot be written as a
 literal, and printing "passed" has no effect. `aflowgym.answers.assertions` reads tests from the
 text of a data set.

@@ -3,8 +3,8 @@
 Both texts are converted to lower case, and punctuation, the articles a, an and the, and extra
 spaces are removed (Rajpurkar et al. 2016, arXiv:1606.05250). The results must be equal. In
 addition, another spelling of the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a
-yes or no with an explanation that does not contradict it. An answer that only contains the gold is
-not correct: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et al. 2018,
+yes or no with an explanation that does not contradict it. An answer that only contains the gold
+answer is not correct: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et al. 2018,
 arXiv:1809.09600), the F1 score of a yes or no with any other answer is 0.
 """
 
@@ -86,8 +86,8 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 def same_name(gold: str, answer: str) -> bool:
     """Return whether two texts are spellings of the same name.
 
-    The order of the words matters, except in a date and around an `and`. A part of a name is a
-    different name, and so is a name with a title before it.
+    The order of the words matters, except in a date and around an `and`. A part of a name, or a
+    name with a title before it, counts as a different name.
 
     >>> same_name("Mount Everest", "Mt. Everest"), same_name("20 July 1969", "July 20, 1969")
     (True, True)

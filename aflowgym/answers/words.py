@@ -179,7 +179,7 @@ def asks_percent(question: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def asked_for(question: str) -> frozenset[str]:
-    """Return the units in which the question asks for its number; "unit" stands for a count.
+    """Return the units in which the question asks for its number; "unit" means a count.
 
     >>> [sorted(asked_for(f"How many {what}?")) for what in ("dollars are left", "eggs are left")]
     [['$'], ['unit']]
@@ -242,10 +242,10 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
 
 
 def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Return whether a number with the second unit may answer for one with the first.
+    """Return whether a number with the second unit is accepted in place of one with the first.
 
     Args:
-        gold: The canonical unit of the gold; empty if there is none.
+        gold: The canonical unit of the gold answer; empty if there is none.
         answer: The canonical unit of the answer.
         asked: Units in the question, and their powers.
         wanted: Units in which the question asks for its number.
@@ -271,7 +271,8 @@ def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[s
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
-    """Return the size of the answer's unit in units of the gold, or None if it is not allowed.
+    """Return the size of the answer's unit in units of the gold answer, or None if it is not
+    allowed.
 
     Args:
         gold: The canonical unit of the gold.

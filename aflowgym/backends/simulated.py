@@ -100,7 +100,7 @@ class Skills:
 
 @dataclass(frozen=True)
 class Preset:
-    """Skills for every kind of task, with a name."""
+    """Named skills for every kind of task."""
 
     name: str
     math: Skills
@@ -427,7 +427,8 @@ _NORMAL: Final = NormalDist()
 
 
 class SimulatedBackend:
-    """A backend that draws its replies, with a sandbox that knows their outcomes and runs no code.
+    """A backend that draws its replies at random, with a sandbox that determines outcomes without
+    running code.
 
     A custom operator is simulated according to its inputs and outputs:
 
@@ -451,7 +452,7 @@ class SimulatedBackend:
         self.sandbox = self
 
     def world(self, task: WorkflowTask) -> World:
-        """Return the simulated world of a task."""
+        """Return a task with its correct and incorrect answers."""
         world = self._worlds.get(id(task))
         if world is None:
             if len(self._worlds) >= MOST_REMEMBERED:

@@ -1,7 +1,7 @@
 """The players of the workflow environments: an expert, and a novice for demonstrations.
 
 The expert runs a workflow that scores well for the preset and the kind of task. It runs a second
-workflow if the first one produces no solution or its solution fails a public test. The expert sees
+workflow if the first one produces no solution or its solution fails a public test. The expert uses
 neither the gold answer nor the random draws.
 
 The novice runs one workflow from `TYPICAL`, which may be good or bad. Workflows with the generator

@@ -2,8 +2,8 @@
 
 A run returns a `Result`. An operator that fails ends its branch or the run. A failed branch of a
 list is dropped; a failed run keeps its previous solution. A failure is a record with a code and
-never becomes the text of an answer. Faults of the machine or of a backend raise `EnvironmentFault`,
-and there is no result. Only trees of successfully parsed text are run.
+never becomes the text of an answer. Errors of the infrastructure or of a backend raise
+`EnvironmentFault`, and there is no result. Only trees of successfully parsed text are run.
 
 `grade` checks the solution of a run. Hidden tests of a program are run only by `grade`.
 """

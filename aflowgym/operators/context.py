@@ -306,7 +306,7 @@ class Context:
         self.clear()
 
     def clear(self, candidates: tuple[Candidate, ...] | None = None) -> None:
-        """Empty every slot except for the candidates."""
+        """Clear every slot except for the candidates."""
         self.candidates = candidates
         self.solution: str | None = None
         self.code: str | None = None

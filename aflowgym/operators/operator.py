@@ -38,7 +38,7 @@ _IN_EVERY_PROMPT: Final = frozenset({"problem", "instruction", "form"})
 class Operator:
     """A step of a workflow: its slots, its prompt and its function.
 
-    An operator that writes a solution empties the slots that describe the old one (code, verdict,
+    An operator that writes a solution clears the slots that describe the old one (code, verdict,
     feedback), except for those that it outputs or keeps.
 
     Args:

@@ -55,7 +55,7 @@ class SandboxRefused(ConfigurationError):
 
 @dataclass(frozen=True)
 class Level:
-    """How a sandbox confines programs.
+    """The level of protection that a sandbox provides.
 
     Attributes:
         kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which

@@ -119,11 +119,12 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
-    """The numbers of an architecture that the filter needs.
+    """The constants of an architecture that the filter needs.
 
     Attributes:
         name: Name of the machine, as in `platform.machine()`.
-        audit: The number that the kernel passes to a filter for the ABI of a call.
+        audit: The constant AUDIT_ARCH_* that the kernel passes to a filter, which identifies the
+            ABI of a call.
         calls: Numbers of the allowed calls, by name.
     """
 

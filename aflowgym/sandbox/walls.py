@@ -5,7 +5,7 @@ The worker enforces a layer of rules when it starts. Each child enforces another
 rules, which also protects the memory of the worker. seccomp restricts system calls; see `filter`.
 Landlock, seccomp and `no_new_privs` cannot be undone.
 
-All functions raise `OSError` if the kernel refuses.
+All functions raise `OSError` if the kernel rejects a request.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ layout: that of this package, or of GSM8K, MATH, HumanEval, MBPP, HotpotQA, DROP
 set (`aflowgym.tasks.layouts`). An invalid entry is rejected with its file and line, and the
 remaining entries are loaded. `TaskSet.refused` lists the rejected entries with the reasons.
 
-`WorkflowTaskFacts` describes tasks without playing them: splits, marks and properties.
+`WorkflowTaskFacts` describes tasks without running them: splits, marks and properties.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ class WorkflowTaskFacts(TaskFamily):
         return {"item": task.item or "none", "kind": task.kind, "given": basis[task.kind]}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """Return the question, the passages, the gold or the tests, and the known wrong answers."""
+        """Return the question, the passages, the gold answer or the tests, and the known wrong
+        answers."""
         told = {
             "question": task.question,
             "kind": task.kind,

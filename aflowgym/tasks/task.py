@@ -34,7 +34,7 @@ class WorkflowTask(Task):
     Attributes:
         kind: Kind of the answer: `math`, `code` or `qa`.
         gold: The correct answer of a `math` or `qa` task; empty for `code`.
-        aliases: Other correct names of the gold; `qa` only.
+        aliases: Other correct forms of the gold answer; `qa` only.
         context: The passages that contain a `qa` answer, in the order in which they are shown.
         hops: Number of facts that a `qa` answer combines; 0 if unknown.
         entry_point: The function that a `code` task asks for.

@@ -9,8 +9,8 @@
 few distinct values, its line lists them as SQL literals. `in (...)` lists all of them. For a large
 table, `such as ...` lists the values found in the first rows. Example values are shown only for
 tables with more than `READ_AT_A_GLANCE` rows, since a single query shows all rows of a smaller
-table. A text that exceeds the maximum length of an observation is cut, and ends with a note on the
-omitted part.
+table. A description that exceeds the maximum length of an observation is truncated, and ends with a
+note on the omitted part.
 
 `create_statements` is for prompts without tools. It returns one line per table with types, keys and
 references. The line of a view lists only its columns.

@@ -5,8 +5,8 @@ which is long for strings of 100,000 bytes, and `printf` can repeat a character 
 replacements call the original function if the call is cheap. Otherwise they raise `OverflowError`,
 which SQLite reports as a value that is too large.
 
-The authorizer of SQLite sees the name of a function but not its arguments. Therefore the date
-functions are replaced by versions that refuse the current time and the local time zone.
+The authorizer of SQLite receives the name of a function but not its arguments. Therefore the date
+functions are replaced by versions that reject the current time and the local time zone.
 """
 
 from __future__ import annotations

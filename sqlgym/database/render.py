@@ -14,7 +14,7 @@ represent single characters. `parse_rendered` is the inverse, except that it ret
 text.
 
 A result that is too long is shortened and ends with a note: `... (5 more rows)`, `... (at least 5
-more rows)` or `... (cut: too long to be shown)`. Of each long value in it, only the start and the
+more rows)` or `... (cut: too long to be shown)`. For each long value in it, only the start and the
 length are shown. An empty result ends with the note `(no rows)`. `render_json` shows the same rows
 as JSON.
 """

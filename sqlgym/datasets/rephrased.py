@@ -42,7 +42,8 @@ def rephrase_folder(
         progress: Called with the number of finished questions and the total.
 
     Returns:
-        A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason)
+        A dict with `out`, `questions`, `rephrased`, `refused` (number of rejected replies by
+        reason)
         and `unusable` (entries that cannot be tasks and are copied unchanged).
 
     Raises:

@@ -55,7 +55,7 @@ def compare(
             instances of it; see `sqlgym.judging.suite`.
         keep_distinct: Whether DISTINCT matters with "spider". With the other comparisons, it always
             matters.
-        golds: With "suite", the gold queries of this database that its instances are made for; an
+        golds: With "suite", the gold queries of this database for which its instances are made; an
             empty sequence means only `gold_sql`.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as
             `{"steps": 2_000_000_000}`. None means the limits of an open `Database`; for a file,

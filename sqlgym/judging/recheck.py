@@ -5,8 +5,8 @@ independent rules. This check and the environment accept the same answers (see d
 They share only the database, Unicode normalization and the parsing of units. This check may reject
 a correct answer in an unusual format, and `toolgym audit` prints the differences.
 
-If the gold query orders its rows, the same rows in another order are undecided, since tied rows may
-be in any order.
+If the gold query orders its rows, an answer with the same rows in another order is undecided, since
+tied rows may be in any order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Reads rows of a database and the rules that they satisfy, and writes instances of the database.
 
 An instance (`sqlgym.judging.instances`) is created by the CREATE statements of the file, so SQLite
-refuses rows that violate a declared key, CHECK, type or collation. The data may also satisfy
+rejects rows that violate a declared key, CHECK, type or collation. The data may also satisfy
 undeclared rules, and a query that relies on such a rule is correct. Therefore an instance preserves
 these rules of a column:
 

@@ -76,8 +76,8 @@ class Candidate:
         contrasts: Statements that must have a different result, so that each condition matters.
         readings: Statements for other readings of the question, which must have the same result.
         supports: Statements that count rows; each count must be at least two.
-        one_row: Whether the answer must be one row.
-        several: Whether the answer must be several rows.
+        one_row: Whether the answer must consist of one row.
+        several: Whether the answer must consist of several rows.
     """
 
     question: str

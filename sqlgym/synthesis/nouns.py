@@ -70,7 +70,7 @@ def quoted_column(name: str) -> Noun:
 
 
 def quoted_table(name: str) -> Noun:
-    """Return the noun of a row of a table whose name is quoted."""
+    """Return the noun for the rows of a table whose name is quoted."""
     shown = name.replace('"', '""')
     return Noun(f'record in "{shown}"', f'records in "{shown}"', False)
 

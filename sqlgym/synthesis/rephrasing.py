@@ -1,10 +1,10 @@
-"""Rephrases questions with a chat model, and refuses replies that lose a value of the query.
+"""Rephrases questions with a chat model, and rejects replies that lose a value of the query.
 
 Questions from templates are exact but monotonous. A chat model makes them more natural, but
 sometimes changes their meaning. A reply is accepted under three conditions. It contains every value
 of the SQL that the question contained. It contains neither SQL nor the answer. It is not the
 question of another task. A number may be written in digits, with commas or as a word, a date in
-digits or in words, and a text in upper or lower case. No check ensures that the words between the
+digits or in words, and a string in upper or lower case. No check ensures that the words between the
 values still have the same meaning.
 """
 
@@ -45,7 +45,7 @@ def rephrase(
     ask: Callable[[Sequence[tuple[str, str]]], Sequence[str]],
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[str | None], Counter[str]]:
-    """Return a new question or None for each task, and the number of refused replies by reason.
+    """Return a new question or None for each task, and the number of rejected replies by reason.
 
     Args:
         tasks: The tasks.

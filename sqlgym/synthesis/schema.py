@@ -60,7 +60,7 @@ class Field:
 
     @property
     def shown(self) -> Noun:
-        """Its noun in questions for its values: "closing date and time"."""
+        """The noun for its values in questions, such as "closing date and time"."""
         noun = self.noun
         if not self.has_time or not noun.is_readable:
             return noun

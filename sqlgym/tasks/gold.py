@@ -4,7 +4,7 @@ A gold query runs like any other query. It is refused if it fails, reads no tabl
 does not fit into an observation, or has several correct results.
 
 Verdicts are cached, since each requires a run of the gold SQL. A verdict is valid for one file
-(path, size and modification time), one version of SQLite, one state of this package's source, and
+(path, size and modification time), one version of SQLite, one version of this package's source, and
 one set of limits. Each verdict is a line with a checksum that is appended with a single write, so
 several processes can add to the same file. Damaged lines are ignored. If the cache cannot be read
 or written, the gold SQL runs again.

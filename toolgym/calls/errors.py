@@ -51,7 +51,7 @@ def episode_over() -> ToolError:
 
 
 def bad_action(kind: str, specs: Specs) -> ToolError:
-    """Return the error for an action of a type that cannot hold a call."""
+    """Return the error for an action of a type that cannot contain a call."""
     message = f"An action of type {kind} cannot hold a tool call."
     return ToolError("bad_action", message, _how_to_call(specs), example_of(specs))
 

@@ -188,7 +188,7 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
 
     Raises:
         ConfigurationError: The environment does not exist, or an argument is given twice. Unknown
-            arguments are refused later, by `registration.make`.
+            arguments are rejected later, by `registration.make`.
     """
     parameters_of(env_id)
     return given_once(wanted, settings, "--set")
@@ -263,7 +263,7 @@ def with_remark(text: str, remark: str) -> str:
 
 
 def facts_text(facts: Mapping[str, str]) -> str:
-    """Return named texts, one per line. A text of several lines is indented below its name."""
+    """Return named strings, one per line; further lines of a string are indented below its name."""
     shown = []
     for name, text in facts.items():
         lines = "".join(f"\n  {line}" for line in text.splitlines())
@@ -290,7 +290,7 @@ def harmless(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text on stdout, or on stderr if `err`, with control characters escaped."""
+    """Print text on stdout, or on stderr if `err`, with control characters escaped."""
     typer.echo(harmless(text), err=err, nl=nl)
 
 

@@ -1,8 +1,8 @@
 """`toolgym play`: play an episode in the terminal.
 
 A line is a call, such as `describe singer` or `query SELECT ...`, or a message in the call format
-of a model. Calls have the same costs and rewards as those of a model. A line without a call costs
-nothing.
+of a model. Typed calls have the same costs and rewards as the calls of a model. A line without a
+call costs nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`toolgym report`: write the HTML report of one or several runs.
 
-A training writes the report of its run when it ends. This command also writes it for interrupted
-runs, and for several trainings or evaluations of `toolgym eval --out FOLDER` on one page.
+`toolgym train` writes the report at the end of a run. This command also writes reports of
+interrupted runs, and of several training runs or evaluations on one page.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`toolgym tasks`: check, count, show or write tasks.
+"""`toolgym tasks`: check, count, show or generate tasks.
 
 * `check` verifies every task and lists those that are refused, with reasons;
 * `stats` counts tasks by database, hardness and shape of the result;

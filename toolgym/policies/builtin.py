@@ -59,7 +59,7 @@ class Policy(Protocol):
 
 
 class ExpertPolicy:
-    """The policy that plays `ToolEnv.expert`. After the expert's last action, the policy returns
+    """The policy that follows `ToolEnv.expert`. After the expert's last action, the policy returns
     ""."""
 
     name = "expert"

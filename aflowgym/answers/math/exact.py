@@ -34,7 +34,7 @@ CONSTANTS: Final = {"π": math.pi, "e": math.e}
 
 
 class Unreadable(ValueError):
-    """Raised for text that is not a value that this package can represent exactly."""
+    """Raised for text that is not an exactly representable value."""
 
 
 def number(of: Fraction | int) -> Value:

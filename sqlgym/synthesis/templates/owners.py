@@ -1,4 +1,4 @@
-"""Questions about rows by the rows that refer to them, such as stadiums by their concerts.
+"""Questions that select rows by the rows that refer to them, such as stadiums by their concerts.
 
 The rows refer to their owner directly, through a junction table, or through a table in between:
 
@@ -257,7 +257,7 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 
 @template("owner-of-extreme", weight=3)
 def owner_of_extreme(draft: Draft) -> Candidate:
-    """Ask for the row that the row with the highest or lowest value refers to."""
+    """Ask for the row to which the row with the highest or lowest value refers."""
     own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
     field = draft.pick(measured(own.owned))
     order, one, _ = extreme(draft, own.owned, field, "T2")

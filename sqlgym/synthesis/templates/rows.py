@@ -105,7 +105,7 @@ def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
-    """Return an eligible table that is not a junction, whose rows only link others."""
+    """Return an eligible table that is not a junction table."""
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
         entity
@@ -209,7 +209,7 @@ def members(draft: Draft) -> Rows:
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """Return a junction that is the only relation of its two tables."""
+    """Return a junction that is the only relation between its two tables."""
     return draft.pick(b for b in draft.world.bridges if b.is_only_way and fits(b))
 
 
