@@ -1,7 +1,7 @@
 """A cache for functions of short strings.
 
 Outputs of operators and policies are often repeated: the rollouts of a group end with only a few
-different solutions, and a look-up is faster than parsing a text again. Long strings, such as the
+different solutions, and a look-up is faster than parsing a string again. Long strings, such as the
 output of a collapsed model, are rarely repeated, and a cache with thousands of them would fill the
 memory. Therefore a call is not cached if its strings are longer than `LONGEST` in total.
 """

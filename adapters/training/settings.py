@@ -144,7 +144,7 @@ class GrpoSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_texts(cls, values: Any) -> Any:
-        """Read null and JSON from the texts of a command line; pydantic reads numbers."""
+        """Read null and JSON from the strings of a command line; pydantic reads numbers."""
         return {name: _read(value) for name, value in dict(values).items()}
 
     @model_validator(mode="after")

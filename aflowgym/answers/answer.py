@@ -1,8 +1,8 @@
-"""The final answer in a text, and the verdict on it.
+"""The final answer in a string, and the verdict on it.
 
 `final_answer` looks for these forms in order, and returns the last match of the first one found:
 `\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last
-line. It never searches through all numbers in a text. Therefore a list of several answers is not
+line. It never searches through all numbers in a string. Therefore a list of several answers is not
 accepted, and an error message that contains the correct number is still wrong.
 
 `statement_in` returns the text after the last "we get", "equals" or "=" in a line of prose. `plain`
@@ -85,7 +85,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain(text: str) -> str:
-    """Return a text without LaTeX commands that only affect its layout.
+    """Return a string without LaTeX commands that only affect its layout.
 
     For example, `\\text{cm}` becomes ` cm `.
 
@@ -160,7 +160,7 @@ _GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The final answer of a text, without surrounding markup, and the form in which it occurs."""
+    """The final answer of a string, without surrounding markup, and the form in which it occurs."""
 
     text: str
     place: Place
@@ -168,7 +168,7 @@ class FinalAnswer:
 
 @remembered(8192)
 def final_answer(text: str) -> FinalAnswer:
-    """Return the final answer of a text.
+    """Return the final answer of a string.
 
     >>> final_answer(r"So x = 3. Thus \\boxed{\\frac{1}{2}}.")
     FinalAnswer(text='\\\\frac{1}{2}', place='boxed')
@@ -210,7 +210,7 @@ def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
 
 
 def bare(text: str) -> str:
-    """Return a text without surrounding Markdown, formula dollar signs, quotes and full stop."""
+    """Return a string without surrounding Markdown, formula dollar signs, quotes and full stop."""
     text = text.strip()
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
         text = text[:-3] + "…"  # the dots of `0.333...` stand for more decimals

@@ -81,7 +81,7 @@ class UnsupportedTest(ValueError):
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
-    """Return the tests in a text of assertions, in order.
+    """Return the tests in a string of assertions, in order.
 
     Args:
         source: Assertions, bare or inside functions (`def check(candidate): ...`).

@@ -147,7 +147,7 @@ def _holds(test: CodeTest, returned: str, literal: str) -> bool:
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
-    """Return the program in a text: the last fenced block that defines the function, or the text.
+    """Return the program in a string: the last fenced block that defines the function, or the text.
 
     If neither is such a program, an indented block, as in a list, or a program between lines of
     prose is used.
@@ -166,7 +166,7 @@ def extract_code(text: str, entry_point: str) -> str | None:
 
 
 def _blocks(text: str) -> list[str]:
-    """Return the fenced blocks of a text. A block that is not closed extends to the end."""
+    """Return the fenced blocks of a string. A block that is not closed extends to the end."""
     return [each for match in _FENCE.finditer(text) if (each := match["block"]) is not None]
 
 

@@ -1,6 +1,6 @@
 """Answers to factual questions: SQuAD's exact match, with its F1 score as progress.
 
-Both texts are converted to lower case, and punctuation, the articles a, an and the, and extra
+Both strings are converted to lower case, and punctuation, the articles a, an and the, and extra
 spaces are removed (Rajpurkar et al. 2016, arXiv:1606.05250). The results must be equal. In
 addition, another spelling of the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a
 yes or no with an explanation that does not contradict it. An answer that only contains the gold
@@ -38,7 +38,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 
 
 def normalise(text: str) -> str:
-    """Return a text in SQuAD's normalized form, except that a text of only articles is kept.
+    """Return a string in SQuAD's normalized form, except that a string of only articles is kept.
 
     >>> normalise(" The  United Kingdom. "), normalise("A")
     ('united kingdom', 'a')
@@ -48,7 +48,7 @@ def normalise(text: str) -> str:
 
 
 def f1(gold: str, answer: str) -> float:
-    """Return the F1 score of the word overlap of two texts, from 0 to 1."""
+    """Return the F1 score of the word overlap of two strings, from 0 to 1."""
     expected, given = normalise(gold), normalise(answer)
     if expected != given and (expected in _CLOSED or given in _CLOSED):
         return 0.0
@@ -84,7 +84,7 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 
 
 def same_name(gold: str, answer: str) -> bool:
-    """Return whether two texts are spellings of the same name.
+    """Return whether two strings are spellings of the same name.
 
     The order of the words matters, except in a date and around an `and`. A part of a name, or a
     name with a title before it, counts as a different name.

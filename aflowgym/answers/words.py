@@ -192,7 +192,7 @@ def asked_for(question: str) -> frozenset[str]:
 
 
 def read_unit(text: str, nouns: frozenset[str]) -> str | None:
-    """Return the canonical unit that a text names.
+    """Return the canonical unit that a string names.
 
     The result is empty if the text contains only known nouns, and None if it is not a unit.
 
@@ -228,7 +228,7 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
 
 
 def _pieces(text: str) -> list[tuple[str, str] | None]:
-    """Return the words of a text with their powers, or None if the text has another form."""
+    """Return the words of a string with their powers, or None if the text has another form."""
     pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):

@@ -361,7 +361,7 @@ def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
 
 
 def _form(text: str) -> str:
-    """Return the form of a text, with one digit for each number and one letter for each name.
+    """Return the form of a string, with one digit for each number and one letter for each name.
 
     >>> _form("the Rhane"), _form("139.40")
     ('the A', '0.0')

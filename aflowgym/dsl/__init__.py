@@ -1,4 +1,4 @@
-"""The workflow language: `parse` converts a text to a typed tree or to diagnostics.
+"""The workflow language: `parse` converts a string to a typed tree or to diagnostics.
 
 `parse` accepts text that is a workflow, or a model completion that contains exactly one workflow.
 For any other text, the result has no workflow and at least one error, with a corrected workflow. A
@@ -51,7 +51,7 @@ def parse(
     operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """Parse the workflow in a text and check its types. Never raises an exception.
+    """Parse the workflow in a string and check its types. Never raises an exception.
 
     Args:
         text: A workflow, or the completion of a model with one in a `<workflow>` tag, a fenced
@@ -82,7 +82,7 @@ Expected [a, b].
 
 
 def _read(text: str, operators: Operators) -> Syntax:
-    """Return the tree of the single workflow in a text, and the diagnostics from parsing it."""
+    """Return the tree of the single workflow in a string, and the diagnostics from parsing it."""
     if len(text) > LONGEST_TEXT:
         message = f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are read."
         return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])

@@ -57,7 +57,7 @@ class Syntax:
 
 
 class Parser:
-    """One pass over the tokens of a text, all of which must belong to the workflow."""
+    """One pass over the tokens of a string, all of which must belong to the workflow."""
 
     def __init__(self, text: str, operators: Operators) -> None:
         self.text = text
@@ -357,5 +357,5 @@ class Parser:
 
 
 def read(text: str, operators: Operators) -> Syntax:
-    """Parse a text that consists only of a workflow."""
+    """Parse a string that consists only of a workflow."""
     return Parser(text, operators).workflow()

@@ -60,7 +60,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Token]]:
-    """Return the tokens of a text, followed by one of kind `end`, and its comments.
+    """Return the tokens of a string, followed by one of kind `end`, and its comments.
 
     >>> [token.kind for token in tokenize("Custom x 3 -> Review")[0]]
     ['word', 'count', 'arrow', 'word', 'end']

@@ -51,7 +51,7 @@ _STOPS = ".;,。"
 
 
 def is_prose(text: str, operators: Operators) -> bool:
-    """Return whether all lines of a text are prose, and none could be part of a workflow.
+    """Return whether all lines of a string are prose, and none could be part of a workflow.
 
     A line is prose if it meets three conditions. It has no arrow. For each operator that it names,
     it has more than two other words; for a name in lower case, which may be an ordinary word, one
@@ -140,7 +140,7 @@ def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def in_words(text: str, operators: Operators) -> Syntax | None:
-    """Return the error for a text in which operators are mixed with other words.
+    """Return the error for a string in which operators are mixed with other words.
 
     Returns:
         The error, with the tree of the longest valid piece. None if the text has no such words; it

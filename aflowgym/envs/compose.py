@@ -147,7 +147,7 @@ class ComposeEnv(WorkflowEnv):
 
 @remembered(4096)
 def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, bool]:
-    """Parse a text, and return whether it contains instructions. Results are cached for groups."""
+    """Parse a string, and return whether it has instructions. Results are cached for groups."""
     parsed = parse(dsl, kind=kind, operators=operators)
     tree = parsed.workflow
     return parsed, tree is not None and any(each.instruction for each in operators_of(tree))

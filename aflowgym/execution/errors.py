@@ -1,6 +1,6 @@
 """Errors in an agent's calls of operators and workflows, each with a call that works.
 
-If a text is not a workflow, or its types do not match, the error contains the first diagnostic of
+If a string is not a workflow, or its types do not match, the error contains the first diagnostic of
 the language (`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator
 cannot run on a state, the error contains a call of an operator that can. If a workflow or operator
 fails while it runs, this is not such an error: the call was valid, and the trace contains the
@@ -43,12 +43,12 @@ _CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs
 
 
 def parses(parsed: Parsed) -> bool:
-    """Return whether a text matches the grammar. Its types are not checked."""
+    """Return whether a string matches the grammar. Its types are not checked."""
     return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
-    """Return the error for a text that cannot be run, with a corrected workflow if there is one.
+    """Return the error for a string that cannot be run, with a corrected workflow if there is one.
 
     Args:
         parsed: The result of parsing the text, with at least one diagnostic.

@@ -62,7 +62,7 @@ def without_thoughts(reply: str) -> str:
 
 @remembered(8192)
 def program_in(text: str, function: str) -> str | None:
-    """Return the program in a text that defines a function, or None if there is none."""
+    """Return the program in a string that defines a function, or None if there is none."""
     return extract_code(text, function)
 
 

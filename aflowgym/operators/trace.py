@@ -130,6 +130,6 @@ def _line(step: Step) -> str:
 
 
 def _short(value: object, most: int = 48) -> str:
-    """Return the end of a text, which contains its answer."""
+    """Return the end of a string, which contains its answer."""
     text = repr(value)
     return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"

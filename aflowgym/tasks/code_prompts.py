@@ -52,7 +52,7 @@ _OWN: Final = frozenset(dir(builtins))
 
 
 class Literal(NamedTuple):
-    """A literal in a text, or "" if there is none, and the index at which it ends."""
+    """A literal in a string, or "" if there is none, and the index at which it ends."""
 
     text: str
     end: int

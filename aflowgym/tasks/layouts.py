@@ -242,7 +242,7 @@ def _qa(
 
 
 def _passages(context: Any) -> tuple[str, ...]:
-    """Return the passages in a text, in HotpotQA's pairs, or in the two lists of `datasets`."""
+    """Return the passages in a string, in HotpotQA's pairs, or in the two lists of `datasets`."""
     if isinstance(context, str):
         return (context,)
     try:

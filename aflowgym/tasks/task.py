@@ -84,7 +84,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
 def _judge_text(
     kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
 ) -> Verdict:
-    """Return the verdict on a text, with a cache, because solutions are often repeated."""
+    """Return the verdict on a string, with a cache, because solutions are often repeated."""
     if kind == "qa":
         return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)

@@ -47,7 +47,7 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
     """Replace the functions in `BOUNDED` on a connection, if this version of SQLite has them.
 
     Args:
-        most_bytes: Maximum length of a text or blob that the functions return, in bytes.
+        most_bytes: Maximum length of a string or blob that the functions return, in bytes.
     """
     for name in sorted(functions_of_sqlite() & BOUNDED.keys()):
         function = bounded(name, most_bytes)

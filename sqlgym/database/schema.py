@@ -198,7 +198,7 @@ def bare_name(name: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Return a text shortened for a message, since an agent can write names of any length."""
+    """Return a string shortened for a message, since an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

@@ -182,7 +182,7 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """Yield three versions of the lines of a text: unchanged, without bullets, and without
+    """Yield three versions of the lines of a string: unchanged, without bullets, and without
     numbering.
     """
     lines = [line for line in text.splitlines() if line.strip()]

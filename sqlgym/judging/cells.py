@@ -63,7 +63,7 @@ _MIDNIGHT = re.compile(r"[0:.]*")
 
 
 class Number(NamedTuple):
-    """A number in a text: its value, its number of decimals, and the rest of the text."""
+    """A number in a string: its value, its number of decimals, and the rest of the text."""
 
     value: Decimal
     decimals: int
@@ -143,12 +143,12 @@ def normal_text(text: str) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date in SQLite's format, with or without a time."""
+    """Return whether a string is a date in SQLite's format, with or without a time."""
     return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
 
 
 def read_number(text: str) -> Number | None:
-    """Return the number in a text, or None if the text does not contain exactly one number.
+    """Return the number in a string, or None if the text does not contain exactly one number.
 
     Words may precede or follow the number.
 
@@ -254,7 +254,7 @@ def _same_text(gold: Cell, value: Cell) -> bool:
 
 
 def _same_as_written(gold: str, value: int | float) -> bool:
-    """Return whether a bare number is correct for a text such as a year or a code."""
+    """Return whether a bare number is correct for a string such as a year or a code."""
     if isinstance(value, int) and value.bit_length() > 1_024:
         return False
     text = gold.strip()

@@ -17,7 +17,7 @@ SHORT: Final = 256
 
 
 def nfc(text: str) -> str:
-    """Return a text in Unicode's normal form C.
+    """Return a string in Unicode's normal form C.
 
     >>> nfc("Ile\\u0301") == "Il\\u00e9"
     True

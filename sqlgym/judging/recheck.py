@@ -261,7 +261,7 @@ def _is_close(one: float, other: float) -> bool:
 
 
 def _day(text: Any) -> datetime | None:
-    """Return the day in a text, at midnight."""
+    """Return the day in a string, at midnight."""
     words = text.strip().removesuffix("00:00:00").strip() if isinstance(text, str) else ""
     for form in _DAYS:
         try:

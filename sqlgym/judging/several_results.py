@@ -6,7 +6,7 @@ SQL leaves a result undefined in several cases:
 * A column is neither grouped by nor aggregated, and the rows of a group differ in it.
 * The result depends on the order of rows in `group_concat`, or on tied rows in a window.
 * A scalar subquery finds several rows.
-* A collation treats different texts as equal, and DISTINCT, GROUP BY, `max` or a compound query
+* A collation treats different strings as equal, and DISTINCT, GROUP BY, `max` or a compound query
   keeps one of them.
 
 SQLite does not guarantee an order of rows. Therefore a query runs again with the rows of its tables

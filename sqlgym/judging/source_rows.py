@@ -6,10 +6,10 @@ undeclared rules, and a query that relies on such a rule is correct. Therefore a
 these rules of a column:
 
 * It contains no NULL.
-* Its texts are all different, as in a name that serves as a key.
+* Its strings are all different, as in a name that serves as a key.
 * Its values are only 0 and 1.
 * Its numbers are never negative.
-* Its texts are dates.
+* Its strings are dates.
 * All its values occur in a column of the same name that is the key of another table, so the column
   is a reference.
 
@@ -295,7 +295,7 @@ def _with_references(
 
 
 def day_of(value: Any) -> date | None:
-    """Return the day at the start of a text such as `2024-02-29 10:00`, or None if there is
+    """Return the day at the start of a string such as `2024-02-29 10:00`, or None if there is
     none.
     """
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-":

@@ -109,7 +109,7 @@ class Units:
         return self._read(text) == {PERCENT}
 
     def _read(self, text: str) -> set[str] | None:
-        """Return the units in a text, or None if it contains anything other than units and known
+        """Return the units in a string, or None if it contains anything other than units and known
         words.
         """
         units: set[str] = set()

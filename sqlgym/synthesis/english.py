@@ -151,7 +151,7 @@ def possessive(noun: str) -> str:
 
 
 def stands_alone(part: str, text: str) -> bool:
-    """Return whether a text contains a part with no letter, digit or underscore next to it.
+    """Return whether a string contains a part with no letter, digit or underscore next to it.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
@@ -160,7 +160,7 @@ def stands_alone(part: str, text: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """Return a text with an initial capital letter and single spaces.
+    """Return a string with an initial capital letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')

@@ -17,7 +17,7 @@ from functools import lru_cache
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text.
+    """Return the words of a string.
 
     >>> sorted(word_set("name title name"))
     ['name', 'title']
@@ -26,7 +26,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def word_table(text: str) -> dict[str, str]:
-    """Return the `key: value` pairs of a text, separated by semicolons."""
+    """Return the `key: value` pairs of a string, separated by semicolons."""
     pairs = (entry.split(":") for entry in text.split(";") if entry.strip())
     return {key.strip(): " ".join(value.split()) for key, value in pairs}
 

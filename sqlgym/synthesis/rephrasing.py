@@ -74,7 +74,7 @@ def rephrase(
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
-    """Return the code of the reason why a text cannot be the question of a task, or "" if it can.
+    """Return the code of the reason why a string cannot be the question of a task, or "" if it can.
 
     * `no_text`: it is empty, very long, or contains control characters.
     * `same_text`: it is the question itself, or the question of another task.
@@ -82,7 +82,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
     * `gold_told`: it contains SQL, or an answer that the question did not contain.
 
     Args:
-        task: The task. If it has no SQL, the text must contain the numbers and quoted texts of its
+        task: The task. Without SQL, the text must contain the numbers and quoted strings of the
             question.
         text: The text.
         taken: The questions of all tasks, as returned by `plain_question`.
@@ -98,7 +98,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
 
 
 def _tells_answer(task: SqlTask, text: str) -> bool:
-    """Return whether a text contains all values of the answer, none of which is in the question."""
+    """Return whether a string contains all values of an answer that is not in the question."""
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
@@ -141,8 +141,9 @@ def _text_forms(text: str) -> list[str]:
 
 
 def _names(text: str, forms: list[str]) -> bool:
-    """Return whether a text contains one of these forms, ignoring case unless the form is a single
-    letter.
+    """Return whether a string contains one of these forms.
+
+    Case is ignored unless the form is a single letter.
 
     Otherwise the article "a" would count as the A at the start of a name.
     """

@@ -37,7 +37,7 @@ class Field:
         nulls: Number of rows without a value.
         distinct: Number of distinct values.
         is_unique: Whether no value occurs twice.
-        values: Values for questions. Texts are sorted by frequency, and numbers and dates in
+        values: Values for questions. Strings are sorted by frequency, and numbers and dates in
             ascending order.
         has_blanks: Whether some values are empty strings or words such as "N/A".
         as_number: Whether numbers are stored as text and compared with a CAST.
@@ -278,7 +278,7 @@ _KEYWORDS = word_set("""
 
 
 def literal(value: Any) -> str:
-    """Return a text or number in SQL.
+    """Return a string or number in SQL.
 
     >>> literal("O'Hara"), literal(3), literal(2.5)
     ("'O''Hara'", '3', '2.5')

@@ -127,7 +127,7 @@ def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]
 
 
 def _part(text: str, shares: Mapping[str, float]) -> str:
-    """Return the part of a text, chosen by its hash."""
+    """Return the part of a string, chosen by its hash."""
     digest = hashlib.sha256(f"toolgym-split-{text}".encode("utf-8", "surrogatepass")).digest()
     place, end = int.from_bytes(digest[:8], "big") / 2**64, 0.0
     for part, share in shares.items():

@@ -46,7 +46,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode as texts.
+    """An episode as strings.
 
     Attributes:
         title: The run, and the time of the evaluation, such as `before`.

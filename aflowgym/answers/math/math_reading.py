@@ -190,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at the separators that are outside brackets."""
+    """Split a string at the separators that are outside brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")
