@@ -1,9 +1,10 @@
 """Parses SQL with sqlglot in a bounded number of steps.
 
 sqlglot tries several ways to read a clause and backtracks after each. With nested clauses (`JOIN a
-JOIN a JOIN a`), the attempts multiply, so a line of a hundred words would take hours. Therefore the
-steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query is
-refused if it takes more than `STEPS` steps per token or exceeds Python's recursion limit.
+JOIN a JOIN a`), the attempts multiply, so a line of a hundred words could take hours to parse.
+Therefore the steps of the parser are counted. Ordinary queries take fewer than two steps per token.
+A query is rejected if it takes more than `STEPS` steps per token or exceeds Python's recursion
+limit.
 
 Code that walks or prints a deep tree can also exceed the recursion limit, so it must use `careful`.
 """

@@ -29,7 +29,7 @@ NEAR = 60.0
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `type` is as declared, and may be empty."""
+    """One column. `type` is the declared type, which may be empty."""
 
     name: str
     type: str
@@ -198,7 +198,7 @@ def bare_name(name: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Return a text shortened for a message, since an agent can write names of any length."""
+    """Return a name shortened for a message, since an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

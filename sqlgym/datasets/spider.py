@@ -37,7 +37,7 @@ Keys = Mapping[str, tuple[ForeignKey, ...]]
 class DatabaseFiles:
     """Finds the files of databases by their ids, and caches the results.
 
-    A file is in the folder or in one of the subfolders of Spider and BIRD, as
+    A file can be in the folder or in one of the subfolders of Spider and BIRD. Its path there is
     `<db_id>/<db_id>.sqlite` or `<db_id>.sqlite`. The suffix may also be `.sqlite3` or `.db`.
 
     Args:
@@ -52,7 +52,9 @@ class DatabaseFiles:
         self._found: dict[str, Path | tuple[str, str]] = {}
 
     def find(self, db_id: str) -> Path | tuple[str, str]:
-        """Return the file, or the code and reason why tasks on this database are refused."""
+        """Return the database file, or the code of and the reason for rejecting tasks on the
+        database.
+        """
         if db_id not in self._found:
             self._found[db_id] = self._search(db_id)
         return self._found[db_id]
@@ -170,11 +172,11 @@ def read_entries(file: Path) -> list[Any]:
 def read_split(
     files: tuple[Path, ...], split: str, databases: Path
 ) -> tuple[list[SqlTask], dict[str, TaskRefused]]:
-    """Read the JSON files of a split. Entries that cannot be used are refused.
+    """Read the JSON files of a split. Entries that cannot be used are rejected.
 
     Args:
         files: The files of the split.
-        split: Its name, which is part of the ids of entries without an `id`.
+        split: Name of the split, which is part of the ids of entries without an `id`.
         databases: The folder with the databases.
 
     Raises:
@@ -216,7 +218,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
         name: The id of the task.
         found: Finds the file of the database.
         keys: Foreign keys that the database files do not declare, by database.
-        where: File and position of the entry, for the reason of a refusal.
+        where: File and position of the entry, which are stated if the entry is rejected.
 
     Raises:
         TaskRefused: The entry cannot be used.

@@ -6,8 +6,8 @@
     OUT/NOTE                                  a description of how the folder was made
 
 A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
-existing folder is replaced only on request, and only if it contains the same note. Other files of
-the user are therefore never removed.
+existing folder is replaced only on request, and only if it contains a note of the same name. Other
+files of the user are therefore never removed.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Condition:
         whose: Words after "whose": "age is more than 30".
         has: Words after "with" or "have": "an age of more than 30"; "" if there are none.
         short: Other words after the noun: "from 2014", "of the stadium Balmoor"; or "".
-        columns: Names of the columns that it restricts.
+        columns: Names of the columns that the condition restricts.
         readings: Other SQL that must select the same rows.
     """
 

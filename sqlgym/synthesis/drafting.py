@@ -74,7 +74,8 @@ class Candidate:
         question: The question; its first letter is capitalized later.
         tables: Names of the tables that the SQL reads.
         contrasts: Statements that must have a different result, so that each condition matters.
-        readings: Statements for other readings of the question, which must have the same result.
+        readings: Statements for other interpretations of the question, which must have the same
+            result.
         supports: Statements that count rows; each count must be at least two.
         one_row: Whether the answer must be one row.
         several: Whether the answer must be several rows.
@@ -94,7 +95,7 @@ def is_unclear(candidate: Candidate, world: World) -> bool:
     """Return whether a "number of" things may mean either a column or a count of rows.
 
     If the table of schools has a column `pupils` and there is also a table of pupils, "the school
-    with the most pupils" has two readings.
+    with the most pupils" has two interpretations.
     """
     return any(
         field.noun.counts.split(" ")[-1:] == entity.noun.many.split(" ")[-1:]
@@ -138,7 +139,7 @@ class Template:
     """A kind of question.
 
     Attributes:
-        weight: Relative share of its questions among the templates that fit.
+        weight: Relative share of the template's questions among those of all templates that fit.
         draft: Makes one candidate.
     """
 

@@ -3,8 +3,8 @@
     emp_hire_dt    employee hire date        no_of_cars     number of cars (counts cars)
     trackLengthKm  track length, in km       opened_on      date opened
 
-Words are inflected, but none is added or guessed, except "date" and "year" for columns that contain
-dates and years. A name that is not a noun (`highest`, `x7`) is quoted.
+Words are inflected but not added or guessed, except "date" and "year" for columns that contain
+dates and years. A name that is not a noun, such as `highest` or `x7`, is quoted.
 """
 
 from __future__ import annotations

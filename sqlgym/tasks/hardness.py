@@ -14,12 +14,12 @@ The numbers of components determine the level:
               to two; or one nested query, no extra, at most one clause
     extra     everything else, such as two clauses with exactly two extras
 
-Only the outermost query counts, and only the first branch of a set operation. A nested query counts
-as one, and its components are ignored. The program that produced the released labels has
-peculiarities, which are reproduced so that levels are comparable. NOT before a condition counts as
-an aggregate. In HAVING, AND and OR count as aggregates, and real aggregates do not. A subquery in
-FROM counts as a table. In SQL outside Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS
-and WITH count as nested queries.
+Components are counted only in the outermost query, and only in the first branch of a set operation.
+A nested query is counted once, and its own components are ignored. The program that produced the
+released labels has peculiarities, which are reproduced so that levels are comparable. NOT before a
+condition counts as an aggregate. In HAVING, AND and OR count as aggregates, and real aggregates do
+not. A subquery in FROM counts as a table. In SQL outside Spider's grammar, subqueries in SELECT or
+ORDER BY, EXISTS and WITH count as nested queries.
 """
 
 from __future__ import annotations

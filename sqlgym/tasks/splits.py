@@ -1,11 +1,11 @@
-"""Splits of synthesized tasks that share no question and no query.
+"""Divides synthesized tasks into splits that have no question and no query in common.
 
 If there are three or more databases, all tasks of a database are assigned to the same part, and
 each part gets at least one database. The tasks of one or two databases are divided by the skeleton
 of their SQL. The skeleton is the canonical form with a question mark for each literal or list of
 literals. Queries with the same skeleton differ only in their constants. The part of a task depends
-only on a hash of its skeleton, not on the seed or the number of tasks. So a task that is held out
-in one run is not used for training in another.
+only on a hash of its skeleton, not on the seed or the number of tasks. Therefore a task that is
+held out in one run is not used for training in another.
 
 In both cases, a task whose question or canonical SQL occurs in an earlier part is dropped from the
 later part.
@@ -142,7 +142,7 @@ def _marks(entry: Entry) -> set[str]:
 
 
 def plain_question(question: str) -> str:
-    """Return a question as a key: lower case, single spaces, no punctuation at the end.
+    """Normalize a question: lower case, single spaces, no punctuation at the end.
 
     >>> plain_question("How many  singers are there?")
     'how many singers are there'

@@ -23,7 +23,8 @@ class SqlTask(Task):
         hardness: Spider's level, if the data set states it.
         evidence: BIRD's external knowledge, shown with the question.
         foreign_keys: Foreign keys from `tables.json` that the file does not declare.
-        answerable: Whether the database has an answer. If not, `cannot_answer` is the correct call.
+        answerable: Whether the database contains the answer. If not, `cannot_answer` is the correct
+            call.
         problem: Code and reason if the entry cannot be used.
     """
 

@@ -1,8 +1,8 @@
 """Paired comparison of two evaluations on the same tasks.
 
-Tasks usually differ from each other more than two checkpoints do. A paired comparison removes the
-differences between tasks by counting the tasks on which one evaluation is correct and the other is
-not. It therefore needs far fewer tasks than a comparison of independent samples. Tasks that only
+Accuracy usually varies more between tasks than between two checkpoints. A paired comparison removes
+the differences between tasks by counting the tasks on which one evaluation is correct and the other
+is not. It therefore needs far fewer tasks than a comparison of independent samples. Tasks that only
 one evaluation contains are counted but not compared.
 """
 

@@ -17,8 +17,8 @@ crash.
 A run is written by one process, which may be killed at any time. Each record is one line, written
 in a single operation. An incomplete last line is dropped with a note in `Run.notes`. Any other
 damaged line raises an error that names the file and line. Nothing is overwritten: if a folder
-exists, a number is appended to the name of the new folder. nan and infinity are written as null
-under their keys. Times are measured by the caller, since this module reads no clock.
+exists, a number is appended to the name of the new folder. The values nan and infinity are written
+as null under their keys. This module reads no clock; times are measured by the caller.
 """
 
 from __future__ import annotations

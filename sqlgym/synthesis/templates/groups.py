@@ -27,7 +27,7 @@ class Groups:
     """Groups of rows.
 
     Attributes:
-        query: Selects the column or the label of each group.
+        query: Query that selects the column or the label of each group.
         entity: The table whose rows are grouped; its alias is `alias`.
         one: Noun phrase for a group: "country", "stadium that has at least one concert".
         shown: The values that identify a group: "the country", "the name of the stadium".
