@@ -1,11 +1,11 @@
 """Reads folders in the Spider layout and in the BIRD layout.
 
-    folder/
-      tables.json                         optional; its foreign keys complement the declared ones
-      train_spider.json train_others.json or train.json     split "train"
-      dev.json, test.json                 splits "dev", "test"; any other NAME.json is split NAME
-      NAME.jsonl                          split NAME, one entry per line
-      database/<db_id>/<db_id>.sqlite     or dev_databases/, train_databases/, test_database/
+* `tables.json` (optional): Foreign keys that complement those declared in the databases.
+* `train_spider.json` and `train_others.json`, or `train.json`: The split "train".
+* `dev.json`, `test.json`, or any other `NAME.json`: The split of that name.
+* `NAME.jsonl`: The split NAME, with one entry per line.
+* `database/<db_id>/<db_id>.sqlite`: The databases. The folder can also be named `dev_databases`,
+  `train_databases` or `test_database`.
 
 The folder may also contain BIRD's folders `train/` and `dev_20240627/`. An entry has `db_id`,
 `question` and the gold SQL as `query` (Spider) or `SQL` (BIRD). `evidence`, `id`, and `hardness` or

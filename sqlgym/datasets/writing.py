@@ -1,9 +1,9 @@
 """Writes folders in the Spider layout atomically.
 
-    OUT/tables.json                           the schemas, for Spider's own tools
-    OUT/train_spider.json, dev.json, ...      the questions of each split
-    OUT/database/<db_id>/<db_id>.sqlite       copies of the databases, or links to them
-    OUT/NOTE                                  a description of how the folder was made
+* `OUT/tables.json`: The schemas, for Spider's own tools.
+* `OUT/train_spider.json`, `OUT/dev.json` and so on: The questions of each split.
+* `OUT/database/<db_id>/<db_id>.sqlite`: Copies of the databases, or links to them.
+* `OUT/NOTE`: A description of how the folder was created.
 
 A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
 existing folder is replaced only on request, and only if it contains a note of the same name. Other

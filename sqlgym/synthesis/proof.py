@@ -3,8 +3,8 @@
 The gold SQL runs within half of a query's budget, so that enough remains for later checks. Its
 result must contain no NULL and no duplicate row, must fit into an observation, and must be the only
 correct result. Every condition of the question must change the result (`contrasts`), and other
-interpretations of the question must give the same result (`readings`). The answer must not occur in
-the question.
+interpretations of the question must give the same result (`readings`). A candidate is rejected if
+all values of its result occur in the question.
 """
 
 from __future__ import annotations

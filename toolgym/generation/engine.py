@@ -2,9 +2,9 @@
 
 All sequences of a call advance together, each in a slot of one KV cache.
 
-    admit      waiting sequences get free slots; each distinct prompt is read once and copied
-    decode     samples a token for each active sequence, on CUDA several per synchronization
-    answer     calls `reply` for finished turns, reads the answers, and frees slots
+* `admit` gives free slots to waiting sequences. Each distinct prompt is read once and copied.
+* `decode` samples a token for each active sequence, or on CUDA several tokens per synchronization.
+* `answer` calls `reply` for finished turns, reads the answers, and frees slots.
 
 A sequence whose turn is over waits for its reply. `reply` is called when no sequence is active or
 at least half of the sequences are waiting. Answers require a separate forward pass, so several

@@ -1,18 +1,19 @@
 """`Run`: a folder with the files of a training run or an evaluation, which is readable after a
 crash.
 
-    config.json      the settings, and `reproducibility`; written once, before the other files
-    metrics.jsonl    one JSON object per line: `phase`, `step` (from 1 within its phase), numbers
-    rollouts.jsonl   one episode per line: `phase`, `step` or null, and the episode's record
-    preflight.json   the result of the check before training: `verdict` (go, no-go), `findings`
-                     (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
-    summary.json     the result, always replaced as a whole; its `status` is `interrupted` until the
-                     end, and then `complete`, or `refused` (by the preflight), `stopped` (by the
-                     guards) or `failed` (by an error), each with a `diagnosis`
-    checkpoints/     one folder for each checkpoint, written by the trainer; its `toolgym.json`
-                     contains the environment and the data (`toolgym.runs.checkpoints`)
-    report.html      the report, made from the files above by `toolgym.report`
-    .lock            the lock of the process that writes the run
+* `config.json`: The settings, and `reproducibility`. The file is written once, before all others.
+* `metrics.jsonl`: One JSON object per line, with `phase`, `step` (from 1 within the phase) and
+  numbers.
+* `rollouts.jsonl`: One episode per line, with `phase`, `step` (or null) and the episode's record.
+* `preflight.json`: The result of the check before training, with `verdict` (go or no-go), `figures`
+  and `findings`. Each finding has a `check`, a `level` (no-go or warn), a `reason` and an `advice`.
+* `summary.json`: The result, which is always replaced completely. The `status` is `interrupted`
+  until the run ends. Then it is `complete`, `refused` (by the preflight), `stopped` (by the guards)
+  or `failed` (by an error). A refused, stopped or failed run also has a `diagnosis`.
+* `checkpoints/`: One folder for each checkpoint, written by the trainer. The `toolgym.json` in a
+  folder contains the environment and the data (`toolgym.runs.checkpoints`).
+* `report.html`: The report, which `toolgym.report` makes from these files.
+* `.lock`: The lock of the process that writes the run.
 
 A run is written by one process, which may be killed at any time. Each record is one line, written
 in a single operation. An incomplete last line is dropped with a note in `Run.notes`. Any other
