@@ -77,8 +77,8 @@ class ConnectionPool:
         """Return a connection that only the calling thread uses until it calls `give_back`.
 
         Args:
-            key: Identifies the file; connections with the same key are interchangeable.
-            connect: Opens a new connection; its exceptions are propagated.
+            key: Key that identifies the file; connections with the same key are interchangeable.
+            connect: Function that opens a new connection; exceptions that it raises are propagated.
         """
         with self._lock:
             if self._idle.get(key):
@@ -139,7 +139,7 @@ class ResultCache:
             return entry[0]
 
     def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
-        """Cache an outcome, unless it alone takes a quarter of the cache's memory."""
+        """Cache an outcome, unless it needs more than a quarter of the cache's memory."""
         size = sys.getsizeof(sql) + 1_000
         if isinstance(outcome, QueryResult):  # including its rendered text
             size += 5_000 + outcome.size + 56 * len(outcome.rows)
@@ -160,7 +160,7 @@ class Database:
         cache_bytes: Maximum memory of the cached results.
 
     Attributes:
-        described: Descriptions of its tables, by schema and name.
+        described: Descriptions of the tables, by schema and name.
 
     Raises:
         EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
@@ -199,7 +199,8 @@ class Database:
     def backwards(self) -> Database:
         """The same file with rows in reverse order.
 
-        A query whose result depends on the order of rows can return a different result on it.
+        A query whose result depends on the order of rows can return a different result on this
+        database.
         """
         return Database(self.path, self.limits, True, self._cache_bytes)
 

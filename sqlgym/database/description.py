@@ -86,7 +86,7 @@ def list_tables(schema: Schema, database: Database) -> str:
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
-    """Return the columns of the tables that a text mentions, and the names of all tables.
+    """Return the columns of the tables that the text mentions, and the names of all tables.
 
     If the text mentions no table, the columns of all tables are returned.
 

@@ -1,8 +1,8 @@
-"""Replacements for SQLite functions that may run for a long time or read the clock.
+"""Safe replacements for SQLite functions that can run for a long time or read the clock.
 
 SQLite cannot interrupt a single function call. `instr`, `replace` and `trim` take quadratic time,
 which is slow for strings of 100,000 bytes, and `printf` can repeat a character a billion times. The
-replacements call the original function if the call is cheap. Otherwise they raise `OverflowError`,
+replacements call the original function if the call is cheap, and otherwise raise `OverflowError`,
 which SQLite reports as a value that is too large.
 
 The authorizer of SQLite receives the name of a function but not its arguments. Therefore the date

@@ -1,10 +1,10 @@
 """A guarded connection that can only read one SQLite file.
 
-The authorizer of SQLite checks each statement against an allow-list while it is compiled. The guard
-rejects writes, DDL, temporary tables, ATTACH, PRAGMA, VACUUM, transactions and extension loading.
-The guard also rejects virtual tables other than `json_each`, `json_tree` and those of the file, and
-every function that is not deterministic. Date functions are replaced by versions that cannot read
-the clock.
+The authorizer of SQLite checks each statement against an allow-list while the statement is
+compiled. The guard rejects writes, DDL, temporary tables, ATTACH, PRAGMA, VACUUM, transactions and
+extension loading. The guard also rejects non-deterministic functions, and virtual tables other than
+`json_each`, `json_tree` and the virtual tables of the file. Date functions are replaced by versions
+that cannot read the clock.
 
 A statement is limited in size, steps, time and memory. `sqlgym.database.statement_size` and the
 authorizer limit the size, since compilation cannot be interrupted. The progress handler limits the
@@ -137,8 +137,8 @@ class GuardedConnection:
             statement.
 
     Raises:
-        EnvironmentFault: The file is missing, empty, not an SQLite database, or has an unmerged
-            write-ahead log.
+        EnvironmentFault: The file is missing, is empty, is not an SQLite database, or has an
+            unmerged write-ahead log.
     """
 
     def __init__(self, path: Path, limits: Limits, backwards: bool = False) -> None:

@@ -51,7 +51,7 @@ def _counting_parser(dialect: str) -> type[Any]:
 
 
 def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
-    """Return the syntax tree of the first statement in a text.
+    """Return the syntax tree of the first statement in SQL text.
 
     Raises:
         SqlglotError: The text cannot be parsed. The subclass `TooMuch` is raised if parsing would
@@ -71,7 +71,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlit
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """Return the cached syntax tree of a text. Callers must not modify the tree.
+    """Return the cached syntax tree of SQL text. Callers must not modify the tree.
 
     Raises:
         SqlglotError: As for `parse`.
@@ -80,7 +80,7 @@ def shared_tree(sql: str) -> exp.Expr:
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """Return the tokens of a text, or an empty list if it cannot be tokenized."""
+    """Return the tokens of SQL text, or an empty list if it cannot be tokenized."""
     try:
         return list(Dialect.get_or_raise("sqlite").tokenize(sql))
     except SqlglotError:

@@ -5,13 +5,13 @@
     NULL | 43.5
     "a | b" | x'00ff'
 
-The first line contains the column names, and each further line a row. Floats have 10 significant
-digits, NULL is not quoted, and bytes are hexadecimal. Text is quoted only if it could be misread:
-if it is empty, looks like NULL, has leading or trailing spaces, starts with a quote, or contains a
-bar or a control character. Text that looks like one of the notes below or like an environment's `(3
-calls left)` is quoted too. Inside quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN`
-represent single characters. `parse_rendered` is the inverse, except that it returns all values as
-text.
+The first line contains the column names, and each further line contains one row. Floats have 10
+significant digits, NULL is not quoted, and bytes are hexadecimal. Text is quoted only if it could
+be misread: if it is empty, looks like NULL, has leading or trailing spaces, starts with a quote, or
+contains a vertical bar or a control character. Text that looks like one of the notes below or like
+an environment's `(3 calls left)` is quoted too. Inside quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\`
+and `\\xNN`/`\\uNNNN` represent single characters. `parse_rendered` is the inverse, except that it
+returns all values as text.
 
 A result that is too long is truncated and ends with a note: `... (5 more rows)`, `... (at least 5
 more rows)` or `... (cut: too long to be shown)`. If a value in such a result is long, only its

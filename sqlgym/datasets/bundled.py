@@ -1,7 +1,7 @@
 """The data sets in the package: `bundled` and `tiny`.
 
-Each of the two is a folder in the Spider layout (`sqlgym.datasets.spider`) with SQL dumps instead
-of database files. The folder is `sqlgym/_data/sql` in the wheel and `data/sql` in a checkout.
+Each data set is a folder in the Spider layout (`sqlgym.datasets.spider`) with SQL dumps instead of
+database files. The folders are in `sqlgym/_data/sql` in the wheel and in `data/sql` in a checkout.
 `dataset_folder` builds the databases on first use, in a folder of the cache whose name contains a
 hash of the sources.
 """

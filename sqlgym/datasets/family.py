@@ -172,7 +172,7 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts of `SqlTaskFamily`, and whether instances of the database can reject
+        """Return the facts as in `SqlTaskFamily`, and whether instances of the database can reject
         queries.
         """
         facts = super().facts(task, tasks)

@@ -55,7 +55,7 @@ class RowTasks(Sequence[SqlTask]):
         rows: The rows. Indexing may raise a `ValueError` with the reason why a row is unreadable.
         split: The split.
         databases: The folder with the databases.
-        where: Prefix of a row's number in error messages, such as "my.jsonl, line".
+        where: Text that precedes the row number in error messages, such as "my.jsonl, line".
         first: The number of the first row.
     """
 

@@ -37,8 +37,8 @@ def rephrase_folder(
     Args:
         source: The folder, with `.json` or `.jsonl` files.
         out: The folder to write.
-        ask: Sends requests to the chat model and returns the replies.
-        overwrite: Replace an existing folder that this function has written.
+        ask: Function that sends requests to the chat model and returns the replies.
+        overwrite: Whether to replace an existing folder that this function has written.
         progress: Called with the number of finished questions and the total.
 
     Returns:

@@ -119,7 +119,8 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
 
 def from_hub(name: str, split: str) -> Any:
-    """Load a data set with `datasets`, from a folder saved by it or from the Hugging Face Hub.
+    """Load a data set with `datasets`, from a folder that `datasets` saved or from the Hugging Face
+    Hub.
 
     Raises:
         ConfigurationError: `datasets` is not installed, or cannot load the data set.

@@ -9,9 +9,9 @@
 
 The folder may also contain BIRD's folders `train/` and `dev_20240627/`. An entry has `db_id`,
 `question` and the gold SQL as `query` (Spider) or `SQL` (BIRD). `evidence`, `id`, and `hardness` or
-`difficulty` are optional. An entry with `"answerable": false` is a question that its database
-cannot answer, and needs no SQL. Reading a folder checks only its structure. It runs no gold SQL and
-reads only the first bytes of each database file.
+`difficulty` are optional. An entry with `"answerable": false` is a question that the database
+cannot answer. Such an entry needs no gold query. When a folder is read, only its structure is
+checked: no gold SQL runs, and only the first bytes of each database file are read.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class DatabaseFiles:
         self._found: dict[str, Path | tuple[str, str]] = {}
 
     def find(self, db_id: str) -> Path | tuple[str, str]:
-        """Return the database file, or the code of and the reason for rejecting tasks on the
-        database.
+        """Return the database file, or a code and a reason if tasks on the database must be
+        rejected.
         """
         if db_id not in self._found:
             self._found[db_id] = self._search(db_id)
@@ -98,7 +98,8 @@ def database_files(folder: Path) -> list[Path]:
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Return the files of each split of a folder; `train`, `dev` and `test` come first.
 
-    A split of BIRD may be in its own folder, `NAME/` or `NAME_DATE/`. The latest date is used.
+    A split of BIRD may be in its own folder, `NAME/` or `NAME_DATE/`. If there are several dates,
+    the latest one is used.
     """
     found = _splits_in(folder)
     for part in sorted((path for path in folder.iterdir() if path.is_dir()), reverse=True):

@@ -2,10 +2,10 @@
 cached.
 
 `load_tasks("my.db", "train")` writes tasks for a database, and also accepts a folder of databases.
-A file is a database if its first bytes are those of SQLite. A folder counts as databases without
-questions if neither it nor its subfolders contain JSON files. Its databases are the files up to two
-levels deep. The id of a database is the name of its file, or its path in the folder if two files
-have the same name.
+A file is treated as a database if it begins with the header of an SQLite file. A folder counts as
+databases without questions if neither it nor its subfolders contain JSON files. The databases of a
+folder are the database files that are at most two levels deep. The id of a database is the name of
+its file, or its path in the folder if two files have the same name.
 
 `sqlgym.synthesis` writes the tasks when they are first used. The cache key contains the hash of the
 file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides the tasks
@@ -88,7 +88,7 @@ def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
 
 
 def bare_databases(path: Path) -> Files:
-    """Return the databases of a file or folder without questions by name, or () for other data.
+    """Return the databases of a file or folder without questions, by name, or () for other data.
 
     Raises:
         ConfigurationError: A file has the suffix of a database but is not one.

@@ -40,7 +40,8 @@ def replacing(out: Path, note: str, text: str, overwrite: bool) -> Iterator[Path
         out: The final path of the folder.
         note: File name of the note.
         text: Content of the note.
-        overwrite: Replace an existing folder that contains a file with the name of the note.
+        overwrite: Whether to replace an existing folder that contains a file with the name of the
+            note.
 
     Raises:
         ConfigurationError: `out` exists and may not be replaced.

@@ -87,7 +87,9 @@ _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Return whether a set has unanswerable tasks. At most 500 tasks of a large set are checked."""
+    """Return whether a task set contains unanswerable tasks. At most 500 tasks of a large set are
+    checked.
+    """
     if tasks not in _KNOWN:
         places = range(0, len(tasks), -(-len(tasks) // _LOOKED_AT) or 1)
         _KNOWN[tasks] = any(not tasks[place].answerable for place in places)
@@ -205,7 +207,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return expert.explore(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the database of this episode."""
+        """Return a call that succeeds on the database of this episode."""
         table = self._schema.tables[0].name
         arguments: dict[str, dict[str, Any]] = {
             "describe": {"table_name": table},

@@ -135,7 +135,7 @@ class TextToSQLEnv(ExploreEnv):
         return expert.write_sql(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the database of this episode."""
+        """Return a call that succeeds on the database of this episode."""
         if tool_name == "answer":
             return {"name": "answer", "arguments": super().example_call("query")["arguments"]}
         return super().example_call(tool_name)

@@ -1,8 +1,8 @@
 """Conditions on one column, as SQL and in words.
 
-    age > 30               with an age of more than 30 | whose age is more than 30
-    country = 'France'     whose country is France
-    day >= '2019-05-03'    whose day is on or after 2019-05-03
+* `age > 30` becomes "with an age of more than 30" or "whose age is more than 30".
+* `country = 'France'` becomes "whose country is France".
+* `day >= '2019-05-03'` becomes "whose day is on or after 2019-05-03".
 
 The words have exactly the meaning of the SQL: "more than" is `>`, and "at least" is `>=`.
 """

@@ -1,7 +1,7 @@
 """Drafts of questions: random choices, SELECT statements and candidates.
 
-A template is a function that makes a `Candidate` from a `Draft`. It raises `Unfit` if the database
-has no suitable table or column. The decorator `template` registers the function:
+A template is a function that makes a `Candidate` from a `Draft`. A template raises `Unfit` if the
+database has no suitable table or column. The decorator `template` registers the function:
 
     @template("my-template", weight=2)
     def my_template(draft: Draft) -> Candidate: ...
@@ -28,7 +28,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Query:
-    """A SELECT statement by its clauses.
+    """A SELECT statement, stored as its clauses.
 
     Attributes:
         where: Conditions that are joined by AND.
@@ -92,7 +92,7 @@ class Candidate:
 
 
 def is_unclear(candidate: Candidate, world: World) -> bool:
-    """Return whether a "number of" things may mean either a column or a count of rows.
+    """Return whether "the number of" things can mean either a column or a count of rows.
 
     If the table of schools has a column `pupils` and there is also a table of pupils, "the school
     with the most pupils" has two interpretations.

@@ -1,10 +1,10 @@
 """Proves that a candidate is a suitable task.
 
-The gold SQL runs within half of a query's budget, so that enough remains for later checks. Its
-result must contain no NULL and no duplicate row, must fit into an observation, and must be the only
-correct result. Every condition of the question must change the result (`contrasts`), and other
-interpretations of the question must give the same result (`readings`). A candidate is rejected if
-all values of its result occur in the question.
+The gold SQL runs within half of a query's budget, so that enough remains for later checks. The
+result of the gold SQL must contain no NULL and no duplicate row, must fit into an observation, and
+must be the only correct result. Every condition of the question must change the result
+(`contrasts`), and other interpretations of the question must give the same result (`readings`). A
+candidate is rejected if all values of its result occur in the question.
 """
 
 from __future__ import annotations

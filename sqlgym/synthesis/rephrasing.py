@@ -1,10 +1,10 @@
 """Rephrases questions with a chat model, and rejects replies that omit a value of the query.
 
-Questions from templates are exact but monotonous. A chat model makes them more natural, but
-sometimes changes their meaning. A reply is accepted if it contains every value of the SQL that the
-question contained, contains neither SQL nor the answer, and is not the question of another task. A
-number may be written in digits, with commas or as a word, a date in digits or in words, and a
-string in upper or lower case. No check ensures that the words between the values still have the
+Questions from templates are exact but monotonous. A chat model makes the questions more natural,
+but sometimes changes their meaning. A reply is accepted if it contains every value of the SQL that
+the question contained, contains neither SQL nor the answer, and is not the question of another
+task. A number may be written in digits, with commas or as a word, a date in digits or in words, and
+a string in upper or lower case. No check ensures that the words between the values still have the
 same meaning.
 """
 
@@ -49,7 +49,8 @@ def rephrase(
 
     Args:
         tasks: The tasks.
-        ask: Sends requests, each a system message and a user message, and returns the replies.
+        ask: Function that sends requests, each a system message and a user message, and returns the
+            replies.
         progress: Called with the number of finished tasks and the total.
     """
     taken = {plain_question(task.question) for task in tasks}

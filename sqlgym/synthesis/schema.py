@@ -1,6 +1,6 @@
 """The parts of a database that questions use: entities with nouns, columns with roles, and links.
 
-`profiling.profile` creates them, and the templates read them.
+`profiling.profile` creates these objects, and the templates read them.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Label:
 
     Attributes:
         fields: One or two columns whose combined values are unique.
-        is_name: Whether it is the row's own name, so that a question may say "the singer Joe
+        is_name: Whether the label is the row's own name, so that a question may say "the singer Joe
             Sharp".
         rows: The values of these columns in a sample of rows.
     """
@@ -187,7 +187,7 @@ _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "sa
 
 @dataclass(frozen=True)
 class Link:
-    """A reference from many children to one parent each.
+    """A many-to-one reference from child rows to parent rows.
 
     Attributes:
         child: The referring table.
@@ -198,7 +198,7 @@ class Link:
         is_plain: Whether the role is the parent's noun, and no other link joins the two tables.
         is_single: Whether a parent has at most one child.
         childless: The number of parents without a child.
-        is_inferred: Whether the file does not declare it.
+        is_inferred: Whether the reference is inferred rather than declared in the file.
     """
 
     child: Entity

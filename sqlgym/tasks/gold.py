@@ -93,7 +93,7 @@ def verify(
 
     Raises:
         TaskRefused: The task cannot be played.
-        EnvironmentFault: As for `gold_of`; in this case, the verdict is not cached.
+        EnvironmentFault: In the same cases as for `gold_of`. The verdict is then not cached.
     """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)

@@ -2,8 +2,8 @@
 
 Spider (Yu et al., EMNLP 2018) counts three kinds of components:
 
-* Clauses are WHERE, GROUP BY, ORDER BY and LIMIT, every table after the first, every OR and every
-  LIKE.
+* Clauses are WHERE, GROUP BY, ORDER BY and LIMIT, every table after the first, every OR operator
+  and every LIKE operator.
 * Nested queries are set operations, and subqueries in conditions.
 * Extras are several aggregates, several result columns, several WHERE conditions, and several
   GROUP BY columns. Each of these counts at most once.
@@ -13,8 +13,8 @@ The numbers of components determine the level:
 * `easy`: No nested query, no extra, and at most one clause.
 * `medium`: No nested query, and either one clause with up to two extras, or two clauses with up to
   one extra.
-* `hard`: Without a nested query, up to two clauses with three or four extras, or three clauses with
-  up to two extras. With one nested query, no extra and at most one clause.
+* `hard`: Either no nested query, and up to two clauses with three or four extras or three clauses
+  with up to two extras; or one nested query, no extra, and at most one clause.
 * `extra`: Everything else, such as two clauses with exactly two extras.
 
 Components are counted only in the outermost query, and only in the first branch of a set operation.

@@ -1,7 +1,7 @@
-"""A question about a database, as used by all parts of this package.
+"""The type `SqlTask`, a question about a database, which all parts of this package use.
 
 A task contains the gold SQL and the path of the database, but no results; `sqlgym.tasks.gold` runs
-the gold SQL. A question that the database cannot answer is also a task. Such a task has
+the gold SQL. A question that the database cannot answer is also a task. An unanswerable task has
 `answerable=False` and needs no SQL.
 """
 
@@ -16,7 +16,7 @@ from toolgym.tasks import Task
 
 @dataclass(frozen=True)
 class SqlTask(Task):
-    """A question about a database. `item` is the id of the database.
+    """A question about a database. The attribute `item` is the id of the database.
 
     Attributes:
         gold_sql: The SQL whose result is the answer.

@@ -118,7 +118,8 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def parameters_of(env_id: str) -> tuple[dict[str, Any], bool]:
-    """Load all environments and return the parameters of one (`registration.parameters_of`).
+    """Load all environments and return the parameters of one environment
+    (`registration.parameters_of`).
 
     Raises:
         ConfigurationError: The environment does not exist.
@@ -284,7 +285,7 @@ def harmless(text: str) -> str:
     r"""Replace control characters by their escapes.
 
     Much of the printed text comes from models, servers and files. In a terminal, control characters
-    in it could move the cursor, hide text, or reverse the direction of text.
+    in this text could move the cursor, hide text, or reverse the direction of text.
 
     >>> print(harmless("ends\r\nand clears\x1b[2J"))
     ends

@@ -1,9 +1,9 @@
 """`toolgym doctor`: check the installation.
 
 A problem is a condition that prevents toolgym from working: a missing dependency, a package of
-another distribution that hides one of ours, a plug-in that cannot be loaded, or a cache folder that
-cannot be written. A missing extra is not a problem. Commands and environments of installed packages
-are imported; libraries such as torch are not.
+another distribution that hides one of toolgym's packages, a plug-in that cannot be loaded, or a
+cache folder that cannot be written to. A missing extra is not a problem. Commands and environments
+of installed packages are imported; libraries such as torch are not.
 
 Two of our package names are also used by other distributions. AdapterHub's `adapters` is a regular
 package and hides our namespace folder. Another distribution named `sqlgym` can be installed into
@@ -64,8 +64,8 @@ def examine() -> dict[str, Any]:
     Returns:
         A dict with `ok`, `python` and `sqlite` (versions), `base` and `extras` (the version of each
         distribution that the base install and each extra require, or None if it is not installed),
-        `plugins` (names by entry-point group, without broken ones), `cache` (the folder), and
-        `problems`.
+        `plugins` (names by entry-point group, without plug-ins that cannot be loaded), `cache` (the
+        folder), and `problems`.
     """
     base: dict[str, str | None] = {"toolgym": _version_of("toolgym")}
     extras: dict[str, dict[str, str | None]] = {}

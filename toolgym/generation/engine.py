@@ -125,7 +125,7 @@ class _Sequence:
         return Row(self.unread[-1], self.cached, room, uniforms)
 
     def append(self, tokens: list[int], log_probs: list[float], sampled: int) -> None:
-        """Append sampled tokens (`sampled` = 1) or tokens of an answer (0)."""
+        """Append sampled tokens (`sampled` = 1) or tokens of an answer (`sampled` = 0)."""
         self.generation.tokens += tokens
         self.generation.mask += [sampled] * len(tokens)
         self.generation.log_probs += log_probs
@@ -165,10 +165,10 @@ class Engine:
     ) -> None:
         """Continue every generation until it has ended or is full.
 
-        A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
-        `max_tokens` tokens, or when the maximum context length of the model is reached. Then
-        `reply` is called with the generations whose turn is over. An answer must leave room for at
-        least one sampled token.
+        A turn ends when a token of `stop` is sampled, when the turn has `turn_tokens` tokens, when
+        the generation has `max_tokens` tokens, or when the maximum context length of the model is
+        reached. Then `reply` is called with the generations whose turn is over. An answer must
+        leave room for at least one sampled token.
 
         Args:
             generations: Generations whose `tokens` are empty. If a prompt leaves no room for a
@@ -179,7 +179,7 @@ class Engine:
             turn_tokens: Maximum number of tokens of one turn; None means no limit.
 
         Raises:
-            ValueError: A prompt is empty, or an answer leaves no room.
+            ValueError: A prompt is empty, or an answer leaves no room for a token.
         """
         if not generations:
             return

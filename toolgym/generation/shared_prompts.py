@@ -2,7 +2,7 @@
 
 A decoding step spends most of its time reading keys and values, and most of these belong to the
 common prompt of a group of rollouts. The queries of all rows of a group attend to the prompt
-together, then each row attends to its own columns. The two results are combined by their
+together, and then each row attends to its own columns. The two results are combined by their
 log-sum-exps (Juravsky et al. 2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
 """
 

@@ -27,8 +27,8 @@ class Situation:
     """The state of one episode before a turn, as it is passed to a policy.
 
     Attributes:
-        env: The environment. A policy without privileged information uses only its tools and
-            transcript.
+        env: The environment. A policy without privileged information uses only the tools and the
+            transcript of this state.
         observation: The last observation.
         seed: The seed of the episode, for policies that make random choices.
         memory: State of the policy for this episode. The same dict is passed in every turn.

@@ -49,7 +49,7 @@ class Origin:
     max_new_tokens: int | None = None
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the caller's arguments, completed with those of the run.
+        """Return the caller's arguments, completed with arguments of the run.
 
         If the caller gives a data set, the run's split is not used. If the caller gives a split,
         the run's restriction to a part of its split is not used.
@@ -155,7 +155,7 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
 def with_settings_of(
     model: str, env_id: str, env_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Complete the settings of an evaluation with those of the run that wrote a checkpoint.
+    """Complete the settings of an evaluation with settings of the run that wrote a checkpoint.
 
     Args:
         model: A model. No settings are added if the model is not a checkpoint of a run.

@@ -187,7 +187,7 @@ class Run:
         self._append(METRICS, [_checked(plain(record, "metrics"), METRIC_PHASES)])
 
     def metrics(self, phase: str | None = None) -> list[Record]:
-        """Return all records of `metrics.jsonl`, or those of one phase, in order.
+        """Return all records of `metrics.jsonl`, or the records of one phase, in order.
 
         Raises:
             ConfigurationError: A line other than the last is damaged. The message names the
@@ -197,8 +197,9 @@ class Run:
         return [record for record in records if phase is None or record["phase"] == phase]
 
     def cut_metrics(self, phase: str, after_step: int) -> None:
-        """Remove the records of a phase after a step, so that a resumed run can write them
-        again."""
+        """Remove the records of a phase that follow a step, so that a resumed run can write them
+        again.
+        """
         self._cut(METRICS, phase, after_step)
 
     def log_rollouts(self, rollouts: Iterable[Mapping[str, Any]]) -> None:
@@ -215,7 +216,7 @@ class Run:
         self._append(ROLLOUTS, [_checked(plain(item, "rollout"), ALL_PHASES) for item in rollouts])
 
     def rollouts(self, phase: str | None = None) -> Iterator[Record]:
-        """Yield the episodes of `rollouts.jsonl`, or those of one phase.
+        """Yield all episodes of `rollouts.jsonl`, or the episodes of one phase.
 
         Raises:
             ConfigurationError: A line other than the last is damaged. The message names the
@@ -225,8 +226,9 @@ class Run:
         return (record for record in records if phase is None or record["phase"] == phase)
 
     def cut_rollouts(self, phase: str, after_step: int = 0) -> None:
-        """Remove the episodes of a phase after a step, and all episodes of the phase without a
-        step."""
+        """Remove the episodes of a phase that follow a step, and all episodes of the phase without
+        a step.
+        """
         self._cut(ROLLOUTS, phase, after_step)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -275,8 +277,8 @@ class Run:
     def state(self) -> str:
         """A sentence about an incomplete run, with the command that continues a training run.
 
-        The sentence is "" for a complete run. For an evaluation, it contains the number of finished
-        tasks.
+        The sentence is "" for a complete run. For an evaluation, the sentence contains the number
+        of finished tasks.
         """
         status = self.status
         if status == "complete":

@@ -144,7 +144,7 @@ def values_with_many(draft: Draft) -> Candidate:
 
 @template("most-common", weight=2)
 def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Ask for the value that most rows share."""
+    """Ask for the value that the largest number of rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column = field.sql(rows.alias)

@@ -1,11 +1,8 @@
 """Questions that select rows by the rows that refer to them, such as stadiums by their concerts.
 
-The rows refer to their owner directly, through a junction table, or through a table in between:
-
-    stadiums that have more than 2 concerts
-    employees that are the manager of at least one employee
-    singers that have the most concerts                               (junction)
-    continents that have at least one car maker across their countries
+The rows refer to their owner directly ("stadiums that have more than 2 concerts"), through a
+junction table ("singers that have the most concerts"), or through a table in between ("continents
+that have at least one car maker across their countries").
 """
 
 from __future__ import annotations
@@ -108,7 +105,7 @@ class Owning:
         return proven(question, query, self.tables, self.conditions, self.member, **facts)
 
     def which(self, draft: Draft, label: Sequence[Field], have: str) -> str:
-        """Return a question for the owners with owned rows."""
+        """Return a question that asks for the owners of rows."""
         many = self.owner.noun.many
         which = f"Which {many} {have}? Give {the(label)} of each."
         return ask(draft, f"{names(label)} of the {many} that {have}", which)
@@ -182,7 +179,7 @@ def owners_with_many(draft: Draft) -> Candidate:
 
 @template("owner-with-most", weight=4)
 def owner_with_most(draft: Draft) -> Candidate:
-    """Ask for the owner of the most rows."""
+    """Ask for the owner of the largest number of rows."""
     own = owning(draft, 0.35)
     fields, many, one = listing(draft, own.owner), own.owned.noun.many, own.owner.noun.one
     counts = draft.pick(([], [], [], ["count(*)"]))

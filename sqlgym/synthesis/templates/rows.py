@@ -1,9 +1,8 @@
 """The rows that a question is about: a table, conditions, and the words for them.
 
-singers with an age of more than 30
-concerts of the stadium Balmoor
-employees whose salary is at least 4000 and whose department's city is Oslo
-singers of the concert Super Bootcamp          (over a junction table)
+Examples of the words are "singers with an age of more than 30", "employees whose salary is at least
+4000 and whose department's city is Oslo" and, for a junction table, "singers of the concert Super
+Bootcamp".
 """
 
 from __future__ import annotations
