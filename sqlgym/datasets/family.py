@@ -172,8 +172,8 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts as in `SqlTaskFamily`, and whether instances of the database can reject
-        queries.
+        """Return the same facts as `SqlTaskFamily`, and whether instances of the database can
+        reject queries.
         """
         facts = super().facts(task, tasks)
         if not task.answerable:

@@ -93,7 +93,8 @@ def verify(
 
     Raises:
         TaskRefused: The task cannot be played.
-        EnvironmentFault: In the same cases as for `gold_of`. The verdict is then not cached.
+        EnvironmentFault: In the same cases as in `gold_of`. In these cases, the verdict is not
+            cached.
     """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)

@@ -28,7 +28,7 @@ class Situation:
 
     Attributes:
         env: The environment. A policy without privileged information uses only the tools and the
-            transcript of this state.
+            transcript of the environment.
         observation: The last observation.
         seed: The seed of the episode, for policies that make random choices.
         memory: State of the policy for this episode. The same dict is passed in every turn.
