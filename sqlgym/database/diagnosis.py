@@ -1,6 +1,6 @@
 """Error messages for the agent about statements that failed.
 
-The result code of SQLite determines whether the agent, the file or the machine is responsible. The
+The result code of SQLite determines whether the SQL, the file or the system caused the error. The
 message from SQLite provides details, such as a missing name or the position of a syntax error. An
 unrecognized message is returned as a plain `sql_error`.
 """
@@ -94,7 +94,7 @@ _LONGEST = 200
 
 
 def explain_refusal(code: str, what: str) -> ToolError:
-    """Return the error for a statement that the guard refused."""
+    """Return the error for a statement that the guard rejected."""
     if code == "nondeterministic":
         message = f"Refused: {what}. A result must not depend on randomness or on the current time."
         return ToolError(code, message, "Write the value itself, such as '2024-05-01'.")
@@ -109,11 +109,11 @@ def explain_refusal(code: str, what: str) -> ToolError:
 def explain_message(
     message: str, sql: str, schema: Schema, compiles: Callable[[str], bool]
 ) -> ToolError:
-    """Return the error for a message of SQLite.
+    """Return the error that corresponds to an error message from SQLite.
 
     Args:
-        compiles: Returns whether SQLite can compile a statement; called with rewritten versions of
-            the SQL.
+        compiles: Function that returns whether SQLite can compile a statement. It is called with
+            rewritten versions of the SQL.
     """
     if _FOREIGN.match(message) or (message.startswith("no such table") and "(" in sql):
         working = next(filter(compiles, in_sqlite(sql)), None)

@@ -34,7 +34,7 @@ def quoted_text(value: str) -> str:
 
 
 def quoted_texts(values: Sequence[str]) -> list[str]:
-    """Return several strings, all quoted or all unquoted.
+    """Return several strings, either all quoted or all unquoted.
 
     >>> quoted_texts(["Audi", "BMW"])
     ["'Audi'", "'BMW'"]
@@ -71,5 +71,5 @@ def _rounded(value: float, spread: float) -> float:
 
 
 def number_sql(value: float) -> str:
-    """Return a number in SQL; a whole number has no decimal point."""
+    """Return a number as an SQL literal; a whole number has no decimal point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

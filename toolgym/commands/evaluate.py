@@ -256,7 +256,9 @@ def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: i
 
 
 def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """Print the first `transcripts` episodes, a table of the results, faults and refused tasks."""
+    """Print the first `transcripts` episodes, a table of the results, the infrastructure errors,
+    and the refused tasks.
+    """
     for record in evaluation.records[:transcripts]:
         say(transcript(record.to_json()) + "\n")
     print_table(_figures(evaluation, setting))

@@ -174,7 +174,7 @@ def _ask() -> str | None:
 
 
 def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
-    """Convert a typed line to an action for `ToolEnv.step`; None if it is not a call.
+    """Convert a typed line to an action for `ToolEnv.step`, or return None if it is not a call.
 
     >>> from toolgym.tools import specs_from
     >>> tools = specs_from([{"name": "look", "parameters": {"properties": {"at": {}}}}])

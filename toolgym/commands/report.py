@@ -1,7 +1,7 @@
 """`toolgym report`: write the HTML report of one or several runs.
 
-`toolgym train` writes the report at the end of a run. This command also writes reports of
-interrupted runs, and of several training runs or evaluations on one page.
+A training run writes its report when it ends. This command also writes a report for interrupted
+runs, and one page for several training runs or evaluations of `toolgym eval --out FOLDER`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`toolgym stats`: print statistics of the actions in a run, an evaluation or a log.
 
-The family of the environment computes them (`TaskFamily.statistics`). A file of `toolgym eval
---out` is read like a run folder. Any other file is a log, which is read by the first family that
-finds outputs in it (`TaskFamily.read_log`).
+The family of the environment computes the statistics (`TaskFamily.statistics`). A file of `toolgym
+eval --out` is read like a run folder. Any other file is treated as a log and read by the first
+family that finds outputs in it (`TaskFamily.read_log`).
 """
 
 from __future__ import annotations

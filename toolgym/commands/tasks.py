@@ -1,6 +1,6 @@
 """`toolgym tasks`: check, count, show or generate tasks.
 
-* `check` verifies every task and lists those that are refused, with reasons;
+* `check` verifies every task and lists the refused tasks with reasons;
 * `stats` counts tasks by database, hardness and shape of the result;
 * `show` prints a task with its solution;
 * `synth` writes tasks for databases;
@@ -74,7 +74,7 @@ def task_sets(
     split: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
-    """Return the tasks of one split or of all splits, by the name of the split.
+    """Return the tasks of one split or of all splits, keyed by the name of the split.
 
     Raises:
         ConfigurationError: The data set or the split does not exist.
