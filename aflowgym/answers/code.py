@@ -153,11 +153,11 @@ def _holds(test: CodeTest, returned: str, literal: str) -> bool:
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
-    """Return the program in a model's output: the last fenced block that defines it, or the full
-    output.
+    """Return the program in a model's output.
 
-    If neither is such a program, an indented block (as in a list) or a program between lines of
-    prose is used.
+    The program is the last fenced block that defines the function, or else the entire output. If
+    neither of them is a valid program, an indented block (as in a list) or a program between lines
+    of prose is used.
 
     Returns:
         The source code, which can be parsed and defines the function at top level, or None if no

@@ -273,8 +273,9 @@ def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[s
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
-    """Return the factor from the answer's unit to the gold answer's, or None if units may not
-    differ.
+    """Return the conversion factor from the answer's unit to the gold answer's unit.
+
+    The result is None if the answer's unit is not allowed.
 
     Args:
         gold: The canonical unit of the gold.

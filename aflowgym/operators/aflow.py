@@ -1,11 +1,11 @@
-"""AFlow's ten operators, each of which is an `Operator` object.
+"""AFlow's ten operators, as `Operator` objects.
 
 Two of them differ from AFlow's implementation. `ScEnsemble` counts equal answers and calls the
 model only to break a tie. `Test` runs the public tests and calls the model only for repairs. Each
-prompt asks for one simple form of reply: a line `Answer: ...`, one fenced block, a line
+prompt requests a single simple form of reply: a line `Answer: ...`, one fenced block, a line
 `Verdict: ...`, or a letter. `aflowgym.operators.replies` parses these replies.
 
-The set of operators is that of AFlow (Zhang et al. 2024, arXiv:2410.10762).
+The names and roles of the operators are AFlow's (Zhang et al. 2024, arXiv:2410.10762).
 """
 
 from __future__ import annotations
