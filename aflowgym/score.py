@@ -1,9 +1,9 @@
-"""The score of a run of a workflow, from its model calls (cost) and its result (progress).
+"""The score of a workflow run, computed from its model calls (cost) and its result (progress).
 
 The environments and `aflowgym.worth` both use these functions. The rewards follow
 `toolgym.rewards`. Each model call costs as much as a step of the agent, in addition to the step of
-the tool call. Tokens are reported and can be limited. They do not reduce the score, because their
-number depends on the wording.
+the tool call. Tokens are reported and can be limited. The number of tokens does not reduce the
+score, because it depends on the wording.
 
 | progress | result                                               |
 | -------- | ---------------------------------------------------- |
@@ -41,7 +41,7 @@ def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = Tr
     Args:
         verdict: The verdict on its solution; None if there is no solution.
         parsed: Whether the text could be parsed as a workflow.
-        checked: Whether its types match, so that it was run.
+        checked: Whether the workflow has no type errors, so that it was run.
     """
     if verdict is None:
         return CHECKED if checked and parsed else PARSED * parsed
@@ -76,7 +76,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
     """Check that an invalid workflow scores lower than a valid one with a wrong solution.
 
     Raises:
-        ConfigurationError: If an invalid workflow would score as much or more.
+        ConfigurationError: If an invalid workflow would score at least as high.
     """
     valid = episode_score(config, calls, RAN, correct=False)
     invalid = invalid_score(config)
@@ -90,7 +90,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
 
 
 def invalid_score(config: RewardConfig) -> float:
-    """Return the score of an episode with only one workflow, whose types do not match."""
+    """Return the score of an episode with a single workflow that has a type error."""
     ledger = Ledger(config, answered=True)
     ledger.charge("step")
     ledger.charge("failed_call")

@@ -6,9 +6,9 @@ resemble correct ones: they are close numbers, other names from the same passage
 programs.
 
 Every random draw is a hash of the seed, the task, the operator, the branch, and the number of
-earlier calls of the operator. For an operator that checks or corrects an answer, the draw also
-depends on this answer. Therefore repeated calls of an operator get the same draws, regardless of
-the operator's position in the workflow.
+earlier model calls in this execution of the operator. For an operator that checks or corrects an
+answer, the draw also depends on this answer. Therefore an operator that runs again gets the same
+draws, regardless of the operator's position in the workflow.
 
 A `Preset` defines the skills of the operators for each kind of task. The preset `paper` is fitted
 to the results published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data
@@ -294,7 +294,7 @@ class World:
         return read
 
     def mistakes_that(self, revealed: bool) -> Sequence[str]:
-        """Return the mistakes; for programs, only those that fail, or pass, the public tests."""
+        """Return the mistakes; `revealed` selects programs by whether they fail a public test."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 

@@ -77,7 +77,7 @@ def is_prose(text: str, operators: Operators) -> bool:
 
 
 def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
-    """Replace text around the workflow with spaces, and return a diagnostic for each replacement."""
+    """Replace text around the workflow with spaces, and return a diagnostic for each part."""
     shape = _INSTRUCTION.sub(lambda match: "(" + "_" * (len(match[0]) - 1), text)
     begin, end = 0, len(text.rstrip())
     found: list[Diagnostic] = []

@@ -208,8 +208,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
-        """Return the problem, its kind, and the number of passages (only operators receive
-        passages)."""
+        """Return the problem, its kind, and the number of passages, but not the passages."""
         seed = int(self.np_random.integers(2**31)) if self._seed is None else self._seed
         self.interpreter = Interpreter(
             task,
