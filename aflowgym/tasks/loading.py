@@ -63,7 +63,7 @@ class WorkflowTaskFacts(TaskFamily):
         return super().origin(dataset)
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return the marks of a task. The kind of the task is its shape.
+        """Return the keys of a task: the question with the passages, or the kind.
 
         Raises:
             ConfigurationError: If there is no such kind.
