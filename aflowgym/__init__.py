@@ -11,8 +11,8 @@ estimates the success rate and the score of a workflow from many runs with the s
 
 Importing this package registers the environments with Gymnasium:
 
-- `aflowgym/Compose-v0`: the agent writes workflows and can repair them.
-- `aflowgym/Operate-v0`: the agent calls the operators one by one.
+* `aflowgym/Compose-v0`: the agent writes workflows and can repair them.
+* `aflowgym/Operate-v0`: the agent calls the operators one by one.
 
 The reward is computed by `toolgym.rewards`.
 """

@@ -1,4 +1,4 @@
-"""A cache for functions of short strings.
+"""A cache for functions whose arguments are short strings.
 
 Outputs of operators and policies are often repeated: the rollouts of a group often end with only a
 few different solutions, and a cache lookup is faster than parsing a string again. Long strings,

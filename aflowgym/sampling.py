@@ -81,7 +81,7 @@ class Worth(NamedTuple):
     """The results of many runs of one workflow.
 
     Attributes:
-        success: Fraction of runs with a correct solution, with Wilson's interval.
+        success: Fraction of runs with a correct solution, with a Wilson score interval.
         score: Score of an episode in which the workflow is run once and its solution is submitted.
         calls: Mean number of model calls.
         runs: Number of runs.

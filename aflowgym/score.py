@@ -1,15 +1,15 @@
 """The score of a workflow run, computed from its model calls (cost) and its result (progress).
 
-The environments and `aflowgym.worth` both use these functions. The rewards follow
+The environments and `aflowgym.worth` both use the functions of this module. The rewards follow
 `toolgym.rewards`. Each model call costs as much as a step of the agent, in addition to the step of
 the tool call. Tokens are reported and can be limited. The number of tokens does not reduce the
 score, because it depends on the wording.
 
 | progress | result                                               |
 | -------- | ---------------------------------------------------- |
-| 0.0      | no text that can be read as a workflow               |
-| 0.1      | a workflow that parses, with types that do not fit   |
-| 0.3      | a workflow that ran and has no solution              |
+| 0.0      | no output that can be parsed as a workflow           |
+| 0.1      | a workflow that can be parsed but has a type error   |
+| 0.3      | a workflow that ran without producing a solution     |
 | 0.5      | a workflow with a solution, even if it failed later  |
 | to 0.9   | the same, plus 0.4 times the verifier's progress     |
 | 1.0      | a correct solution                                   |
@@ -39,7 +39,7 @@ def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = Tr
     """Return the progress of a workflow, from 0 to 1.
 
     Args:
-        verdict: The verdict on its solution; None if there is no solution.
+        verdict: The verdict on the workflow's solution; None if there is no solution.
         parsed: Whether the text could be parsed as a workflow.
         checked: Whether the workflow has no type errors, so that it was run.
     """

@@ -1,9 +1,9 @@
 """Answer verifiers, one for each kind of task.
 
-- `judge_math`: the values must be equal in exact arithmetic (`aflowgym.answers.math.mathematics`).
-- `judge_code`: every test must pass for the values that a sandbox recorded
+* `judge_math`: the values must be equal in exact arithmetic (`aflowgym.answers.math.mathematics`).
+* `judge_code`: every test must pass for the values that a sandbox recorded
   (`aflowgym.answers.code`).
-- `judge_qa`: the answers must match exactly after SQuAD's normalization (`aflowgym.answers.squad`).
+* `judge_qa`: the answers must match exactly after SQuAD's normalization (`aflowgym.answers.squad`).
 
 Each verifier finds the final answer in the output of an operator (`aflowgym.answers.answer`) and
 returns a `Verdict`. An answer that merely contains the gold answer, or is close to it, is not

@@ -1,4 +1,4 @@
-"""Extract the final answer from text, and represent the verdict on it.
+"""Extract final answers from text; `Verdict` is the verdict on an answer.
 
 `final_answer` tries these forms in order and returns the last match of the first form that occurs:
 `\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last

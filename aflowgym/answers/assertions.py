@@ -6,9 +6,9 @@ The reader evaluates this program with a small set of operations on plain data a
 number of steps. No code is executed. Random numbers (`random.randint`) come from a generator with a
 fixed seed.
 
-The reader rejects assertions that cannot be checked from the returned value alone. It also rejects
-assertions that only exclude values (`!=`, `<`, `in`). As a result, the expected value satisfies
-every supported form of assertion.
+The reader rejects assertions that cannot be checked from the returned value alone. The reader also
+rejects assertions that only exclude values (`!=`, `<`, `in`). As a result, every supported
+assertion holds for its expected value.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
         entry_point: Name of the function under test. `candidate` is another name for this function.
 
     Raises:
-        UnsupportedTest: If an assertion has an unsupported form, or there is none.
+        UnsupportedTest: If an assertion has an unsupported form, or there are no assertions.
 
     >>> read_tests("for n in range(2):\\n    assert double(n) == 2 * n", "double")[1].expected
     '2'

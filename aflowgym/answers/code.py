@@ -6,8 +6,8 @@ in this process, so the program's code cannot influence the comparison. An objec
 equal everything is not accepted because it cannot be written as a literal, and printing "passed"
 has no effect. `aflowgym.answers.assertions` reads the tests of a data set.
 
-Returned values are compared by Python's rules for plain data. A test fails if the comparison in its
-assertion would raise an error, such as a subtraction of a number from a string.
+Returned values are compared by Python's rules for plain data. A test fails if its assertion would
+raise an error, for example by subtracting a number from a string.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 def same_name(gold: str, answer: str) -> bool:
     """Return whether two strings are spellings of the same name.
 
-    The order of the words matters, except in dates and on both sides of an `and`. Part of a name
-    counts as a different name, and so does a name that is preceded by a title.
+    The order of the words matters, except in dates and for two names that are joined by `and`. Part
+    of a name counts as a different name, and so does a name that is preceded by a title.
 
     >>> same_name("Mount Everest", "Mt. Everest"), same_name("20 July 1969", "July 20, 1969")
     (True, True)

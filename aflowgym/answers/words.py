@@ -174,7 +174,10 @@ def units_of(words: frozenset[str]) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
-    """Return whether the question asks for a percentage. If so, a bare number is read as one."""
+    """Return whether a question asks for a percentage.
+
+    If a question asks for a percentage, a number without a percent sign is interpreted as one.
+    """
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
 

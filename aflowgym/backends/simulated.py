@@ -436,11 +436,11 @@ class SimulatedBackend:
     A custom operator is simulated by the built-in operator whose inputs and outputs are most
     similar:
 
-    - With candidates as input, it acts as `MdEnsemble`.
-    - With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
-    - With a solution as input, it acts as `Revise` if it has feedback, and otherwise as `Format`.
-    - With code as output, it acts as `CustomCodeGenerate`.
-    - Any other operator acts as `Custom`.
+    * With candidates as input, it acts as `MdEnsemble`.
+    * With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
+    * With a solution as input, it acts as `Revise` if it has feedback, and otherwise as `Format`.
+    * With code as output, it acts as `CustomCodeGenerate`.
+    * Any other operator acts as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]

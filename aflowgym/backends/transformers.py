@@ -84,7 +84,7 @@ class TransformersBackend:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Reset the queue of requests; also called in a forked child."""
+        """Create an empty queue of requests; this method is also called in a forked child."""
         self._change = threading.Condition()
         self._waiting: list[_Ticket] = []
         self._busy = False

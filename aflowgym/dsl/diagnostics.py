@@ -1,8 +1,8 @@
 """Diagnostics: errors, warnings and notes about the text of a workflow.
 
-If there is an error (`E-`), nothing is run. If there is a warning (`W-`), the workflow runs, and
-the warning reports how its text was interpreted. A note (`N-`) reports text around the workflow
-that was ignored. Every change to the text, and every ignored part, is reported in a diagnostic.
+A workflow with an error (`E-`) is not run. A workflow with a warning (`W-`) is run, and the warning
+reports how its text was interpreted. A note (`N-`) reports text around the workflow that was
+ignored. Every change to the text, and every ignored part, is reported in a diagnostic.
 """
 
 from __future__ import annotations

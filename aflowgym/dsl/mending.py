@@ -63,7 +63,7 @@ def _smaller(node: Node, limits: Limits) -> Node | None:
 
 
 def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
-    """Return the canonical text of a valid workflow that is similar to a tree.
+    """Return the canonical text of a valid workflow that is similar to the given tree.
 
     If the tree cannot be corrected, the result is a single operator, or None if no operator can run
     on its own.

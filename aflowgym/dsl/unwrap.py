@@ -77,7 +77,7 @@ def is_prose(text: str, operators: Operators) -> bool:
 
 
 def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
-    """Replace text around the workflow with spaces, and return a diagnostic for each part."""
+    """Replace text around a workflow with spaces, reporting each part in a diagnostic."""
     shape = _INSTRUCTION.sub(lambda match: "(" + "_" * (len(match[0]) - 1), text)
     begin, end = 0, len(text.rstrip())
     found: list[Diagnostic] = []
@@ -143,8 +143,8 @@ def in_words(text: str, operators: Operators) -> Syntax | None:
     """Return the error for text in which operators are mixed with other words.
 
     Returns:
-        The error, with the tree of the longest valid part. None if the text contains no other
-        words, so that it is a workflow with other errors.
+        The error, with the tree of the longest valid part. The result is None if the text contains
+        no other words, but is a workflow with other errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

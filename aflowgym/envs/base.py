@@ -203,7 +203,10 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
-        """Begin an episode, as `ToolEnv.reset` does. The operators use the same seed."""
+        """Begin an episode; see `ToolEnv.reset`.
+
+        The operators use the same seed as the environment.
+        """
         self._seed = seed
         return super().reset(seed=seed, options=options)
 

@@ -53,7 +53,7 @@ ONE_SHOT: Final = (
 class ComposeEnv(WorkflowEnv):
     """Compose a workflow of operators that solves a task; each call that it makes has a price.
 
-    The other arguments are those of `WorkflowEnv`.
+    The other arguments are documented in `WorkflowEnv`.
 
     Args:
         one_shot: Whether the agent writes only one message, which contains the workflow and no tool

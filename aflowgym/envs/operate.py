@@ -36,7 +36,7 @@ _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "
 class OperateEnv(WorkflowEnv):
     """Solve a task by calling operators one by one; each call that they make has a price.
 
-    The arguments are those of `WorkflowEnv`.
+    The arguments are documented in `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Operate-v0", kind="code")

@@ -35,8 +35,8 @@ def recheck(env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | N
         turns: The turns, as in `EpisodeRecord.turns`.
 
     Returns:
-        The verdict. None if the solution or the gold answer is not a plain number, plain words, or
-        a known program.
+        The verdict. The result is None if the solution or the gold answer is not a plain number,
+        plain words, or a known program.
     """
     shown = ""
     for turn in turns:

@@ -78,7 +78,7 @@ def run_call(dsl: str) -> dict[str, Any]:
 
 
 def not_ready(operator: Operator, context: Context, operators: Operators) -> ToolError | None:
-    """Return the error for an operator that cannot run on a state, with a call that is possible.
+    """Return the error for an operator that cannot run on a state, suggesting a possible call.
 
     The result is None if the operator can run.
 

@@ -89,7 +89,7 @@ class Result:
             if there is none.
         verdict: The verdict of the last check of this solution; None if the solution was not
             checked.
-        failure: The reason why the run ended early; None if it was completed. A run that fails
+        failure: The reason why the run ended early; None if the run was completed. A run that fails
             keeps its previous solution.
         trace: All steps, as a tree that `print(result.trace)` displays.
     """
@@ -107,7 +107,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[Failure, ...]:
-        """Warnings about dropped branches and missing tests, in the order of the text."""
+        """Warnings about dropped branches and missing tests, in the order of the workflow."""
         failures = (step.failure for step in self.trace.walk())
         return tuple(each for each in failures if each is not None and each.code[0] == "W")
 

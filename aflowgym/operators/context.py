@@ -104,7 +104,7 @@ class Request(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A reply of a model, its token counts, and whether the reply was truncated."""
+    """A model's reply, its token counts, and whether the reply was truncated."""
 
     text: str
     tokens_in: int = 0

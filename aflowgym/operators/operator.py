@@ -168,10 +168,10 @@ class Operators(Mapping[str, Operator]):
     """The operators that a workflow may use, by canonical name.
 
     Args:
-        operators: The operators. Two operators cannot share a spelling.
+        operators: The operators. No two operators can have the same name or alias.
 
     Raises:
-        ConfigurationError: If two operators share a spelling, or there are no operators.
+        ConfigurationError: If two operators have the same name or alias, or there are no operators.
 
     >>> from aflowgym.operators import OPERATORS
     >>> OPERATORS.resolve("self_consistency")
@@ -201,7 +201,8 @@ class Operators(Mapping[str, Operator]):
                 `"mymodule:VOTE"`.
 
         Raises:
-            ConfigurationError: If an entry is invalid, or two operators share a spelling.
+            ConfigurationError: If an entry is invalid, or two operators have the same name or
+                alias.
         """
         if operators is None:
             return self

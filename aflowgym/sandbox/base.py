@@ -137,7 +137,7 @@ class SandboxBase:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Reset the sandbox to have no processes; also called in a forked child."""
+        """Initialize the sandbox without processes; also called in a forked child."""
 
     def close(self) -> None:
         """Close the sandbox."""

@@ -4,10 +4,10 @@ The filter is written in the classic BPF language of `seccomp(2)`, whose instruc
 data about the system call, compare values, jump forward or return. The filter checks each system
 call in this order:
 
-- A call through another ABI, such as the 32-bit ABI, kills the process.
-- Calls on the allow-list are allowed.
-- A few calls are allowed only with certain arguments.
-- All other calls are rejected. Calls with numbers above the start of the numbering shared by all
+* A call through another ABI, such as the 32-bit ABI, kills the process.
+* Calls on the allow-list are allowed.
+* A few calls are allowed only with certain arguments.
+* All other calls are rejected. Calls with numbers above the start of the numbering shared by all
   architectures return `ENOSYS`, so that the C library uses an older call instead. The others return
   `EPERM`.
 

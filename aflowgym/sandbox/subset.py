@@ -1,4 +1,4 @@
-"""The fallback sandbox: `pydantic-monty`, an interpreter for Python code without system access.
+"""The fallback sandbox: `pydantic-monty`, a Python interpreter without system access.
 
 This sandbox works on kernels without Landlock. The interpreter supports only a subset of Python: it
 has no generators, no inheritance and few modules, and sets have a different iteration order. The
@@ -68,7 +68,7 @@ class SubsetSandbox(SandboxBase):
         self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
-        """Reset the sandbox to have no processes of the library."""
+        """Initialize the sandbox without processes of the library."""
         leave_to_parent(self._pool)
         self._pool = None
         self._start_lock = threading.Lock()

@@ -1,8 +1,8 @@
-"""Plain processes with limits but no sandbox, for programs that you would run without one.
+"""Plain processes with limits but no sandbox, for trusted programs.
 
-The limits stop accidents (an infinite loop, excessive memory use) but not hostile programs. This
-works on every system with the module `resource`, for example inside a container without Landlock.
-`open_sandbox` uses plain processes only with `unsafe=True`.
+The limits stop accidents (an infinite loop, excessive memory use) but not hostile programs. Plain
+processes work on every system with the module `resource`, for example inside a container without
+Landlock. `open_sandbox` uses plain processes only with `unsafe=True`.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class WalledSandbox(SandboxBase):
         self._idle.put(self._start())
 
     def renew(self) -> None:
-        """Reset the sandbox to have no workers; also called in a forked child."""
+        """Initialize the sandbox without workers; this method is also called in a forked child."""
         leave_to_parent(*self._idle.queue)
         self._idle = queue.LifoQueue()  # None for a worker that has not been started
         for _ in range(self.workers):

@@ -88,7 +88,7 @@ class Worker:
         return {"landlock": version, "machine": machine.name}
 
     def serve(self) -> None:
-        """Answer requests until the parent closes the socket or ends."""
+        """Answer requests until the parent closes the socket or exits."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.parent, select.POLLIN)

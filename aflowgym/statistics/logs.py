@@ -2,12 +2,12 @@
 
 Two kinds of lines contain outputs of the policy. All other lines are ignored.
 
-- A line that describes one output in a training log, such as `DSL质量: fallback=False, ops=2,
+* A line that describes one output in a training log, such as `DSL质量: fallback=False, ops=2,
   chain=True, DSL=Custom -> Programmer`. If such a trainer cannot parse an output, it uses a default
   workflow and logs `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` start a
   new step. Lines that begin with `更新策略` or `触发梯度更新` report an update. Symbols such as
   `📍` can precede the text of a line. `跳过...更新` means that an update was skipped.
-- A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
+* A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
   and optionally `step`, `phase`, `correct`, and `score` or `reward`. In a training log, lines of
   JSON are ignored.
 """

@@ -76,7 +76,7 @@ class WorkflowTaskFacts(TaskFamily):
         return super().marks(task, kind)
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the item and the kind of a task, and what is given with the problem."""
+        """Return the item and the kind of a task, and the data given with its problem."""
         basis = {
             "math": "a question",
             "code": f"{len(task.public_tests)} public tests",
@@ -133,7 +133,8 @@ def load_tasks(dataset: Any, split: str) -> TaskSet[WorkflowTask]:
         split: "train", "dev", "test", or another split of the data set.
 
     Returns:
-        The tasks, in order. The attribute `refused` contains the rejected entries with the reasons.
+        The tasks, in order. The attribute `refused` of the result contains the rejected entries
+        with the reasons.
 
     Raises:
         ConfigurationError: If there is no such data set or split, or it has no valid entry.
@@ -275,7 +276,7 @@ def tasks_of(
         dataset: "bundled", another data set that `aflowgym.load_tasks` accepts, or a `TaskSet`.
         split: "train", "dev", "test", or another split of the data set. "dev-families" contains the
             tasks of "dev" whose family does not occur in "train". "dev-shapes" contains the tasks
-            of "dev" with another kind than `kind`.
+            of "dev" whose kind is not `kind`.
         kind: "math", "code" or "qa" to select the tasks of one kind. None means all kinds.
 
     Raises:

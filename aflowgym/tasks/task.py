@@ -70,7 +70,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
     """Check the solution of a workflow.
 
     Args:
-        answer: The text of its solution. This argument is not used for `code`.
+        answer: The solution of the workflow, as text. This argument is not used for `code`.
         outcomes: Outcomes of the calls of a `code` task's tests, recorded by a sandbox. Without
             outcomes, all tests count as failed.
 

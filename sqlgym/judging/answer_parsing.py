@@ -2,11 +2,11 @@
 
 An answer is a number, a string, a list, a list of rows, or a string that contains one of these. The
 string can contain JSON, or use commas, vertical bars, semicolons, tabs or line breaks as
-separators. The string can also have a prefix such as `Answer:`, a code fence, quotes or bullets. A
-query result can also be repeated as it was shown, with or without column names. Many strings can be
-parsed in several ways, and all of these interpretations are produced. An answer is correct if one
-of its interpretations equals the gold result. Each interpretation uses the entire string, so an
-answer never becomes correct by omitting part of it.
+separators. The string can also have a prefix such as `Answer:`, a code fence, quotes or bullets. An
+answer can also repeat a query result as it was shown, with or without column names. Many strings
+can be parsed in several ways, and all of these interpretations are produced. An answer is correct
+if one of its interpretations equals the gold result. Each interpretation uses the entire string, so
+an answer never becomes correct by omitting part of it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class GoldAnswer:
         columns: Names of the columns, which an answer can repeat; empty if unknown.
         rows: Its rows, at least one.
         runs: If the order of rows matters, the lengths of the runs of tied rows
-            (`sqlgym.judging.ties.free_runs`). This is empty if the rows can be in any order.
+            (`sqlgym.judging.ties.free_runs`). The value is empty if the rows can be in any order.
         question: The question in words; an answer can use the units that the question names.
     """
 

@@ -1,11 +1,11 @@
 """Instances of a database: its rows with random changes that expose wrong queries.
 
-An instance contains some rows of each table, parents first, with changes that cause wrong queries
-to return incorrect results. Added values include the boundaries of comparisons in the gold queries
-(equal, one less, one more) and strings that nearly match. Some rows are copied with one changed
-value. Ties and new extreme values are added, columns are shuffled, and NULL is added to columns
-that contain NULL. Some parents get many child rows, and others get none. All instances satisfy the
-rules that the data follow (`sqlgym.judging.source_rows`). All choices are derived from a seed.
+An instance contains some rows of each table, with changes that cause wrong queries to return
+incorrect results. Added values include the boundaries of comparisons in the gold queries (equal,
+one less, one more) and strings that nearly match. Some rows are copied with one changed value. Ties
+and new extreme values are added, columns are shuffled, and NULL is added to columns that contain
+NULL. Some parents get many child rows, and others get none. All instances satisfy the rules that
+the data follow (`sqlgym.judging.source_rows`). All choices are derived from a seed.
 """
 
 from __future__ import annotations

@@ -179,7 +179,10 @@ def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
 
 
 def rounded_row(row: Row) -> tuple[Any, ...]:
-    """Return a key of a row. Equal rows have equal keys, except at rounding boundaries."""
+    """Return a key for comparing rows.
+
+    Equal rows have equal keys, except at rounding boundaries.
+    """
     return tuple(map(_rounded, row))
 
 

@@ -4,7 +4,7 @@ SQL leaves the result of a query undefined in several cases:
 
 * A LIMIT cuts through tied rows (`sqlgym.judging.ties`).
 * A column is neither grouped by nor aggregated, and its values differ within a group.
-* The result depends on the order of rows in `group_concat`, or on tied rows in a window.
+* The result depends on the order of rows in `group_concat`, or on tied rows in a window function.
 * A scalar subquery returns several rows.
 * A collation treats different strings as equal, and DISTINCT, GROUP BY, `max` or a compound query
   keeps only one of them.

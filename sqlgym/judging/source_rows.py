@@ -5,12 +5,12 @@ so SQLite rejects rows that violate a declared key, CHECK constraint, type or co
 can also satisfy undeclared rules, and a query that relies on such a rule is correct. Therefore an
 instance preserves the following properties of a column:
 
-* It contains no NULL.
-* Its strings are all different, like names that serve as keys.
-* Its values are only 0 and 1.
-* Its numbers are never negative.
-* Its strings are dates.
-* All its values occur in a column that has the same name and is the key of another table, so the
+* The column contains no NULL values.
+* The strings are all different, like names that serve as keys.
+* The values are only 0 and 1.
+* The numbers are never negative.
+* The strings are dates.
+* All values occur in a column that has the same name and is the key of another table, so the
   column is a reference.
 
 At most `READ` rows of a table are read, in ranges of row numbers.
@@ -107,7 +107,7 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Source:
-    """The database from which instances are created, with its tables in order, parents first."""
+    """The database from which instances are created."""
 
     creates: tuple[str, ...]
     tables: tuple[SourceTable, ...]
@@ -293,8 +293,7 @@ def _with_references(
 
 
 def day_of(value: Any) -> date | None:
-    """Return the day at the start of a string such as `2024-02-29 10:00`, or None if there is none.
-    """
+    """Return the day with which a string such as `2024-02-29 10:00` starts, or None."""
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-":
         return None
     try:

@@ -15,8 +15,8 @@ default comparison and has these rules:
 * Values are equal if they are equal in Python, without tolerance: 1 equals 1.0 and true, but no
   string equals a number.
 * Before columns are permuted, rows are compared as multisets whose values are sorted as strings. As
-  a result, a correct row can be rejected if its integers and decimals sort differently, such as (1,
-  '1.5').
+  a result, a correct row can be rejected if it contains integers and decimals that sort
+  differently, such as (1, '1.5').
 
 By these rules, `SELECT DISTINCT` is equivalent to `SELECT`, swapped columns are accepted, and any
 empty result is correct if the gold result is empty. `sqlgym.compare` with `match="sound"`

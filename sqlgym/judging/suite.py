@@ -1,9 +1,9 @@
 """Verdicts on several instances of a database: a query must also be correct on other data.
 
 A wrong query can return the gold result because the data of one database do not distinguish the two
-queries. For example, no value may lie on a boundary, every row may have a matching row in a join,
-or the agent may have looked up the values and written them into the query. Therefore a query that
-is correct with `match="sound"` is also run on other instances of the database. The query must be
+queries. For example, the data may contain no value on a boundary and no row without a match in a
+join, or the agent may have copied values from the data into the query. Therefore a query that is
+correct with `match="sound"` is also run on other instances of the database. The query must be
 correct on each instance on which the gold query runs and has only one correct result. This
 comparison is test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with differently
 constructed instances; see `sqlgym.judging.instances`.
@@ -101,7 +101,7 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Return whether a gold query returns other rows on some instance than on the database."""
+        """Return whether a gold query has a different, nonempty result on some instance."""
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:

@@ -1,10 +1,10 @@
 """Exact arithmetic for the numbers and polynomials in answers to math problems.
 
-A value is a sum of terms, each with a rational coefficient, the square root of a squarefree
-integer, and symbols with integer powers (`π`, `e`, the unknowns, and `i`, whose square is replaced
-by -1). Square roots of different squarefree integers are linearly independent over the rationals.
-Therefore two such sums are equal if and only if they have the same terms, and the comparison needs
-no floating-point arithmetic or rounding.
+A value is a sum of terms, each of which is the product of a rational coefficient, the square root
+of a squarefree integer, and integer powers of symbols (`π`, `e`, the unknowns, and `i`, whose
+square is replaced by -1). Square roots of different squarefree integers are linearly independent
+over the rationals. Therefore two such sums are equal if and only if they have the same terms, and
+the comparison needs no floating-point arithmetic or rounding.
 
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
@@ -76,7 +76,7 @@ def multiply(left: Value, right: Value) -> Value:
     """Return the product.
 
     Raises:
-        Unreadable: If it has too many terms, or its numbers are too long.
+        Unreadable: If the result has too many terms, or numbers with too many digits.
     """
     if len(left) * len(right) > MAX_TERMS * 4:
         raise Unreadable("it has too many terms")

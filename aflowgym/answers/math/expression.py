@@ -174,7 +174,7 @@ class _Reader:
             raise Unreadable(f"{sign!r} is missing")
 
     def sum(self, depth: int) -> Value:
-        """Read terms joined by + and -."""
+        """Parse terms joined by + and -."""
         if depth > _DEPTH:
             raise Unreadable("it is nested too deeply")
         value = self._product(depth)

@@ -2,15 +2,15 @@
 
 An answer is parsed into numbers, polynomials, lists, tuples, intervals, sets or a word. A quantity
 has an exact value (`aflowgym.answers.math.exact`), a unit, and an unknown to which it is assigned
-(`x = 5`). Two quantities are equal if all three of these are equal. A decimal matches a different
-value only in these cases:
+(`x = 5`). Two quantities are equal if their values, units and unknowns are equal. A decimal matches
+a different value only in these cases:
 
 | gold              | answer                | correct if                                           |
 | ----------------- | --------------------- | ---------------------------------------------------- |
-| 1/3, √2, π        | a decimal             | it has 4 decimals or more and is the gold rounded    |
-| 1/3, √2, π        | `0.33...`             | the gold begins with these decimals                  |
-| any number        | 12 or more decimals   | they agree to 1e-9, as printed floating point does   |
-| 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
+| 1/3, √2, π        | a decimal             | it is the gold value rounded to 4 or more decimals   |
+| 1/3, √2, π        | `0.33...`             | the gold value begins with these decimals            |
+| any number        | 12 or more decimals   | it agrees to 1e-9, like a printed float              |
+| 50, "what percent"| `50` or `50%`         | always; for other questions, 50% is 1/2              |
 
 For example, 99.5 is not 100, and `2√3` is not `2√5`. An expression that is not evaluated, such as
 `50-7*4-5*2`, is not an answer (`expression.is_final`). Answers may use another unit than the gold
