@@ -283,7 +283,7 @@ def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
     Args:
         gold: The canonical unit of the gold.
         answer: The canonical unit of the answer.
-        asked: Units in the question; no other units may be used in their place.
+        asked: Units in the question; answers cannot use other units in their place.
 
     >>> exchange("cm2", "m2", frozenset()), exchange("cm", "m", frozenset({"cm"}))
     (Fraction(10000, 1), None)

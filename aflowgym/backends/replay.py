@@ -89,7 +89,7 @@ class ScriptedBackend:
 
     Args:
         replies: A function that maps a request to its reply, or a dict from each operator to a list
-            of replies, in the order of its calls. After the end of a list, its last reply is
+            of replies, in the order of its calls. When a list is exhausted, the last reply is
             repeated.
         outcomes: A function that returns the outcomes of a job; None if no programs are run.
 

@@ -219,7 +219,7 @@ MISTAKES: Final = 60
 
 
 class World:
-    """A task with its correct and its incorrect answers, for the simulated backend.
+    """A task with its correct and incorrect answers, for the simulated backend.
 
     Attributes:
         right: The correct answer.

@@ -1,7 +1,7 @@
 """Static checks of a workflow: its types, its size, and its maximum number of model calls.
 
 The checker traverses the tree and keeps track of the slots that are filled. Only an operator that
-has candidates as input can follow a list. A loop is traversed twice, because its second round
+has candidates as input can follow a list. A loop is traversed twice, because the second round
 starts from the state at the end of the first round. Both branches of a condition start from the
 state after the check, and afterwards only slots that both branches fill count as filled. For each
 error, the checker stores a replacement for the node, from which `aflowgym.dsl.mending` constructs

@@ -66,7 +66,7 @@ def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limi
     """Return the canonical text of a valid workflow that is similar to the given tree.
 
     If the tree cannot be corrected, the result is a single operator, or None if no operator can run
-    on its own.
+    alone.
     """
     most, deepest = map(min, (limits.operators, limits.depth), _LARGEST)
     limits = Limits(limits.calls, deepest, most)

@@ -6,7 +6,7 @@ the end of the line; `##` starts a heading, not a comment.
 
 The tokenizer also recognizes alternative spellings of symbols that models often use: other arrows
 and `then`, full-width characters, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A
-token keeps its original text, so that the parser can report an alternative spelling.
+token keeps the original text, so that the parser can report an alternative spelling.
 """
 
 from __future__ import annotations

@@ -422,8 +422,8 @@ class Context:
     def at_once(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         """Return the results of a function for a list of items, in order.
 
-        The calls run in threads if the backend waits for its completions. Each list has its own
-        threads, so a list within a branch never waits for a free thread. If a call raises an
+        The calls run in threads if the attribute `waits` of the backend is True. Each list has its
+        own threads, so a list within a branch never waits for a free thread. If a call raises an
         exception, calls that have not begun are canceled, and the running calls are awaited.
         """
         if len(items) < 2 or not getattr(self.backend, "waits", False):

@@ -1,4 +1,4 @@
-"""`Operator`, a step of a workflow, and `Operators`, the operators that a workflow may use."""
+"""`Operator`, a step of a workflow, and `Operators`, the operators that a workflow can use."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def key(spelling: str) -> str:
 
 
 class Operators(Mapping[str, Operator]):
-    """The operators that a workflow may use, by canonical name.
+    """The operators that a workflow can use, by canonical name.
 
     Args:
         operators: The operators. No two operators can have the same name or alias.

@@ -1,4 +1,4 @@
-"""Sandboxes for programs written by a language model, which can be hostile.
+"""Sandboxes for potentially hostile programs that a language model wrote.
 
 `open_sandbox` opens the strongest sandbox that works on this machine, after a self-test, and raises
 an error if there is none. `default_sandbox` returns one sandbox for the entire process. Pass a

@@ -5,7 +5,7 @@ Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) contain exa
     f(1, 2) == 3           f(1, 2) should return 3.                       >>> f(1, 2)
     f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
 
-An example is used only if its arguments and its value are literals. An example is dropped if it
+An example is used only if the arguments and the value are literals. An example is dropped if it
 contradicts the hidden tests: if it has a different value for the same arguments, a different number
 of arguments, or a value of a type that the function never returns. Some prompts contain such
 mistakes, and a public test that a correct program fails would be worse than no test. No code is

@@ -135,8 +135,8 @@ def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[
 
     Args:
         columns: Lower-case column names of the gold result. The first line of the answer or the
-            keys of an object can repeat these names. An object with a key that negates its value
-            has no cells.
+            keys of an object can repeat these names. An object with a key that negates the value
+            (such as "not") has no cells.
         needs_rows: Whether the gold result has several rows with several cells each, so that a flat
             list is not an answer.
     """

@@ -107,7 +107,12 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Source:
-    """The database from which instances are created."""
+    """The database from which instances are created.
+
+    Attributes:
+        creates: The CREATE statements of the database.
+        tables: The tables, sorted so that parent tables come first.
+    """
 
     creates: tuple[str, ...]
     tables: tuple[SourceTable, ...]

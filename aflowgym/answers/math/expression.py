@@ -7,10 +7,11 @@ single letters as unknowns. Ambiguous expressions such as `1/2x`, `5 6` and `x2`
 so are words.
 
 For example, `50-7*4-5*2` has the value 12 but does not answer "what is the change?", because the
-question asks for the result. Therefore the reader returns the value together with its `Form`, which
-records remaining computations (like terms, products and powers of numbers, a root or quotient that
-is an integer), fractions or roots that can be reduced, and brackets that are not expanded. A single
-fraction of integers, a sum of a number and a root, and a power of ten count as fully evaluated.
+question asks for the result. Therefore the reader returns the value together with its `Form`. The
+form records remaining computations (like terms, products and powers of numbers, a root or quotient
+that is an integer), fractions or roots that can be reduced, and brackets that are not expanded. A
+single fraction of integers, a sum of a number and a root, and a power of ten count as fully
+evaluated.
 """
 
 from __future__ import annotations

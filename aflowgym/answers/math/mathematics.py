@@ -13,8 +13,8 @@ a different value only in these cases:
 | 50, "what percent"| `50` or `50%`         | always; for other questions, 50% is 1/2              |
 
 For example, 99.5 is not 100, and `2√3` is not `2√5`. An expression that is not evaluated, such as
-`50-7*4-5*2`, is not an answer (`expression.is_final`). Answers may use another unit than the gold
-answer if the question does not name a unit: `0.5 m` equals `50 cm`.
+`50-7*4-5*2`, is not an answer (`expression.is_final`). An answer can use a different unit than the
+gold answer if the question does not name a unit: `0.5 m` equals `50 cm`.
 """
 
 from __future__ import annotations
