@@ -436,10 +436,12 @@ class SimulatedBackend:
     A custom operator is simulated by the built-in operator whose inputs and outputs are most
     similar:
 
-    * With candidates as input, it acts as `MdEnsemble`.
-    * With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
-    * With a solution as input, it acts as `Revise` if it has feedback, and otherwise as `Format`.
-    * With code as output, it acts as `CustomCodeGenerate`.
+    * An operator with candidates as input acts as `MdEnsemble`.
+    * An operator whose only output is a verdict acts as `Review`; if it outputs a verdict and a
+      solution, it acts as `Test`.
+    * An operator with a solution as input acts as `Revise` if it has feedback, and otherwise as
+      `Format`.
+    * An operator with code as output acts as `CustomCodeGenerate`.
     * Any other operator acts as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse

@@ -52,7 +52,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Gold:
-    """The result of the gold query: column names, rows, and whether the rows may be ordered."""
+    """The result of the gold query: column names, rows, and whether the query may order them."""
 
     columns: list[str]
     rows: list[Row]

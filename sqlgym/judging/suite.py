@@ -1,8 +1,8 @@
 """Verdicts on several instances of a database: a query must also be correct on other data.
 
 A wrong query can return the gold result because the data of one database do not distinguish the two
-queries. For example, the data may contain no value on a boundary and no row without a match in a
-join, or the agent may have copied values from the data into the query. Therefore a query that is
+queries. For example, the data might contain no value on a boundary and no row without a match in a
+join, or the agent might have copied values from the data into the query. Therefore a query that is
 correct with `match="sound"` is also run on other instances of the database. The query must be
 correct on each instance on which the gold query runs and has only one correct result. This
 comparison is test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with differently

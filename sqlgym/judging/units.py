@@ -103,7 +103,7 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Return whether this text makes a number a percentage of a share from 0 to 1."""
+        """Return whether this text marks a number as a percentage that denotes a share."""
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
