@@ -55,7 +55,7 @@ class RunView:
             for tasks that are not shown.
         preflight: The content of `preflight.json`; empty if the file does not exist.
         notes: Sentences about lines that could not be read.
-        state: A sentence that explains why the run is incomplete; "" for a complete run.
+        state: A sentence on the progress of an incomplete run; "" for a complete run.
         is_refused: Whether the preflight check rejected the model.
     """
 
