@@ -122,7 +122,7 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
     # Methods for subclasses to override -----------------------------------------------------------
 
     def begin(self, task: T) -> str:
-        """Prepare an episode for the given task and return the question to the agent.
+        """Prepare an episode for the given task and return the question for the agent.
 
         Every subclass must override this method.
 
@@ -329,9 +329,8 @@ class ToolEnv(gym.Env[str, Any], Generic[T]):
         Args:
             correct: Whether the answer is correct.
             message: The observation.
-            mistake: The agent's mistake about whether the question has an answer:
-                "refused_answerable", "answered_unanswerable" or "". For environments in which some
-                questions have no answer.
+            mistake: In environments in which some questions have no answer, the agent's mistake
+                about this: "refused_answerable", "answered_unanswerable" or "".
         """
         if self.episode.ledger.mistake is not None:
             self.episode.ledger.mistake = mistake

@@ -36,7 +36,7 @@ class SynthesisOrder:
         sources: Files for which tasks are written, or folders that contain such files.
         out: The folder to write.
         splits: The share of each split by its name; the shares sum to 1. If `splits` is empty, the
-            splits are those of the family that have tasks.
+            family's default shares apply, and empty splits are omitted.
         options: Options of the family, such as the number of tasks and the seed.
         link: Whether the data set refers to the source files instead of copying them.
         force: Whether to replace a folder written by an earlier synthesis.
@@ -92,7 +92,7 @@ class TaskFamily:
         return Origin()
 
     def marks(self, task: Any, kind: str) -> frozenset[str]:
-        """Return the keys of a task with respect to a kind of comparison.
+        """Return the keys by which a task is compared with others, for a kind of comparison.
 
         Two tasks with a common key are considered the same with respect to `kind`.
 

@@ -22,7 +22,7 @@ class Renewable(Protocol):
 
         This method is called when the object is created, and in each child process. The parent's
         threads do not exist in the child, and each may have been in the middle of a method at the
-        fork.
+        time of the fork.
         """
 
 

@@ -72,7 +72,7 @@ def check_tasks(
         name: The name of the data set.
         sets: The tasks by split.
         progress: Called with the number of finished tasks and the total.
-        family: The task family. It provides the properties by which playable tasks are counted,
+        family: The task family, which provides the properties by which playable tasks are counted,
             such as item, hardness and shape of the result. Without a family, `rows` is empty.
     """
     splits: dict[str, int] = {}

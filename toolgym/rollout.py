@@ -281,7 +281,7 @@ def evaluate(
         k: Number of attempts per task, for pass@k.
         n: Number of tasks to draw at random with the seed; None means all tasks.
         task_ids: The tasks to play, in this order, instead of all tasks or `n` of them.
-        shard: The part of the tasks to play: its number, starting from 1, and the total number of
+        shard: The number of the part of the tasks to run, starting from 1, and the total number of
             parts.
         batch: Number of episodes that run in lock step.
         seed: Seed for drawing the tasks and for the episodes.

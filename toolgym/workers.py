@@ -1,10 +1,10 @@
 """Worker processes for work that consists of independent parts, such as batches of episodes.
 
-A function that performs such work has a parameter `map`. It calls `map` in the same way as Python's
-`map`, with a function and a sequence of items. The results are in the order of the items, so they
-do not depend on where the parts are processed. Python's `map` processes the items in the current
-process. `worker_processes` provides a `map` that uses processes on this machine, and installed
-packages add others (`adapters.ray`).
+A function that performs such work has a parameter `map`. The function calls `map` in the same way
+as Python's `map`, with a function and a sequence of items. The results are in the order of the
+items, so they do not depend on where the parts are processed. Python's `map` processes the items in
+the current process. `worker_processes` provides a `map` that uses processes on this machine, and
+installed packages add others (`adapters.ray`).
 """
 
 from __future__ import annotations

@@ -335,7 +335,7 @@ def train(
 
     Raises:
         ConfigurationError: A setting is unknown or out of range, or a file, model or data set does
-            not exist. In this case, no run folder is left behind.
+            not exist; no run folder is left behind.
         NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
         EnvironmentFault: The environment fails repeatedly.
@@ -453,7 +453,7 @@ def show_settings(
 
     Args:
         settings: The settings.
-        given: The option that set the value of a setting, by name of the setting.
+        given: For each setting that was given, the option that set the value.
         as_json: Print one JSON object.
     """
     from rich.table import Table

@@ -1,9 +1,9 @@
 """The phases, the folder and the messages of a run of `toolgym train`.
 
 Supervised training on demonstrations writes `checkpoints/sft`, and the preflight check writes
-`preflight.json`. The first evaluations become `before` in `summary.json`. GRPO with the chosen
-trainer writes the trainer's checkpoints and `checkpoints/final`. The last evaluations become
-`after` in `summary.json`.
+`preflight.json`. The results of the first evaluations are stored as `before` in `summary.json`.
+GRPO with the chosen trainer writes the trainer's checkpoints and `checkpoints/final`. The results
+of the last evaluations are stored as `after` in `summary.json`.
 
 Each phase writes its result before the next begins. A resumed run skips the phases that have
 results, and the trainer resumes from its last checkpoint, so an interrupted run ends with the same

@@ -280,7 +280,7 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence messages of transformers and TRL, and warnings issued by `check_settings`.
+    """Silence messages of transformers and TRL, and repeated warnings of `check_settings`.
 
     Verbosity, log levels and warning filters are restored on exit, since a process may use these
     libraries for other work.

@@ -1,7 +1,7 @@
 """The folder of an exported data set, which `datasets.load_dataset` loads.
 
-The card, `README.md`, declares the files and the column types. Each split is one file, such as
-`data/train-00000-of-00001.parquet`, or the same name with the extension `.jsonl`.
+The card, `README.md`, declares the files and the column types. Each split is one Parquet or JSON
+Lines file, such as `data/train-00000-of-00001.parquet`.
 
 Repeating an export produces identical bytes: no time is recorded, and the seed determines the order
 of the rows.

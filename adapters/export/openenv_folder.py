@@ -12,7 +12,7 @@ The folder contains the following files:
 
 - `server/app.py`: the server, with the environment and its arguments.
 
-- `server/Dockerfile`: the container of the server.
+- `server/Dockerfile`: the build file for a container of the server.
 """
 
 from __future__ import annotations

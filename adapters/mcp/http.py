@@ -2,7 +2,7 @@
 
 `POST /episodes` begins an episode; the body is `{"task_id": ...}`, `{"seed": ...}` or `{}`.
 
-`POST /episodes/{id}/mcp` accepts requests of the Model Context Protocol for that episode.
+`POST /episodes/{id}/mcp` accepts requests of the Model Context Protocol for an episode.
 
 `DELETE /episodes/{id}` closes the episode; the response contains the score.
 

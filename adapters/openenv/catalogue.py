@@ -22,7 +22,7 @@ WHOLE: Final = "train"
 
 
 class Mistake(HTTPException, ToolgymError):
-    """Raised for an invalid request of a client, to which OpenEnv sends the error message."""
+    """Raised for an invalid request; OpenEnv sends the error message to the client."""
 
     def __init__(self, text: str) -> None:
         super().__init__(404, text)
@@ -94,7 +94,9 @@ class Catalogue:
         return tasks[index].id
 
     def split_of(self, task_id: str, split: str | None) -> str:
-        """Return the split of a task: `split`, if it is given, or the first split with the task.
+        """Return a split that contains the task.
+
+        If `split` is None, the default split is preferred.
 
         Raises:
             Mistake: If the split does not exist or does not contain the task.

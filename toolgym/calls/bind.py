@@ -67,8 +67,8 @@ class RawCall:
         name: The tool's name, or None if the call has no name.
         arguments: Usually a dict; the values of a list are bound by position.
         format: The name of the format in `toolgym.calls.formats`, or `parsed` for calls given as
-            data. If several formats open a call with the same string, this is the first one that
-            can read the call.
+            data. If several formats open a call with the same string, `format` is the first one
+            that can read the call.
         repairs: The repairs that were needed to read the call.
         error: The error if the call cannot be read. A call with an error may have an incomplete
             name or incomplete arguments.
@@ -138,7 +138,7 @@ def bind(
         raw: The raw call.
         specs: The tools by name.
         parsing: `lenient` or `strict`.
-        first: Values of positional arguments that Python code passed, which do not count as a
+        first: Values that Python code passed as positional arguments; this does not count as a
             repair.
     """
     strict = parsing == "strict"

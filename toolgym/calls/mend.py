@@ -10,9 +10,9 @@ Text that was cut off is not repaired. If the text ends inside a string, a numbe
 before a value, the object is `truncated`, because a partial answer must not be executed. Brackets
 are added only after a complete value.
 
-In invalid JSON, a tag that closes a call may also be part of a string. In this case, the object is
-read past the tag if the longer text can be repaired; otherwise the call is an error. An object is
-never cut off at such a tag.
+In invalid JSON, a tag that closes a call may also be part of a string. The object is read past such
+a tag if the longer text can be repaired; otherwise the call is an error. An object is never cut off
+at such a tag.
 
 Repair is slow, so at most `MAX_MENDED` characters of one message are repaired.
 """

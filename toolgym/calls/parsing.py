@@ -154,7 +154,7 @@ def bind_call(
             recorded as a repair.
         tools: As for `parse_calls`.
         parsing: `lenient` or `strict`.
-        args: Values of positional arguments that Python code passed, which do not count as a
+        args: Values that Python code passed as positional arguments; this does not count as a
             repair.
     """
     return bind(RawCall(name, arguments, "parsed"), specs_of(tools), parsing, args)
@@ -279,7 +279,7 @@ def _control_texts() -> re.Pattern[str]:
 
 
 def render_call(call: ToolCall | str, arguments: Mapping[str, Any] | None = None) -> str:
-    """Return the text of a call in the format of Hermes and Qwen, to be parsed without repairs.
+    """Return a call as text in the format of Hermes and Qwen, which is parsed without repairs.
 
     Control strings in values are escaped, so that no tokenizer or parser interprets them.
 
