@@ -1,17 +1,18 @@
-"""Environments in which an agent composes a workflow of operators that solves a task.
+"""Environments in which an agent composes a workflow of operators to solve a task.
 
-Workflows are written in the language of AFlow (`Custom -> Programmer -> Review ? Revise : done`)
-with its loops and conditions. In this package, operators work on a typed state instead of a string.
-If a workflow does not parse or its types do not match, the error contains the position, the
-expected text and a corrected workflow. No workflow is changed without a diagnostic.
+Workflows are written in AFlow's workflow language (`Custom -> Programmer -> Review ? Revise :
+done`), including its loops and conditions. In this package, operators work on a typed state instead
+of a string. If a workflow cannot be parsed or has a type error, the error reports the position,
+what was expected there, and a corrected workflow. Every change to the text of a workflow is
+reported in a diagnostic.
 
 `parse` reads a workflow, `execute` runs it on a task, and `grade` checks its solution. `worth`
-measures a workflow over many runs with the simulated backend.
+estimates the success rate and the score of a workflow from many runs with the simulated backend.
 
 Importing this package registers the environments with Gymnasium:
 
-- `aflowgym/Compose-v0`: the agent writes workflows and may repair them.
-- `aflowgym/Operate-v0`: the agent calls the operators one by one.
+* `aflowgym/Compose-v0`: the agent writes workflows and can repair them.
+* `aflowgym/Operate-v0`: the agent calls the operators one by one.
 
 The reward is computed by `toolgym.rewards`.
 """

@@ -1,9 +1,9 @@
-"""A cache for functions of short strings.
+"""A cache for functions whose arguments are short strings.
 
-Outputs of operators and policies are often repeated: the rollouts of a group end with only a few
-different solutions, and a look-up is faster than parsing a text again. Long texts, such as those of
-a broken model, are rarely repeated, and a cache with thousands of them would fill the memory.
-Therefore a call is not cached if its strings are longer than `LONGEST` in total.
+Outputs of operators and policies are often repeated: the rollouts of a group often end with only a
+few different solutions, and a cache lookup is faster than parsing a string again. Long strings,
+such as the output of a degenerate model, are rarely repeated, and caching thousands of them would
+fill the memory. Therefore a call is not cached if its strings are longer than `LONGEST` in total.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ LONGEST: Final = 8_000
 
 
 def remembered(maxsize: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Cache the results of a function.
+    """Decorate a function so that its results are cached.
 
-    The arguments must be hashable, and strings must be passed directly as arguments.
+    The arguments must be hashable, and strings must be passed directly as arguments, not inside of
+    other objects.
 
     Args:
         maxsize: Maximum number of cached results; the least recently used are evicted.

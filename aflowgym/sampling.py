@@ -1,8 +1,8 @@
-"""Measurement of a workflow by seeded runs with the simulated backend.
+"""Evaluation of a workflow by seeded runs with the simulated backend.
 
-`worth` runs a workflow on tasks and returns the share of correct solutions and the mean score, each
-with its standard error and 95 % interval. `REFERENCE_WORKFLOWS` contains good, medium and bad
-workflows for each kind of task, for comparison. None of them is known to be optimal.
+`worth` runs a workflow on tasks and returns the fraction of correct solutions and the mean score,
+each with its standard error and 95% interval. `REFERENCE_WORKFLOWS` contains good, medium and bad
+workflows for each kind of task, for comparison. None of these workflows is known to be optimal.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Estimate(NamedTuple):
     Attributes:
         value: The mean.
         error: Its standard error.
-        low: Lower end of its 95 % interval.
-        high: Upper end of its 95 % interval.
+        low: Lower end of the 95% interval.
+        high: Upper end of the 95% interval.
     """
 
     value: float
@@ -81,8 +81,8 @@ class Worth(NamedTuple):
     """The results of many runs of one workflow.
 
     Attributes:
-        success: Share of runs with a correct solution, with Wilson's interval.
-        score: Score of an episode in which this workflow is run once and its solution is submitted.
+        success: Fraction of runs with a correct solution, with a Wilson score interval.
+        score: Score of an episode in which the workflow is run once and its solution is submitted.
         calls: Mean number of model calls.
         runs: Number of runs.
     """
@@ -104,15 +104,17 @@ def worth(
     preset: str | Preset = "teaching",
     rewards: RewardConfig | dict[str, Any] | None = None,
 ) -> Worth:
-    """Run a workflow n times with the simulated backend, cycling through the tasks.
+    """Run a workflow `n` times with the simulated backend, cycling through the tasks.
 
-    Two workflows that run with the same seed and tasks share the random draws of their common
-    steps. Therefore the error of their difference is smaller than that of each value.
+    If two workflows run with the same seed and tasks, the steps that they have in common get the
+    same random draws. Therefore the difference between two such results has a smaller error than
+    each of the results.
 
     Args:
         workflow: A parsed workflow, or its text.
-        tasks: A sequence of tasks, or a data set for `aflowgym.load_tasks`.
-        kind: "math", "code" or "qa" for tasks of a data set of one kind. None means all kinds.
+        tasks: A sequence of tasks, or a data set that `aflowgym.load_tasks` accepts.
+        kind: "math", "code" or "qa" to select the tasks of one kind from a data set. None means all
+            kinds.
         n: Number of runs.
         seed: Seed of the draws.
         split: The split of a data set.
@@ -120,8 +122,8 @@ def worth(
         rewards: The weights of the score.
 
     Raises:
-        ConfigurationError: If the workflow does not run on a task, there are no tasks, or n is
-            below 3.
+        ConfigurationError: If the workflow cannot run on a task, there are no tasks, or `n` is less
+            than 3.
 
     >>> worth("Custom", kind="math", preset="paper", n=500).calls
     1.0

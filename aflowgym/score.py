@@ -1,15 +1,15 @@
-"""The score of a run of a workflow, from its model calls (cost) and its result (progress).
+"""The score of a workflow run, computed from its model calls (cost) and its result (progress).
 
-The environments and `aflowgym.worth` both use these functions. The rewards follow
+The environments and `aflowgym.worth` both use the functions of this module. The rewards follow
 `toolgym.rewards`. Each model call costs as much as a step of the agent, in addition to the step of
-the tool call. Tokens are reported and can be limited. They do not reduce the score, because their
-number depends on the wording.
+the tool call. Tokens are reported and can be limited. The number of tokens does not reduce the
+score, because it depends on the wording.
 
 | progress | result                                               |
 | -------- | ---------------------------------------------------- |
-| 0.0      | no text that can be read as a workflow               |
-| 0.1      | a workflow that parses, with types that do not fit   |
-| 0.3      | a workflow that ran and has no solution              |
+| 0.0      | no output that can be parsed as a workflow           |
+| 0.1      | a workflow that can be parsed but has a type error   |
+| 0.3      | a workflow that ran without producing a solution     |
 | 0.5      | a workflow with a solution, even if it failed later  |
 | to 0.9   | the same, plus 0.4 times the verifier's progress     |
 | 1.0      | a correct solution                                   |
@@ -39,9 +39,9 @@ def progress(verdict: Verdict | None, *, parsed: bool = True, checked: bool = Tr
     """Return the progress of a workflow, from 0 to 1.
 
     Args:
-        verdict: The verdict on its solution; None if there is no solution.
+        verdict: The verdict on the workflow's solution; None if there is no solution.
         parsed: Whether the text could be parsed as a workflow.
-        checked: Whether its types match, so that it was run.
+        checked: Whether the workflow has no type errors, so that it was run.
     """
     if verdict is None:
         return CHECKED if checked and parsed else PARSED * parsed
@@ -76,7 +76,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
     """Check that an invalid workflow scores lower than a valid one with a wrong solution.
 
     Raises:
-        ConfigurationError: If an invalid workflow would score as much or more.
+        ConfigurationError: If an invalid workflow would score at least as high.
     """
     valid = episode_score(config, calls, RAN, correct=False)
     invalid = invalid_score(config)
@@ -90,7 +90,7 @@ def check_weights(config: RewardConfig, calls: int) -> None:
 
 
 def invalid_score(config: RewardConfig) -> float:
-    """Return the score of an episode with only one workflow, whose types do not match."""
+    """Return the score of an episode with a single workflow that has a type error."""
     ledger = Ledger(config, answered=True)
     ledger.charge("step")
     ledger.charge("failed_call")

@@ -1,7 +1,7 @@
 """`ToolEnv`: a Gymnasium environment whose actions are messages with tool calls.
 
 `step` takes a string (or parsed calls), finds the calls in it, binds their arguments, runs the
-tools, and returns text. Mistakes of the agent become observations. Faults of the machine raise
+tools, and returns text. Mistakes of the agent become observations. Infrastructure errors raise
 exceptions (`toolgym.errors`). `ToolEnv._execute_tool` distinguishes mistakes from faults.
 """
 

@@ -7,7 +7,7 @@ All exceptions, including those of `sqlgym`, `aflowgym` and `adapters`, are subc
   this exception. `ToolEnv.step` converts it to an observation, stores it in `info["error"]` and
   charges its cost. It never propagates out of `step`. Its `code` is stable, so that metrics and
   tests can rely on it.
-* `EnvironmentFault`: a fault of the machine or of this package, such as a missing database file. A
+* `EnvironmentFault`: an error of the machine or of this package, such as a missing database file. A
   fault propagates through `step` to the caller, and the episode is unscored (its score is nan).
 * `TaskRefused`: a task that cannot be played, such as one with an empty gold answer. `reset` skips
   such a task unless it was selected by its id.
@@ -69,7 +69,7 @@ class ToolError(ToolgymError):
 
 
 class EnvironmentFault(ToolgymError):
-    """A fault of the machine or of this package, not of the agent.
+    """An error of the machine or of this package, not of the agent.
 
     Args:
         message: The failure, with the name of the file or resource.

@@ -98,8 +98,8 @@ class TaskFamily:
                 different items always differ.
 
         Returns:
-            The keys. There are none if the task cannot be used or has no property of this kind, for
-            example no item.
+            The keys. There are no keys if the task cannot be used or has no property of this kind,
+            for example no item.
 
         Raises:
             ConfigurationError: The kind does not exist.
@@ -232,7 +232,7 @@ class TaskFamily:
             progress: Called with the number of finished questions and the total.
 
         Returns:
-            A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by
+            A dict with `out`, `questions`, `rephrased`, `refused` (number of rejected replies by
             reason) and `unusable` (number of entries that are not tasks).
 
         Raises:

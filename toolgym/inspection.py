@@ -2,7 +2,7 @@
 facts.
 
 Every task is verified, which computes its gold answer. Results of earlier verifications are reused.
-A fault of the machine, such as a damaged file, is listed with the task and does not abort the
+An infrastructure error, such as a corrupt file, is listed with the task and does not abort the
 report.
 """
 

@@ -1,4 +1,4 @@
-"""Bounded episode score: every correct episode outscores every incorrect one.
+"""Bounded episode score: every correct episode scores higher than every incorrect one.
 
     correct:     score = 1 - cost
     answered:    score = partial * progress - cost

@@ -195,7 +195,7 @@ class _Player:
         return as_policy(self._arguments[1])
 
     def play(self, tries: Sequence[Try]) -> _Batch:
-        """Play a batch of attempts. The records are in the order of the attempts."""
+        """Run a batch of attempts. The records are in the order of the attempts."""
         with self._lock:  # the `map` of a thread pool calls this from several threads
             env, _, seed, env_kwargs = self._arguments
             usage: Callable[[], dict[str, Any]] = getattr(self.policy, "usage", dict)
@@ -275,16 +275,16 @@ def evaluate(
 
     Args:
         env: The id of a registered environment, or a class or function that creates one. If an
-            environment object is given, episodes are played one after another.
+            environment object is given, episodes run one after another.
         policy: A policy, a function from an observation to an action, or a name such as `expert`.
         k: Number of attempts per task, for pass@k.
         n: Number of tasks to draw at random with the seed; None means all tasks.
         task_ids: The tasks to play, in this order, instead of all tasks or `n` of them.
         shard: The number of the part of the tasks to play, starting from 1, and the number of
             parts.
-        batch: Number of episodes that are played in lock step.
+        batch: Number of episodes that run in lock step.
         seed: Seed for drawing the tasks and for the episodes.
-        map: Function that plays the batches. Python's `map` plays them in this process.
+        map: Function that runs the batches. Python's `map` runs them in this process.
             `toolgym.workers.worker_processes` provides a `map` that uses other processes, which
             requires the environment and the policy to be given by name.
         progress: Called with the number of finished episodes and the total.
@@ -295,7 +295,7 @@ def evaluate(
         ConfigurationError: k, n or batch is below 1, the shard does not exist, the environment
             cannot be created, no task is playable, or an argument cannot be sent to other
             processes.
-        WorkerLost: A worker process ended while it played a batch.
+        WorkerLost: A worker process ended while it ran a batch.
     """
     if min(k, batch, 1 if n is None else n) < 1:
         raise ConfigurationError(f"k, n and batch must be at least 1, got {k=}, {n=}, {batch=}.")

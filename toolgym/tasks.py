@@ -138,7 +138,8 @@ class TaskSet(Sequence[T], Generic[T]):
             ConfigurationError: The shares do not sum to 1.
         """
         if abs(sum(shares.values()) - 1) > 1e-9 or min(shares.values()) < 0:
-            raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
+            given = ",".join(f"{name}={share}" for name, share in shares.items())
+            raise ConfigurationError(f"the shares {given} must be positive and sum to 1.")
         items = sorted({task.item for task in self})
         random.Random(f"toolgym-split-{seed}").shuffle(items)
         parts, start, total = {}, 0, 0.0

@@ -1,4 +1,5 @@
-"""Numbered attempts at tasks, with seeds that do not depend on the machine or the order of play.
+"""Numbered attempts at tasks, with seeds that do not depend on the machine or the order of the
+attempts.
 
 The random numbers of an attempt depend only on the seed of the evaluation, the id of the task and
 the number of the attempt. They do not depend on the order of the tasks, the batch, or earlier

@@ -46,10 +46,9 @@ RULES = """\
 * A truncated call is an error and is never executed.
 * An ambiguous call is an error. Examples are a key with two values, and a value that contains the
   tags of its format.
-* Markers in a sentence, in quotation marks or without a call are not treated as calls, nor are
-  placeholders such as `<function-name>`, or Python calls among other statements.
-* All markers in this table are escaped in the results of tools, so data cannot imitate a chat
-  template.
+* Text about calls is not a call: this includes markers in a sentence or in quotation marks,
+  placeholders such as `<function-name>`, and Python calls among other statements.
+* All markers in this table are escaped in tool results, so that data cannot imitate control tokens.
 """
 SOURCES = """
 The formats follow the parsers of SGLang and vLLM, the chat templates in llama.cpp, and the

@@ -43,7 +43,7 @@ def command(
     """Check the verdicts of rollouts with a second, independent rule.
 
     Prints the agreement with its 95 % Wilson interval, and the disagreements. The exit status is 1
-    if there are any.
+    if the rules disagree.
 
     Example:
         toolgym audit runs/explore-001

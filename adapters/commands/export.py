@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 Out = Annotated[Path, typer.Option(help="New or empty folder to write.")]
 FormatName = Annotated[
     Literal["parquet", "jsonl"],
-    typer.Option("--format", help="File format; parquet needs the extra train."),
+    typer.Option("--format", help="File format; parquet requires the `train` extra."),
 ]
 Splits = Annotated[
     list[str] | None,
@@ -69,16 +69,14 @@ RolloutNumber = Annotated[
     int | None,
     typer.Option("--n", "-n", min=1, help="Maximum number of rollouts (default: all)."),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, help="Random seed for the order of the tasks and for --n.")
-]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed that selects and orders the tasks.")]
 Trainer = Annotated[
     Literal["trl", "verl", "skyrl"], typer.Option("--for", help="Trainer that reads the rows.")
 ]
 Final = Annotated[
     str,
     typer.Option(
-        help="Text of the final turn without a call, for the tool loop of TRL; may be empty."
+        help="Text of a final turn without a call, which ends TRL's tool loop; may be empty."
     ),
 ]
 Recoveries = Annotated[
@@ -86,18 +84,20 @@ Recoveries = Annotated[
     typer.Option(
         min=0.0,
         max=1.0,
-        help="Share of calls that follow a failed call and its error. Failed calls have weight 0.",
+        help="Fraction of calls that follow a failed call and its error. Failed calls have a loss"
+        " weight of 0.",
     ),
 ]
 ArgumentsName = Annotated[
     Literal["text", "object"],
     typer.Option(
         "--arguments",
-        help="Form of call arguments: JSON text, or object for chat templates that encode it.",
+        help="Type of the call arguments: text (encoded as JSON), or object for chat templates"
+        " that encode it.",
     ),
 ]
 PackageName = Annotated[
-    str | None, typer.Option(help="Name of the package (default: made from the environment id).")
+    str | None, typer.Option(help="Name of the package (default: derived from the environment id).")
 ]
 RunPath = Annotated[
     Path,
@@ -127,8 +127,8 @@ def rows(
 ) -> None:
     """Write tasks as rows for TRL, verl or SkyRL.
 
-    A row contains a task id, which the environment in the trainer plays. Tasks that cannot be
-    scored reliably are left out and listed with the reason.
+    Each row contains the id of a task, which the environment loads during training. Tasks that
+    cannot be scored reliably are left out and listed with the reason.
 
     Example:
         toolgym export rows sqlgym/Explore-v0 --out rows
@@ -165,8 +165,8 @@ def demonstrations(
 ) -> None:
     """Write demonstrations for supervised training.
 
-    A row is an episode of the expert with a correct answer, as chat messages with tool calls.
-    Loading the rows with `datasets` adds no null arguments to the calls.
+    Each row is an episode in which the expert answers correctly, as chat messages with tool calls.
+    Loading the rows with `datasets` does not add null arguments to the calls.
 
     Example:
         toolgym export demonstrations sqlgym/Explore-v0 --n 20 --out demonstrations
@@ -202,8 +202,8 @@ def rollouts(
 ) -> None:
     """Write the rollouts and rewards of a run or an evaluation.
 
-    The prompt is made with the environment options that the run recorded. A .jsonl file records
-    none; pass options that were not the default with --set.
+    The prompts are rebuilt with the environment options that the run recorded. A .jsonl file does
+    not record the options; pass those that differ from the defaults with --set.
 
     Example:
         toolgym export rollouts runs/explore-001 --phase grpo --out rollouts
@@ -235,8 +235,8 @@ def openenv(
 ) -> None:
     """Write an environment as a folder for OpenEnv.
 
-    The folder contains a client for trainers, and a server with its Dockerfile. server/app.py sets
-    the environment and its options.
+    The folder contains a client for trainers, and a server with its Dockerfile. The environment and
+    its options are set in server/app.py.
 
     Example:
         toolgym export openenv toolgym_env
@@ -268,8 +268,8 @@ def verifiers(
 ) -> None:
     """Write a package for verifiers, in the layout of its hub.
 
-    The package contains the id and the options of the environment, but no tasks, and depends on
-    toolgym. Install it with pip and run it with vf-eval NAME.
+    The package depends on toolgym. It contains the id and the options of the environment, but no
+    tasks. Install the package with pip, and evaluate a model with vf-eval NAME.
 
     Example:
         toolgym export verifiers sqlgym/Explore-v0 --split train --out explore

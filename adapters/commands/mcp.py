@@ -46,9 +46,9 @@ def command(
 ) -> None:
     """Serve episodes over the Model Context Protocol (MCP).
 
-    Without --http it serves one episode over stdin and stdout, for a host that starts this command.
-    With --http a client starts an episode by POST /episodes with {"task_id": ...} or {"seed": ...},
-    and the response contains the URL of the episode.
+    Without --http, the server runs one episode over stdin and stdout, for an MCP host that starts
+    this command. With --http, a client starts an episode with POST /episodes and {"task_id": ...}
+    or {"seed": ...}; the response contains the URL of the episode.
 
     Example:
         toolgym mcp sqlgym/Explore-v0 --seed 3

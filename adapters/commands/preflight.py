@@ -55,11 +55,11 @@ OPTIONS: Final[Mapping[str, Any]] = {
 
 @with_options({"Options": SETTINGS}, {"Options": OPTIONS})
 def command(context: typer.Context, env_id: EnvId, **options: Any) -> None:
-    """Check whether a model can learn, before training it.
+    """Check whether a model can learn a task before training it.
 
-    It checks tools and chat template, plays rollouts on training tasks, and runs an update with a
-    learning rate of 0. For a checkpoint, other settings are those of its run, otherwise
-    the defaults of `toolgym train`. The exit status is 1 if it advises against training.
+    The check covers the tools and the chat template, generates rollouts on training tasks, and runs
+    one update with a learning rate of 0. For a checkpoint, settings that are not given come from
+    its run. The exit status is 1 if the verdict advises against training.
 
     Example:
         toolgym preflight sqlgym/Explore-v0

@@ -16,7 +16,7 @@ AllowHost = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="Additional host name of the server that clients use; may be repeated.",
+        help="Additional host name under which clients reach the server; may be repeated.",
     ),
 ]
 
@@ -36,8 +36,8 @@ def command(
 ) -> None:
     """Serve episodes over OpenEnv.
 
-    A session is a WebSocket at /ws. The client chooses the task of an episode by its id, by split
-    and index, or by a seed. Without --split, all splits are served.
+    Each session is a WebSocket connection to /ws. The client chooses the task of an episode by its
+    id, by split and index, or by a seed. Without --split, all splits are served.
 
     Example:
         toolgym serve sqlgym/Explore-v0

@@ -25,7 +25,7 @@ Idle = Annotated[float, typer.Option(min=1, help="Seconds after which an idle se
 
 
 def adapter_module(extra: str, name: str) -> Any:
-    """Import a module of the adapter with the name of an extra.
+    """Import a module of the adapter that an extra is named after.
 
     Raises:
         ConfigurationError: The extra is not installed, or has an unsupported version.

@@ -94,8 +94,8 @@ EnvId = Annotated[
 DataSet = Annotated[
     str | None,
     typer.Option(
-        help="Data set: a name, a folder, or a JSONL or SQLite file (default: tiny; with --model"
-        " the data set of the checkpoint, otherwise bundled)."
+        help="Data set: a name, a folder, or a JSONL or SQLite file (default: tiny for the tiny"
+        " model, the data set of the run for a checkpoint, otherwise bundled)."
     ),
 ]
 
@@ -123,7 +123,7 @@ OWN_OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {
         ],
         "resume": Annotated[
             Path | None,
-            typer.Option(help="Run folder to resume. All settings come from it."),
+            typer.Option(help="Run folder to resume, with the settings of that run."),
         ],
         "config": Annotated[
             Path | None,
@@ -209,12 +209,12 @@ def command(context: typer.Context, env_id: EnvId = None, **options: Any) -> Non
     """Train a model to use tools, and evaluate it before and after.
 
     A run has five phases: supervised training on demonstrations, a preflight check, an evaluation
-    on held-out tasks, GRPO, and the same evaluation again. Without --model it trains a model of
-    half a million parameters, in minutes on a CPU. The run folder contains metrics, transcripts,
-    checkpoints and an HTML report.
+    on held-out tasks, GRPO, and the same evaluation again. Without --model, the command trains a
+    model of half a million parameters, in minutes on a CPU. The run folder contains metrics,
+    transcripts, checkpoints and an HTML report.
 
-    Command-line options override the file of --config, which overrides the defaults. Some defaults
-    depend on the model and the environment.
+    Command-line options override the file given by --config, which overrides the defaults. Some
+    defaults depend on the model and the environment.
 
     Example:
         toolgym train sqlgym/Explore-v0
@@ -333,7 +333,7 @@ def train(
     Raises:
         ConfigurationError: A setting is unknown or out of range, or a file, model or data set does
             not exist. No folder is left behind.
-        NoGo: The preflight check refused the model.
+        NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
         EnvironmentFault: The environment fails repeatedly.
     """
@@ -417,7 +417,8 @@ def read_config(file: Path) -> dict[str, Any]:
     import yaml
 
     class UniqueKeys(yaml.SafeLoader):
-        """A loader that refuses duplicate keys, and aliases, whose expansion has no limit."""
+        """A loader that rejects duplicate keys, and also aliases, because their expansion is
+        unlimited."""
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             if self.check_event(yaml.AliasEvent):
@@ -515,10 +516,10 @@ def check_early(
 
 
 def default_data_set(env_id: str, model: str | None) -> str:
-    """Return the default data set: that of the training of a checkpoint, "bundled", or "tiny".
+    """Return the default data set: the data set of a checkpoint's run, "bundled", or "tiny".
 
     Raises:
-        ConfigurationError: `toolgym.json` of the checkpoint is damaged, or contains the URL of a
+        ConfigurationError: `toolgym.json` of the checkpoint is corrupt, or contains the URL of a
             server.
     """
     if not isinstance(model, str) or model == TINY:

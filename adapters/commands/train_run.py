@@ -84,7 +84,7 @@ def train(run: Run, settings: TrainSettings, watch: ProgressListener) -> None:
         watch: Listener for the progress.
 
     Raises:
-        NoGo: The preflight check refused the model.
+        NoGo: The preflight check rejected the model.
         TrainingStopped: The guards stopped the run.
         ConfigurationError: Model, data set or environment cannot be used.
         EnvironmentFault: The environment fails repeatedly.
@@ -307,7 +307,7 @@ def see_through(run: Run, settings: TrainSettings, *, quiet: bool) -> None:
     """Train a run and write its report, even if the training fails.
 
     Raises:
-        NoGo: The preflight check refused the model. The status is `refused`.
+        NoGo: The preflight check rejected the model. The status is `refused`.
         TrainingStopped: The guards stopped the run. The status is `stopped`.
         ConfigurationError: Model, data set or environment cannot be used. The status is `failed`,
             as for all other errors.

@@ -237,7 +237,7 @@ def trl_options(settings: TrainSettings, checkpoints: Path) -> dict[str, Any]:
 
 
 def share_of(prompts: int) -> int:
-    """Return the number of tasks per step that each process of a launcher plays.
+    """Return the number of tasks per step for each process of a launcher.
 
     Raises:
         ConfigurationError: The tasks cannot be divided evenly.
@@ -279,7 +279,8 @@ def _load_weights(model: PreTrainedModel, checkpoint: Path, has_adapter: bool) -
 
 @contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Silence messages of transformers and TRL, and warnings that `check_settings` has given.
+    """Silence messages of transformers and TRL, and warnings that `check_settings` has already
+    given.
 
     Verbosity, log levels and warning filters are restored on exit, since a process may use these
     libraries for other work.

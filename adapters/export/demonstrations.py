@@ -1,7 +1,7 @@
 """Transcripts of the expert as chat messages with tool calls, for supervised training.
 
-The expert plays them in the environment, so a model reads the same text in supervised training as
-in rollouts. Only episodes with a correct answer become rows. With `recoveries`, some calls first
+The expert generates them in the environment, so a model reads the same text in supervised training
+as in rollouts. Only episodes with a correct answer become rows. With `recoveries`, some calls first
 fail and are then corrected. The assistant's message of a failed call has `"weight": 0`, and a
 trainer has to exclude it from the loss.
 

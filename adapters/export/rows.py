@@ -1,6 +1,6 @@
 """Tasks as rows for TRL, verl and SkyRL.
 
-A row identifies a task, which the trainer's environment plays. The prompt depends on the trainer.
+A row identifies a task, which the trainer's environment loads. The prompt depends on the trainer.
 For TRL the user message is empty, since TRL appends the text that `reset` returns. For verl and
 SkyRL the prompt is only the question, since their environments add the system message, the tools
 and the budget. verl 0.9 passes `extra_info` to the agent loop `agent_name`; SkyRL-gym 0.4 passes

@@ -67,7 +67,7 @@ class Catalogue:
         return list(self._tasks)
 
     def environment(self, split: str) -> ToolEnv[Any]:
-        """Make an environment that plays a split."""
+        """Make an environment for the tasks of a split."""
         own = {"split": split} if self._takes_split else {}
         return registration.make(self.env_id, **{**self._env_kwargs, **own})
 

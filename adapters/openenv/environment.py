@@ -64,7 +64,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     """A tool environment behind OpenEnv's interface.
 
     Args:
-        catalogue: The tasks and the environments that play them.
+        catalogue: The tasks and their environments.
         on_close: Function that is called with the record of each episode that ends or is abandoned.
     """
 
@@ -126,7 +126,7 @@ class ToolgymEnvironment(Environment[ToolgymAction, ToolgymObservation, State]):
     def step(
         self, action: ToolgymAction, timeout_s: float | None = None, **kwargs: Any
     ) -> ToolgymObservation:
-        """Play one message of the model.
+        """Run the calls of one message of the model.
 
         Raises:
             Mistake: If there is no episode, or too many messages have followed its end.

@@ -1,4 +1,4 @@
-"""Evaluations of a run's model, played with the generation engine."""
+"""Evaluations of a run's model, run with the generation engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolgym.tries import seed_of_try, tries_of
 
 
 class Evaluator:
-    """Plays evaluation tasks with the model of a run.
+    """Evaluates the model of a run on tasks.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
     that is larger. On a CPU, a pretrained model plays as many episodes in parallel as in a training
@@ -41,7 +41,7 @@ class Evaluator:
     def play(
         self, evaluation: Evaluation, task_ids: Sequence[str], when: str
     ) -> records.Evaluation:
-        """Play the tasks of an evaluation, each as many times as the evaluation specifies.
+        """Run the tasks of an evaluation, each as many times as the evaluation specifies.
 
         Args:
             when: `before`, `after` or a step, which is shown in the progress display.

@@ -1,4 +1,4 @@
-"""Rollouts: episodes of an environment that a model plays.
+"""Rollouts: episodes that a model plays in an environment.
 
 A rollout is a list of tokens that is never rendered or encoded again:
 
@@ -165,8 +165,9 @@ class Player:
             max_tokens: Maximum number of tokens of a rollout after its prompt, including tool
                 results.
             temperature: Sampling temperature; 0 means greedy decoding.
-            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off at this length
-                and then played. None means that only `max_tokens` applies.
+            turn_tokens: Maximum number of tokens of a turn. A longer turn is cut off at this
+                length, and the environment receives the truncated turn. None means that only
+                `max_tokens` applies.
         """
         while len(self._envs) < len(rollouts):
             self._envs.append(self._make())

@@ -96,7 +96,7 @@ class Report:
     Attributes:
         findings: Findings in the order of the checks.
         figures: Measurements by name. Metrics of rollouts are named as in `metrics.jsonl`. Empty if
-            a finding made it pointless to play rollouts.
+            no rollouts were generated because of a finding.
     """
 
     findings: tuple[Finding, ...]

@@ -2,8 +2,9 @@
 
 `torchrun` or `accelerate launch` starts the processes. Every process holds the complete model. The
 processes exchange metrics, gradients (which are summed) and rewards (since advantages are estimated
-over all rollouts). Tasks are distributed in turn and random numbers are seeded by name, so the same
-rollouts are played with any number of processes. With a single process, the methods have no effect.
+over all rollouts). Tasks are assigned to the processes in turn, and the random numbers of a rollout
+depend only on its name, so the rollouts are the same with any number of processes. With a single
+process, the methods have no effect.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class Processes:
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Return the sum of the numbers with each name over the processes that have this name."""
+        """Return the sum of the numbers for each name, over the processes that have a number with
+        this name."""
         summed: Any = Counter()
         for each in self.gather([numbers]):
             summed.update(each)

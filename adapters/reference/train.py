@@ -399,7 +399,7 @@ class ReferenceTrainer:
         return {**summed, "learnt_tokens": totals.tokens}
 
     def _passes(self, samples: Sequence[Sample]) -> Iterator[tuple[list[int], list[Example]]]:
-        """Return the indices and texts of the samples of each forward pass."""
+        """Return the indices and sequences of the samples of each forward pass."""
         texts = [sample.text for sample in samples]
         for indices in passes(texts, self._config.tokens_per_pass, self._model):
             yield indices, [texts[index] for index in indices]

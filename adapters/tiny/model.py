@@ -5,15 +5,14 @@ same way. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCa
 `AutoTokenizer` load its checkpoint folders by path.
 
 A model needs at least two layers to copy a value from an observation into the answer. A third layer
-improves results little for the time it takes.
+improves results only slightly, considering its cost.
 
 The random initialization has two additions:
 
 - ` lamp` in a question and `lamp` inside the quotes of a query are two different tokens, whose
-  embeddings start with similar values.
-- Attention heads can start by copying the tokens that they attend to (`copying`). Without this
-  initialization, a short supervised training run with some seeds does not teach the model to copy
-  rare words.
+  embeddings start with similar values. - Attention heads can start by copying the tokens that they
+  attend to (`copying`). Without this initialization, some seeds do not learn to copy rare words in
+  a short supervised training run.
 """
 
 from __future__ import annotations

@@ -65,19 +65,20 @@ class GrpoSettings(BaseModel):
     prompts: int = Field(4, ge=1)
     """Tasks per step."""
     max_draws: float | None = Field(3.0, ge=1)
-    """Dynamic sampling: replace groups whose rollouts all have the same outcome, and play at most
-    `max_draws` * `prompts` groups per step. null: no dynamic sampling."""
+    """Dynamic sampling: replace groups whose rollouts all have the same outcome, and generate at
+    most `max_draws` * `prompts` groups per step. null: no dynamic sampling."""
     temperature: float = Field(1.0, gt=0)
     """Sampling temperature of rollouts."""
     max_completion_length: int = Field(2048, ge=2)
-    """Maximum tokens of a rollout after the prompt, including tool results."""
+    """Maximum number of tokens of a rollout after the prompt, including tool results."""
     learn_from_unfinished: bool = False
-    """Include rollouts that ran out of tokens in the loss, with the reward for no answer."""
+    """Include rollouts that reached the token limit in the loss, with the reward of an episode
+    without an answer."""
     workers: int = Field(8, ge=1)
     """Threads that run the tools of rollouts in parallel."""
     at_once: int | None = Field(None, ge=1)
-    """Maximum rollouts that the reference trainer generates at once. null: 64; on CUDA as many as
-    fit into 40 % of the free memory, up to 256."""
+    """Maximum number of rollouts that the reference trainer generates at once. null: 64; on CUDA as
+    many as fit into 40 % of the free memory, up to 256."""
 
     advantages: Literal[
         "group_normalized",
@@ -96,10 +97,10 @@ class GrpoSettings(BaseModel):
     beta: float = Field(0.01, ge=0)
     """KL coefficient. 0: no KL penalty and no reference model."""
     epsilon_low: float | None = Field(None, ge=0, le=1)
-    """Clip importance ratios below 1 - epsilon_low. null: the value from the paper of
+    """Clip importance ratios below 1 - epsilon_low. null: the value in the paper that introduced
     the chosen loss."""
     epsilon_high: float | None = Field(None, ge=0)
-    """Clip importance ratios above 1 + epsilon_high. null: the value from the paper of
+    """Clip importance ratios above 1 + epsilon_high. null: the value in the paper that introduced
     the chosen loss."""
     entropy_bonus: float = Field(0.0, ge=0)
     """Coefficient of the mean token entropy, in nats."""
@@ -109,11 +110,11 @@ class GrpoSettings(BaseModel):
     learning_rate: float = Field(1e-6, gt=0)
     """Peak learning rate of GRPO."""
     lr_warmup_steps: int = Field(0, ge=0)
-    """Warm-up: steps in which the learning rate rises linearly from 0 to its peak."""
+    """Number of warm-up steps, in which the learning rate rises linearly from 0 to its peak."""
     lr_decay: Literal["constant", "linear", "cosine"] = "constant"
-    """Decay of the learning rate after the warm-up. `linear` and `cosine` end at 0."""
+    """Learning rate schedule after the warm-up. `linear` and `cosine` decay to 0."""
     betas: tuple[float, float] = (0.9, 0.98)
-    """Betas of AdamW, as in "[0.9, 0.98]" (default)."""
+    """Betas of AdamW (default: "[0.9, 0.98]")."""
     weight_decay: float = Field(0.0, ge=0)
     """Weight decay of AdamW, for all weights."""
     max_grad_norm: float = Field(1.0, gt=0)
@@ -123,8 +124,8 @@ class GrpoSettings(BaseModel):
     """Data type of the computation; the optimizer keeps float32 weights. `auto` is
     bfloat16 if the machine supports it, but float32 with TRL without LoRA."""
     tokens_per_pass: int = Field(8192, ge=1)
-    """Maximum tokens of a forward and backward pass, including padding, in supervised steps and in
-    the reference trainer. Gradients are accumulated."""
+    """Maximum number of tokens in a forward and backward pass, including padding, in supervised
+    steps and in the reference trainer. Gradients are accumulated."""
     gradient_checkpointing: bool | None = None
     """Recompute activations in the backward pass, which takes less memory and about a third more
     time. Default: on with TRL on a GPU, otherwise off."""
@@ -134,7 +135,7 @@ class GrpoSettings(BaseModel):
     save_every: int = Field(20, ge=1)
     """Steps between checkpoints."""
     keep: int = Field(2, ge=1)
-    """Number of latest checkpoints to keep. The latest healthy one is always kept."""
+    """Number of latest checkpoints to keep. The latest healthy checkpoint is always kept."""
     control: Literal["shuffled-rewards"] | None = None
     """Control run: shuffle the rewards among rollouts, so that they carry no learning signal."""
     seed: int = Field(0, ge=0, lt=2**32)
@@ -143,7 +144,7 @@ class GrpoSettings(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_texts(cls, values: Any) -> Any:
-        """Read null and JSON from the texts of a command line; pydantic reads numbers."""
+        """Read null and JSON from the strings of a command line; pydantic reads numbers."""
         return {name: _read(value) for name, value in dict(values).items()}
 
     @model_validator(mode="after")
@@ -175,7 +176,7 @@ class TrainSettings(GrpoSettings):
     split: str | None = "train"
     """Split to train on."""
     eval_split: str | None = "dev"
-    """Split of the evaluations. Tasks that are also trained on are left out."""
+    """Split of the evaluations. Tasks that are also used for training are left out."""
     eval_env_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the environment in evaluations only, such as {"match": "spider"}. They override
     those of `env_kwargs`."""
@@ -187,8 +188,8 @@ class TrainSettings(GrpoSettings):
     """Chat model to train: a folder, a hub id, a name in `toolgym models list`, or `tiny`, a new
     model with half a million parameters."""
     chat_template: str | None = None
-    """Chat template that replaces one without tools: `hermes`, which works with any model, or a
-    Jinja file."""
+    """Chat template to use instead of the model's, for example if that does not support tools:
+    `hermes`, which works with any model, or a Jinja file."""
     trainer: Literal["trl", "reference"] = "trl"
     """Trainer of GRPO."""
     lora: bool = False
@@ -200,17 +201,17 @@ class TrainSettings(GrpoSettings):
     lora_targets: str | tuple[str, ...] = "all-linear"
     """Layers with a LoRA adapter: all-linear, or names such as ["q_proj", "v_proj"]."""
     vllm: Literal["colocate", "server"] | None = None
-    """Generate rollouts of TRL with vLLM, on the training GPU (colocate) or on a server."""
+    """With TRL, generate rollouts with vLLM, on the training GPU (colocate) or on a server."""
     trl: dict[str, Any] = Field(default_factory=dict)
     """Other arguments of TRL's `GRPOConfig`, such as {"loss_type": "bnpo"}."""
 
     demonstrations: int = Field(256, ge=1)
     """Number of demonstrations."""
     demonstrator: Literal["sloppy", "expert"] = "expert"
-    """Policy of the demonstrations: `expert`, or `sloppy`, whose episodes are good or bad."""
+    """Policy of the demonstrations: `expert`, or `sloppy`, which also makes mistakes."""
     recoveries: float = Field(0.0, ge=0, le=1)
-    """Share of demonstrated calls that follow a failed call and its error. The loss leaves out the
-    failed call."""
+    """Fraction of demonstrated calls that follow a failed call and its error. Failed calls are
+    excluded from the loss."""
     sft_steps: int = Field(32, ge=0)
     """Supervised steps on demonstrations before GRPO; 0 skips them."""
     sft_batch: int = Field(4, ge=1)
@@ -221,33 +222,37 @@ class TrainSettings(GrpoSettings):
     """Peak learning rate of Muon for weight matrices in supervised steps. null: AdamW updates all
     weights."""
     sft_lora: bool = True
-    """With `lora`, train an adapter in the supervised steps too (default). Otherwise they train all
-    weights, which takes more memory."""
+    """With `lora`, also train an adapter in the supervised steps (default). With --no-sft-lora, the
+    supervised steps train all weights, which takes more memory."""
     sft_alike: int = Field(1, ge=1)
-    """Number of consecutive demonstrations with a common prompt prefix, such as one database.
-    Larger values save time on a CPU, but reduce the variety of a batch."""
+    """Number of consecutive demonstrations that share a prompt prefix, such as the same database.
+    Larger values save time on a CPU, but make batches less diverse."""
     copying: float = Field(0.0, ge=0)
-    """Initial strength of the attention heads of the tiny model that copy from the context."""
+    """Initial strength of the tiny model's attention heads that copy tokens from the context."""
 
     preflight: bool = True
-    """Check after the supervised steps whether GRPO can learn, and stop if not (default)."""
+    """After the supervised steps, check whether the model can learn by GRPO, and stop if it cannot
+    (default)."""
     eval_tasks: int = Field(192, ge=1)
-    """Number of tasks in the evaluations before and after GRPO. An evaluation on unseen
-    databases has a quarter of this number."""
+    """Number of tasks in the evaluations before and after GRPO. The evaluation on unseen databases
+    uses a quarter of this number."""
     eval_tries: int = Field(1, ge=0)
-    """Attempts per task in the evaluation at the sampling temperature. 0: greedy only."""
+    """Sampled attempts per task in evaluations. 0: greedy decoding only."""
     max_new_tokens: int = Field(512, ge=1)
-    """Maximum tokens per turn in evaluations."""
+    """Maximum number of tokens per turn in evaluations."""
     eval_every: int = Field(0, ge=0)
-    """GRPO steps between evaluations on selection tasks, which are not in the training or the other
-    evaluations. 0: none. Default: a quarter of the steps, at least 5; 0 for fewer than 10 steps."""
+    """Number of GRPO steps between evaluations on selection tasks, which are used neither for
+    training nor in other evaluations. 0: no such evaluations. Default: a quarter of the steps, at
+    least 5; 0 for fewer than 10 steps."""
     selection_tasks: int = Field(64, ge=1)
-    """Selection tasks, at most a third of the available tasks. They are played greedily."""
+    """Number of selection tasks, at most a third of the available tasks. They are evaluated with
+    greedy decoding."""
     patience: int | None = Field(None, ge=1)
-    """Early stopping after this number of evaluations on selection tasks without a new best
-    accuracy. null: no early stopping."""
+    """Stop early after this number of consecutive evaluations on selection tasks without an
+    improvement. null: no early stopping."""
     checkpoint: Literal["last", "best"] = "last"
-    """Final weights: the last ones, or the best in evaluations on selection tasks."""
+    """Weights of the final checkpoint: those of the last step, or those with the best accuracy on
+    selection tasks."""
     report_to: tuple[str, ...] = ()
     """Dashboard to log to: tensorboard, wandb or trackio; may be repeated."""
 
@@ -306,7 +311,7 @@ class TrainSettings(GrpoSettings):
 
     @property
     def needs_float32(self) -> str:
-        """Why this training cannot use bfloat16, and what to do; empty if it can."""
+        """Reason why this run cannot use bfloat16, with advice; empty if it can."""
         if self.trainer == "trl" and not self.lora:
             return (
                 "with --trainer trl and without --lora, weights in bfloat16 lose small updates; add"
@@ -318,9 +323,8 @@ class TrainSettings(GrpoSettings):
 
     @property
     def has_adapter_from_start(self) -> bool:
-        """Whether the supervised steps train an adapter too, which is merged at their end.
-
-        With the tiny model they train all weights, since it is not pretrained.
+        """Whether the supervised steps train an adapter, which is merged afterwards. The tiny model
+        is not pretrained, so its supervised steps train all weights.
         """
         return self.lora and self.sft_lora and not self.is_tiny
 

@@ -149,7 +149,7 @@ _UNUSED: Final[Mapping[str, tuple[Any, ...]]] = {
 
 
 def check_sampling(config: GRPOConfig) -> None:
-    """Check that settings of TRL's own generation have values without an effect.
+    """Check that no setting would change how TRL's own generation samples.
 
     Raises:
         ConfigurationError: If a setting is meant to change how rollouts are sampled.

@@ -43,8 +43,8 @@ def training_dataset(
 
     Args:
         env_id: A registered `ToolEnv`.
-        n: Number of tasks; None means all. A task is verified when it is played. If it is refused,
-            the next playable task of the data set is played instead.
+        n: Number of tasks; None means all. A task is verified when it is first used. If it is
+            refused, the next playable task of the data set is used instead.
         seed: Seed of the order of the tasks and of the choice of `n` tasks.
         environment: Name of the environment in `GRPOTrainer(environment_factory={...})`, which adds
             a column `environment`. `datasets.concatenate_datasets` joins the data sets of several
@@ -101,9 +101,9 @@ def sft_dataset(
         env_id: Id of a registered `ToolEnv`.
         n: Number of tasks; None means all.
         seed: Seed of the order of tasks and of the policy's situations.
-        policy: The policy that plays. None means the environment's expert, of whose episodes only
-            the correct ones are kept. For any other policy every scored episode is kept. An action
-            without text ends its episode.
+        policy: The policy that plays. None means the environment's expert; only its correct
+            episodes are kept. For any other policy every scored episode is kept. An action without
+            text ends its episode.
         final: Text of a final assistant turn. TRL's own tool loop continues until a turn without a
             call, so the model has to learn to produce one. None adds no turn.
         env_kwargs: Arguments for `gym.make`.
@@ -159,7 +159,8 @@ class FormatReport:
 
 
 def check_format(dataset: Dataset, tokenizer: PreTrainedTokenizerBase) -> FormatReport:
-    """Check that every call of a data set can be read back from the tokens that a model learns.
+    """Check that every call of a data set can be parsed from the tokens on which a model is
+    trained.
 
     Turns with a `weight` of 0 are not learned and not checked.
 

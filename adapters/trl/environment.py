@@ -96,7 +96,8 @@ def json_type(schema: Mapping[str, Any], named: Mapping[str, Any]) -> Any:
     """Return the type from which TRL's schema reader makes a JSON schema.
 
     Args:
-        schema: The JSON schema of an argument. `Any` stands for parts that no type expresses.
+        schema: The JSON schema of an argument. `Any` is used for parts that no Python type can
+            express.
         named: The schemas that `schema` refers to, by name (`$defs`).
     """
     schema = named.get(schema.get("$ref", "").rpartition("/")[2], schema)
@@ -160,7 +161,8 @@ class WrittenMessage(str):
 
     Attributes:
         action: The message as `ToolEnv.step` takes it.
-        place: Index of the call in the message. The first call plays the whole message.
+        place: Index of the call in the message. The first call passes the entire message to the
+            environment.
     """
 
     action: Any
@@ -172,7 +174,8 @@ class EnvironmentClass(type):
 
 
 class RolloutEnvironment(metaclass=EnvironmentClass):
-    """The environment of one rollout as TRL sees it. `environment_factory` adds the tools."""
+    """The environment of one rollout, with the interface that TRL expects. `environment_factory`
+    adds the tools."""
 
     _key: ClassVar[str]
     _env_id: ClassVar[str]
@@ -194,7 +197,7 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
         The task is chosen by `task_id`, or else by `seed`. Without either, the n-th episode of
         every instance has the same task, so that members of a group share one question. The other
         random draws of the environment are determined by `seed`, or else by the task and n.
-        Therefore they are the same within a group and change when the task is played again.
+        Therefore they are the same within a group and change when the task is used again.
 
         Args:
             row: All columns of the row.

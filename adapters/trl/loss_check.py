@@ -1,4 +1,4 @@
-"""`LossCheck` compares the tokens that TRL trains on with the rollouts that were played.
+"""`LossCheck` compares the tokens that TRL trains on with the rollouts that were generated.
 
 TRL's own code computes the loss from the rollouts and may change with any release. Therefore the
 gradient is checked for the first batch of a run that has a learning signal. A hook on the output of

@@ -1,6 +1,7 @@
-"""`Rollouts`: a `rollout_func` for TRL whose rollouts toolgym plays, with its reward function.
+"""`Rollouts`: a `rollout_func` for TRL that generates rollouts with toolgym, and its reward
+function.
 
-TRL requests the rollouts of a generation batch. `adapters.reference.play` plays them: the
+TRL requests the rollouts of a generation batch. `adapters.reference.play` generates them: the
 environment receives the text of each turn as the model wrote it and decides when the episode ends.
 Dynamic sampling replaces dead groups before the rollouts are passed to TRL. TRL computes advantages
 and the loss. `env_mask` excludes tool results and excluded rollouts from the loss.
@@ -53,8 +54,8 @@ class Rollouts:
         env_id: Id of a registered `ToolEnv`.
         env_kwargs: Arguments of the environment.
         max_draws: Limit of dynamic sampling, which replaces groups whose rollouts all had the same
-            outcome. For a generation batch, at most this multiple of its number of groups is
-            played. None disables dynamic sampling.
+            outcome. At most this multiple of the number of groups in a generation batch is
+            generated. None disables dynamic sampling.
         control: Control run. `shuffled-rewards` shuffles rewards among rollouts, so that the model
             cannot learn from them.
         workers: Number of threads that run the tools of different rollouts.
@@ -107,8 +108,8 @@ class Rollouts:
     def dataset(self, n: int | None = None, *, seed: int = 0) -> Dataset:
         """Return the training data set: one row per task, whose prompt is the task's id.
 
-        A task is verified when it is played. If it is refused, the next playable task of the data
-        set is played instead.
+        A task is verified when it is first used. If it is refused, the next playable task of the
+        data set is used instead.
 
         Args:
             n: Number of rows. If there are fewer tasks, they are repeated in different orders. None
@@ -248,7 +249,7 @@ class Rollouts:
 
         Raises:
             ConfigurationError: If TRL requests the rewards of rollouts other than those that were
-                played.
+                generated.
         """
         if list(map(list, completion_ids)) != self._returned:
             raise ConfigurationError(

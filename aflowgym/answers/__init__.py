@@ -1,13 +1,13 @@
-"""Verifiers of answers, one per kind of task.
+"""Answer verifiers, one for each kind of task.
 
-- `judge_math`: equal value, by exact arithmetic (`aflowgym.answers.math.mathematics`).
-- `judge_code`: every test passes, checked on the values that a sandbox recorded
+* `judge_math`: the values must be equal in exact arithmetic (`aflowgym.answers.math.mathematics`).
+* `judge_code`: every test must pass for the values that a sandbox recorded
   (`aflowgym.answers.code`).
-- `judge_qa`: exact match after SQuAD's normalization (`aflowgym.answers.squad`).
+* `judge_qa`: the answers must match exactly after SQuAD's normalization (`aflowgym.answers.squad`).
 
 Each verifier finds the final answer in the output of an operator (`aflowgym.answers.answer`) and
 returns a `Verdict`. An answer that merely contains the gold answer, or is close to it, is not
-correct. The fraction of passed tests and the F1 score count only as progress.
+correct. The fraction of passed tests and the F1 score affect only the `progress` of the verdict.
 """
 
 from aflowgym.answers.answer import Verdict, final_answer

@@ -1,13 +1,13 @@
-"""The final answer in a text, and the verdict on it.
+"""Extract final answers from text; `Verdict` is the verdict on an answer.
 
-`final_answer` looks for these forms in order, and returns the last match of the first one found:
+`final_answer` tries these forms in order and returns the last match of the first form that occurs:
 `\\boxed{...}`, `<answer>...</answer>`, `#### ...`, "the answer is ..." or "Answer: ...", the last
-line. It never searches through all numbers in a text. Therefore a list of several answers is not
-accepted, and an error message that contains the correct number is still wrong.
+line. `final_answer` never searches the entire text for numbers. Therefore a list of several answers
+is not accepted, and an error message that contains the correct number is still wrong.
 
 `statement_in` returns the text after the last "we get", "equals" or "=" in a line of prose. `plain`
-converts LaTeX and Unicode to plain text. It only makes changes that preserve the value, and keeps
-`\\frac`, `\\sqrt`, `\\overline` and unknown commands.
+converts LaTeX and Unicode to plain text. `plain` makes only changes that preserve the value, and
+keeps `\\frac`, `\\sqrt`, `\\overline` and unknown commands.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Verdict:
 
     Attributes:
         correct: Whether the answer is fully correct; None if the gold answer cannot be parsed.
-        progress: Progress from 0 to 1, which is 1 exactly if the answer is correct.
-        reason: The reason why the answer is not correct, as the end of a sentence; empty if the
+        progress: Progress from 0 to 1; it is 1 if and only if the answer is correct.
+        reason: Why the answer is not correct, as a phrase that completes a sentence; empty if the
             answer is correct.
     """
 
@@ -41,7 +41,7 @@ RIGHT = Verdict(True, 1.0)
 
 
 def wrong(reason: str, progress: float = 0.0) -> Verdict:
-    """Return the verdict on a wrong answer, whose progress is below that of a correct answer."""
+    """Return the verdict on a wrong answer, with progress below 1."""
     return Verdict(False, min(progress, 0.999), reason)
 
 
@@ -85,7 +85,7 @@ _SPACES: Final = re.compile(r"\s+")
 
 
 def plain(text: str) -> str:
-    """Return a text without LaTeX commands that only affect its layout.
+    """Remove the LaTeX commands that affect only the layout of text.
 
     For example, `\\text{cm}` becomes ` cm `.
 
@@ -160,7 +160,7 @@ _GOES_ON: Final = re.compile(r"\d\.\d{2,}\.{3}\Z")
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """The final answer of a text, without surrounding markup, and the form in which it occurs."""
+    """The final answer in a model's output, without markup, and the form in which it was given."""
 
     text: str
     place: Place
@@ -168,7 +168,7 @@ class FinalAnswer:
 
 @remembered(8192)
 def final_answer(text: str) -> FinalAnswer:
-    """Return the final answer of a text.
+    """Return the final answer in a model's output.
 
     >>> final_answer(r"So x = 3. Thus \\boxed{\\frac{1}{2}}.")
     FinalAnswer(text='\\\\frac{1}{2}', place='boxed')
@@ -210,7 +210,7 @@ def _last(matches: Iterator[re.Match[str]]) -> re.Match[str] | None:
 
 
 def bare(text: str) -> str:
-    """Return a text without surrounding Markdown, formula dollar signs, quotes and full stop."""
+    """Strip surrounding Markdown, math dollar signs, quotes and a final full stop from text."""
     text = text.strip()
     if text.endswith("...") and _GOES_ON.search(text[-_LONGEST_DECIMAL:]):
         text = text[:-3] + "…"  # the dots of `0.333...` stand for more decimals

@@ -1,13 +1,14 @@
-"""Read the tests of a data set: assertions become calls with expected return values.
+"""Read the tests of a data set, converting assertions to calls with expected return values.
 
-The tests of a problem are a small program: `assert f([1, 2]) == 3`, bare or in a function, in a
-loop over a range, with computed values (`3 * 19`, `sum(numbers)`). The reader evaluates them with a
-short list of operations on plain data and a limit of steps. No code is executed. Random numbers
-(`random.randint`) come from a generator with a fixed seed.
+The tests of a problem are a small program: assertions such as `assert f([1, 2]) == 3`, possibly in
+a function or in a loop over a range, with constant or computed values (`3 * 19`, `sum(numbers)`).
+The reader evaluates this program with a small set of operations on plain data and a limit on the
+number of steps. No code is executed. Random numbers (`random.randint`) come from a generator with a
+fixed seed.
 
-The reader rejects assertions that cannot be checked from the returned value alone. It also rejects
-assertions that only exclude values (`!=`, `<`, `in`). Therefore the expected value passes each
-supported form of assertion.
+The reader rejects assertions that cannot be checked from the returned value alone. The reader also
+rejects assertions that only exclude values (`!=`, `<`, `in`). As a result, every supported
+assertion holds for its expected value.
 """
 
 from __future__ import annotations
@@ -81,14 +82,14 @@ class UnsupportedTest(ValueError):
 
 
 def read_tests(source: str, entry_point: str) -> tuple[CodeTest, ...]:
-    """Return the tests in a text of assertions, in order.
+    """Return the tests in the source of assertions, in order.
 
     Args:
         source: Assertions, bare or inside functions (`def check(candidate): ...`).
-        entry_point: Name of the function under test. `candidate` is another name for it.
+        entry_point: Name of the function under test. `candidate` is another name for this function.
 
     Raises:
-        UnsupportedTest: If an assertion has an unsupported form, or there is none.
+        UnsupportedTest: If an assertion has an unsupported form, or there are no assertions.
 
     >>> read_tests("for n in range(2):\\n    assert double(n) == 2 * n", "double")[1].expected
     '2'

@@ -1,13 +1,13 @@
-"""Verdicts on programs: tests are checked here, using values that a sandbox returned.
+"""Verdicts on programs: tests are checked here, using the values that a sandbox returned.
 
-A sandbox only gets the calls of the tests. For each call it returns the text of a plain value or
-the name of an exception (`Outcome`). The values are compared in this process, so no code of the
-program takes part in the comparison. An object that equals everything cannot be written as a
-literal, and printing "passed" has no effect. `aflowgym.answers.assertions` reads tests from the
-text of a data set.
+A sandbox receives only the calls of the tests, not the expected values. For each call, the sandbox
+returns a plain value as a string, or the name of an exception (`Outcome`). The values are compared
+in this process, so the program's code cannot influence the comparison. An object that claims to
+equal everything is not accepted because it cannot be written as a literal, and printing "passed"
+has no effect. `aflowgym.answers.assertions` reads the tests of a data set.
 
-A returned value is compared as Python compares plain data. A comparison that would raise an error
-in the assertion (such as the difference between a string and a number) fails.
+Returned values are compared by Python's rules for plain data. A test fails if its assertion would
+raise an error, for example by subtracting a number from a string.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ _MOST_TRIES: Final = 12
 
 @dataclass(frozen=True)
 class CodeTest:
-    """A call and its expected value. Values are given as text of Python literals.
+    """A test: a call and its expected value. Values are strings that contain Python literals.
 
     Attributes:
         function: Name of the function to call.
         arguments: Positional arguments, as a tuple.
         keywords: Keyword arguments, as a dict.
         expected: The value that the call must return.
-        form: Form of the comparison between the returned value and `expected`.
-        tolerance: Largest absolute difference, in "abs <", "abs <=" and "isclose".
+        form: How the returned value is compared with `expected`.
+        tolerance: Maximum absolute difference for the forms "abs <", "abs <=" and "isclose".
         relative: Largest relative difference, in "isclose".
-        view: Name in `VIEWS` of the function that is applied to the returned value first.
+        view: Name of the function in `VIEWS` that is applied to the returned value first.
     """
 
     function: str
@@ -74,7 +74,7 @@ class CodeTest:
     view: str = ""
 
     def call(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return the arguments as new objects, which a solution may change."""
+        """Return new copies of the arguments, which a solution can change."""
         return read_literal(self.arguments), read_literal(self.keywords)
 
 
@@ -83,9 +83,9 @@ class Outcome:
     """The outcome of one call in the sandbox.
 
     Attributes:
-        value: Text of the returned value, as `repr` writes plain data; empty after an error.
-        error: The exception with its message and line, or `timeout`, `memory`, `disk`,
-            `no_literal`, `too_large`, `exit` or `crash`; empty without an error.
+        value: The returned value as a literal, as `repr` writes plain data; empty after an error.
+        error: The exception with its message and line number, or one of `timeout`, `memory`,
+            `disk`, `no_literal`, `too_large`, `exit` and `crash`; empty if there was no error.
     """
 
     value: str = ""
@@ -96,11 +96,14 @@ class Outcome:
 
 
 def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdict:
-    """Check recorded outcomes, one per test in order. No returned value causes an exception.
+    """Check the recorded outcomes of tests.
+
+    This function raises no exception, whatever the values are.
 
     Args:
         tests: All the tests, at least one.
-        outcomes: Outcomes of the calls. Missing ones count as failed.
+        outcomes: Outcomes of the calls, in the order of the tests. Missing outcomes count as failed
+            tests.
 
     Raises:
         ValueError: If there are no tests, or more outcomes than tests.
@@ -118,7 +121,10 @@ def judge_code(tests: Sequence[CodeTest], outcomes: Sequence[Outcome]) -> Verdic
 
 
 def passes(test: CodeTest, outcome: Outcome) -> bool:
-    """Return whether the test passes for an outcome. No outcome causes an exception."""
+    """Return whether the test passes for an outcome.
+
+    This function raises no exception, whatever the outcome is.
+    """
     return not outcome.error and _holds(test, outcome.value, test.expected)
 
 
@@ -147,14 +153,15 @@ def _holds(test: CodeTest, returned: str, literal: str) -> bool:
 
 
 def extract_code(text: str, entry_point: str) -> str | None:
-    """Return the program in a text: the last fenced block that defines the function, or the text.
+    """Return the program in a model's output.
 
-    If neither is such a program, an indented block, as in a list, or a program between lines of
-    prose is used.
+    The program is the last fenced block that defines the function, or else the entire output. If
+    neither of them is a valid program, an indented block (as in a list) or a program between lines
+    of prose is used.
 
     Returns:
-        The source, which parses and defines the function at top level, or None if no such program
-        was found.
+        The source code, which can be parsed and defines the function at top level, or None if no
+        such program was found.
     """
     blocks = _blocks(text)[::-1] or [text]
     program = next((block for block in blocks if _defines(block, entry_point)), None)
@@ -166,7 +173,7 @@ def extract_code(text: str, entry_point: str) -> str | None:
 
 
 def _blocks(text: str) -> list[str]:
-    """Return the fenced blocks of a text. A block that is not closed extends to the end."""
+    """Return the fenced blocks of a string. A block that is not closed extends to the end."""
     return [each for match in _FENCE.finditer(text) if (each := match["block"]) is not None]
 
 

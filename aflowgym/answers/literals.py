@@ -1,9 +1,9 @@
-"""Literals and programs: Python source that is parsed without running code.
+"""Parse literals and programs in Python without running code.
 
-The arguments, expected values and returned values of calls are source text that only `ast` parses:
-numbers, strings, containers of them, and a few names that `repr` writes (`inf`, `nan`, `set()`).
-This text is untrusted: it may be long, deeply nested, or contain values that were chosen to have
-the same hash.
+The arguments, expected values and returned values of calls are source code that is parsed only by
+`ast`: numbers, strings, containers of them, and a few names that `repr` writes (`inf`, `nan`,
+`set()`). This source is untrusted: it can be long, deeply nested, or contain values that were
+chosen to have the same hash.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _QUIET: Final = ("ignore", None, Warning, re.compile(_PROGRAM), 0)
 
 
 def parse_program(source: str) -> ast.Module:
-    """Parse an untrusted program without showing Python's warnings about it.
+    """Parse an untrusted program, suppressing Python's warnings about it.
 
     Raises:
-        SyntaxError: If the text is not Python. ValueError, RecursionError and MemoryError are also
-            possible.
+        SyntaxError: If the source is not valid Python. Parsing can also raise ValueError,
+            RecursionError or MemoryError.
     """
     _silence_warnings()
     return ast.parse(source, _PROGRAM)
@@ -53,10 +53,10 @@ def _silence_warnings() -> None:
 
 
 def read_literal(text: str) -> Any:
-    """Return the value of a literal: plain data, negative numbers, `inf`, `nan`, `set()`.
+    """Return the value of a literal, which can contain negative numbers, `inf`, `nan` and `set()`.
 
     Raises:
-        ValueError: If the text is not a literal, too long, or nested too deeply.
+        ValueError: If the string is not a literal, is too long, or is nested too deeply.
     """
     if len(text) > MAX_LITERAL:
         raise ValueError("the literal is too long")
@@ -68,7 +68,10 @@ def read_literal(text: str) -> Any:
 
 
 def literal_value(node: ast.expr) -> Any:
-    """Return the value of the syntax tree of a literal. Raise ValueError for anything else."""
+    """Return the value that a literal's syntax tree represents.
+
+    Raise ValueError for anything else.
+    """
     match node:
         case ast.Constant(value=value) if value is not Ellipsis:
             return value
@@ -113,10 +116,10 @@ def _named_value(node: ast.expr) -> Any:
 
 
 def hashable(values: Iterable[Any]) -> list[Any]:
-    """Return values as a list that can be converted to a set or dict keys in linear time.
+    """Return values as a list that can be converted to a set or to dict keys in linear time.
 
     Raises:
-        ValueError: If too many of them share a hash.
+        ValueError: If too many of the values have the same hash.
         TypeError: If one has no hash.
     """
     listed, first = list(values), dict[int, Any]()

@@ -1,11 +1,11 @@
-"""Answers to factual questions: SQuAD's exact match, with its F1 score as progress.
+"""Verdicts on factual answers by SQuAD's exact match, with SQuAD's F1 score as progress.
 
-Both texts are converted to lower case, and punctuation, the articles a, an and the, and extra
-spaces are removed (Rajpurkar et al. 2016, arXiv:1606.05250). The results must be equal. In
-addition, another spelling of the same name is correct (`Mt. Everest`, `20 July 1969`), and so is a
-yes or no with an explanation that does not contradict it. An answer that only contains the gold is
-not correct: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et al. 2018,
-arXiv:1809.09600), the F1 score of a yes or no with any other answer is 0.
+Both answers are converted to lower case, and punctuation, articles (a, an, the) and extra spaces
+are removed (Rajpurkar et al. 2016, arXiv:1606.05250). After this normalization, the answers must be
+equal. In addition, other spellings of the same name are accepted (`Mt Everest`, `20 July 1969`),
+and so are yes/no answers with an explanation that does not contradict them. An answer that merely
+contains the gold answer is not correct: "not the Beatles" is not "Beatles". As in HotpotQA (Yang et
+al. 2018, arXiv:1809.09600), the F1 score is 0 if a yes/no answer is compared with any other answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NOT: Final = re.compile(r"\b(?:not|no|never|neither|none|nobody)\b|n[’']t\b",
 
 
 def normalise(text: str) -> str:
-    """Return a text in SQuAD's normalized form, except that a text of only articles is kept.
+    """Return text in SQuAD's normalized form; text that consists only of articles is kept.
 
     >>> normalise(" The  United Kingdom. "), normalise("A")
     ('united kingdom', 'a')
@@ -48,7 +48,7 @@ def normalise(text: str) -> str:
 
 
 def f1(gold: str, answer: str) -> float:
-    """Return the F1 score of the word overlap of two texts, from 0 to 1."""
+    """Return the F1 score of the word overlap of two strings, from 0 to 1."""
     expected, given = normalise(gold), normalise(answer)
     if expected != given and (expected in _CLOSED or given in _CLOSED):
         return 0.0
@@ -61,8 +61,8 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
     """Compare an answer with the gold answers. Never raises an exception.
 
     Args:
-        golds: Correct answers, each of which is sufficient.
-        answer: Text that contains a final answer; see `aflowgym.answers.answer`.
+        golds: Correct answers, any of which is accepted.
+        answer: Model output that contains a final answer; see `aflowgym.answers.answer`.
 
     >>> judge_qa(["The Beatles"], "The answer is Beatles."), judge_qa(["Beatles"], "Paris").correct
     (Verdict(correct=True, progress=1.0, reason=''), False)
@@ -84,10 +84,10 @@ def judge_qa(golds: Sequence[str], answer: str) -> Verdict:
 
 
 def same_name(gold: str, answer: str) -> bool:
-    """Return whether two texts are spellings of the same name.
+    """Return whether two strings are spellings of the same name.
 
-    The order of the words matters, except in a date and around an `and`. A part of a name is a
-    different name, and so is a name with a title before it.
+    The order of the words matters, except in dates and for two names that are joined by `and`. Part
+    of a name counts as a different name, and so does a name that is preceded by a title.
 
     >>> same_name("Mount Everest", "Mt. Everest"), same_name("20 July 1969", "July 20, 1969")
     (True, True)

@@ -1,13 +1,15 @@
-"""Numbers in English words, and the units after a number.
+"""Parse numbers in English words, and the units after a number.
 
-`read_number_words` reads a complete text (`two thousand five hundred`, `three quarters`) or returns
-None. Digits may precede a large number (`5 million`).
+`read_number_words` parses a string that consists only of number words (`two thousand five hundred`,
+`three quarters`), and otherwise returns None. Digits can precede a word for a large number (`5
+million`).
 
-`5 cm` and `5 centimetres` have the same unit; so do `5 cm^2` and `5 square centimetres`. An answer
-without a unit is interpreted in the unit of the gold answer. If the gold answer has no unit, any
-unit is accepted, unless the question asks for one ("how many dollars", "in minutes") or names
-another of the same kind: `18 dollars` answers "how many dollars", but `18 kg` and `18%` do not. Any
-other word may follow a number only if it occurs in the question (`18 eggs`).
+`5 cm` and `5 centimetres` have the same unit, and so do `5 cm^2` and `5 square centimetres`. An
+answer without a unit is taken to be in the unit of the gold answer. If the gold answer has no unit,
+any unit is accepted, unless the question asks for a particular unit ("how many dollars", "in
+minutes") or names another unit of the same kind: `18 dollars` answers "how many dollars", but `18
+kg` and `18%` do not. A word that is not a unit can follow a number only if the word occurs in the
+question (`18 eggs`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,30}|\d{1,100}(?:\.\d{1,100})?"
 
 
 def read_number_words(text: str) -> Fraction | None:
-    """Read a number in words. Return None for any other text.
+    """Read a number in words. Return None for any other string.
 
     >>> [read_number_words(each) for each in ("one hundred and five", "one and a half", "a few")]
     [Fraction(105, 1), Fraction(3, 2), None]
@@ -155,15 +157,15 @@ _POWERS: Final = {"square": "2", "sq": "2", "cubic": "3", "squared": "2", "cubed
 
 @functools.lru_cache(maxsize=1024)
 def words_of(question: str) -> frozenset[str]:
-    """Return the words of a question that may follow a number in its answer, in lower case."""
+    """Return the words of a question that can follow a number in the answer, in lower case."""
     return frozenset(_WORD.findall(question.lower())) - _NEVER
 
 
 @functools.lru_cache(maxsize=1024)
 def units_of(words: frozenset[str]) -> frozenset[str]:
-    """Return the units that these words name, with their squares and cubes.
+    """Return the units that some words name, with their squares and cubes.
 
-    A single letter is not a unit.
+    A single letter does not count as a unit.
     """
     named = (word for word in words if word in _UNIT and not (len(word) == 1 and word.isalpha()))
     powers = {degree for degree, spellings in _POWER_WORDS.items() if words & spellings}
@@ -172,14 +174,17 @@ def units_of(words: frozenset[str]) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=1024)
 def asks_percent(question: str) -> bool:
-    """Return whether the question asks for a percentage, so that a bare number counts as one."""
+    """Return whether a question asks for a percentage.
+
+    If a question asks for a percentage, a number without a percent sign is interpreted as one.
+    """
     asked = r"what percent|percentage|how many percent|(?:in|as a) percent"
     return re.search(asked, question.lower()) is not None
 
 
 @functools.lru_cache(maxsize=1024)
 def asked_for(question: str) -> frozenset[str]:
-    """Return the units in which the question asks for its number; "unit" stands for a count.
+    """Return the units in which the question asks for a number; "unit" denotes a count.
 
     >>> [sorted(asked_for(f"How many {what}?")) for what in ("dollars are left", "eggs are left")]
     [['$'], ['unit']]
@@ -192,9 +197,9 @@ def asked_for(question: str) -> frozenset[str]:
 
 
 def read_unit(text: str, nouns: frozenset[str]) -> str | None:
-    """Return the canonical unit that a text names.
+    """Return the canonical unit that a string names.
 
-    The result is empty if the text contains only known nouns, and None if it is not a unit.
+    The result is empty if the string contains only known nouns, and None if it is not a unit.
 
     >>> read_unit("square centimetres", frozenset()), read_unit("km / h", frozenset())
     ('cm2', 'km/h')
@@ -228,7 +233,7 @@ def read_unit(text: str, nouns: frozenset[str]) -> str | None:
 
 
 def _pieces(text: str) -> list[tuple[str, str] | None]:
-    """Return the words of a text with their powers, or None if the text has another form."""
+    """Return the words of a string with their powers, or None if the text has another form."""
     pieces: list[tuple[str, str] | None] = []
     place = 0
     for match in _PART.finditer(text):
@@ -242,13 +247,13 @@ def _pieces(text: str) -> list[tuple[str, str] | None]:
 
 
 def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Return whether a number with the second unit may answer for one with the first.
+    """Return whether an answer in the second unit is acceptable for a gold answer in the first.
 
     Args:
-        gold: The canonical unit of the gold; empty if there is none.
+        gold: The canonical unit of the gold answer; empty if it has none.
         answer: The canonical unit of the answer.
         asked: Units in the question, and their powers.
-        wanted: Units in which the question asks for its number.
+        wanted: Units in which the question asks for a number.
     """
     if not answer:
         return True
@@ -271,12 +276,14 @@ def same_unit(gold: str, answer: str, asked: frozenset[str], wanted: frozenset[s
 
 
 def exchange(gold: str, answer: str, asked: frozenset[str]) -> Fraction | None:
-    """Return the size of the answer's unit in units of the gold, or None if it is not allowed.
+    """Return the conversion factor from the answer's unit to the gold answer's unit.
+
+    The result is None if the answer's unit is not allowed.
 
     Args:
         gold: The canonical unit of the gold.
         answer: The canonical unit of the answer.
-        asked: Units in the question, which cannot be replaced by others.
+        asked: Units in the question; answers cannot use other units in their place.
 
     >>> exchange("cm2", "m2", frozenset()), exchange("cm", "m", frozenset({"cm"}))
     (Fraction(10000, 1), None)

@@ -1,9 +1,10 @@
 """Backends, which generate the replies to operators.
 
-A backend is a language model, or a simulation, recording or script of one. Any object with
-`generate` and `sandbox` can be a backend (`aflowgym.operators.context`). `make_backend` returns a
-backend by name, for command lines and configurations. `OpenAIBackend` and `TransformersBackend`,
-which use a language model, are in separate modules that need extras.
+A backend uses a language model, or simulates one, replays its recorded replies, or follows a
+script. Any object with the attributes `generate` and `sandbox` can be a backend
+(`aflowgym.operators.context`). `make_backend` returns a backend by name, for command-line options
+and configuration files. `OpenAIBackend` and `TransformersBackend`, which use a language model, are
+in separate modules that need extras.
 """
 
 from __future__ import annotations
@@ -38,17 +39,17 @@ _KNOWN: Final = (
 def make_backend(name: str | Mapping[str, Any] | Backend, **options: Any) -> Backend:
     """Return a backend by name.
 
-    For equal names and options, a model is loaded, and a client is created, only once.
+    A model is loaded, or a client created, only once for the same name and options.
 
     Args:
         name: `simulated` or `simulated:PRESET`; `replay:FILE`; `openai:MODEL` for a model on a
-            server; `transformers:FOLDER` for a model in this process; a dict with such a `name` and
-            its options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
-            backend object, which is returned unchanged.
-        options: Additional options, by name. Only backends with a model have options.
+            server; `transformers:FOLDER` for a model in this process; a dict with a `name` and
+            options, as in `{"name": "openai:m", "base_url": "http://127.0.0.1:8000/v1"}`; or a
+            backend object, which is returned as is.
+        options: Additional options, by name. Only backends that use a language model have options.
 
     Raises:
-        ConfigurationError: If there is no such backend, or it has no such option.
+        ConfigurationError: If there is no such backend, or it does not support an option.
 
     >>> make_backend("simulated:paper").preset.name
     'paper'

@@ -1,9 +1,9 @@
 """A backend for a language model on a server with an OpenAI-compatible API.
 
-Requests go through `toolgym.chat`, which retries, caches and counts them. The seed of a request is
-derived from its key, so the branches of `[Custom * 3]` have different seeds, and the same run sends
-the same requests. The default temperature is above 0, because with greedy decoding all branches
-would get the same reply.
+Requests go through `toolgym.chat`, which retries, caches and counts them. The seed of each request
+is derived from the request's key, so the branches of `[Custom * 3]` have different seeds, and
+repeated runs send the same requests. The default temperature is above 0, because with greedy
+decoding all branches would get the same reply.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ TEMPERATURE: Final = 0.7
 
 
 class OpenAIBackend:
-    """Completions of a model on a server. The class is thread-safe.
+    """A backend that requests completions from a model on a server. The class is thread-safe.
 
     Raises:
-        ConfigurationError: If the library `openai` is not installed.
+        ConfigurationError: If the `openai` library is not installed.
     """
 
     sandbox: Sandbox | None
@@ -45,7 +45,7 @@ class OpenAIBackend:
         return Completion(reply.text, reply.tokens_in, reply.tokens_out, reply.cut)
 
     def dollars(self, usage: Usage) -> float | None:
-        """Return the cost of a run or step in dollars, including cached replies.
+        """Return the cost of a run or a step in dollars, counting cached replies at full price.
 
         The result is None if no price is known.
         """
@@ -53,14 +53,14 @@ class OpenAIBackend:
 
 
 def shared_server(model: str, options: Mapping[str, Any]) -> OpenAIBackend:
-    """Return the backend for a model, which all callers with equal options share.
+    """Return the backend for a model; all callers with equal options share one backend.
 
     Args:
         model: Name of the model on the server.
         options: Options of `toolgym.chat.ChatSettings`, and `sandbox`.
 
     Raises:
-        ConfigurationError: If there is no such option, or the library `openai` is not installed.
+        ConfigurationError: If there is no such option, or the `openai` library is not installed.
     """
     chosen = {"temperature": TEMPERATURE, **options}
     chat_options = {option: value for option, value in chosen.items() if option != "sandbox"}

@@ -1,4 +1,4 @@
-"""Backends without a model: recorded completions, and scripted ones."""
+"""Backends that replay recorded completions or follow a script, without a model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 
 def key_of(request: Request) -> str:
-    """Return the key of a recorded completion, with everything on which it may depend."""
+    """Return the key of a recorded completion, with everything that can affect the completion."""
     text = json.dumps([request.key, request.prompt])
     return hashlib.blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
@@ -39,7 +39,7 @@ class Recorder:
         return completion
 
     def save(self, path: Path) -> None:
-        """Write the records, one JSON object per line."""
+        """Write the recorded completions to a file, one JSON object per line."""
         lines = [
             json.dumps({"key": key, "value": self.records[key]}) for key in sorted(self.records)
         ]
@@ -56,7 +56,7 @@ class Replay:
 
     @classmethod
     def load(cls, path: Path) -> Replay:
-        """Load the records that `Recorder.save` wrote.
+        """Load the completions that `Recorder.save` wrote.
 
         Raises:
             ConfigurationError: If the file cannot be read, or is not a recording.
@@ -73,7 +73,7 @@ class Replay:
         """Return the recorded completion.
 
         Raises:
-            EnvironmentFault: If there is no completion for this request.
+            EnvironmentFault: If no completion was recorded for this request.
         """
         record = self.records.get(key_of(request))
         if record is None:
@@ -85,12 +85,13 @@ class Replay:
 
 
 class ScriptedBackend:
-    """A backend with replies from a function or from lists, for tests. It stores all requests.
+    """A backend for tests, with replies from a function or from lists. It stores all requests.
 
     Args:
-        replies: A function of the request, or replies by operator in the order of its calls. The
-            last reply is repeated.
-        outcomes: A function of a job; None if no program runs.
+        replies: A function that maps a request to its reply, or a dict from each operator to a list
+            of replies, in the order of its calls. When a list is exhausted, the last reply is
+            repeated.
+        outcomes: A function that returns the outcomes of a job; None if no programs are run.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> backend = ScriptedBackend({"Custom": ["Answer: 12"]})
@@ -130,5 +131,5 @@ class ScriptedBackend:
         return Completion(text, len(request.prompt) // 4, request.operator.tokens)
 
     def run(self, job: Job) -> Sequence[Outcome]:
-        """Return the outcomes of the function."""
+        """Return the outcomes from the function `outcomes`."""
         return self.outcomes(job) if self.outcomes is not None else ()

@@ -1,6 +1,6 @@
-"""Backends that are shared by all environments of a process with equal names and options.
+"""Share backends with equal names and options between all environments of a process.
 
-Loading a model takes time and memory, and the request limits apply to a single client.
+Loading a model takes time and memory, and request limits are enforced by a single client.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _made: Final = _Made()
 
 
 def shared(name: str, options: Mapping[str, Any], make: Callable[[], B]) -> B:
-    """Return the backend for a name and options. The first call creates it; others wait.
+    """Return the backend for a name and options.
+
+    The first call creates the backend, and concurrent calls wait for it.
 
     Raises:
         ConfigurationError: If the options are not plain values.

@@ -1,20 +1,21 @@
-"""A backend without a model, whose replies are drawn at random from a seed.
+"""A backend without a model, whose replies are drawn at random from a seeded generator.
 
-Every reply is text with a correct or incorrect answer to the task. The extractors and checkers
-treat it like the reply of a model, and the next step of an operator depends on their results.
-Incorrect answers resemble correct ones: close numbers, other names from the same passages, mutated
+Every reply contains a correct or an incorrect answer to the task. Replies are parsed and checked
+like the replies of a model, and the results determine how an operator continues. Incorrect answers
+resemble correct ones: they are close numbers, other names from the same passages, or mutated
 programs.
 
-Every random draw is a hash of the seed, the task, the operator, the branch and the index of the
-operator's call. For an operator that checks or corrects an answer, the draw also depends on this
-answer. Therefore an operator that is called again gets the same draws, regardless of its position
-in the workflow.
+Every random draw is a hash of the seed, the task, the operator, the branch, and the number of
+earlier model calls in this execution of the operator. For an operator that checks or corrects an
+answer, the draw also depends on this answer. Therefore an operator that runs again gets the same
+draws, regardless of the operator's position in the workflow.
 
-A `Preset` contains the skills of the operators for each kind of task. `paper` is fitted to the
-table published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data sets per
-kind: MATH and GSM8K, HumanEval and MBPP, HotpotQA and DROP. The table determines the means of the
-generators, `false_alarm`, `weight`, `repair` and `loose`; the other values are assumptions. The
-values of `teaching` were chosen such that the best workflow depends on the kind of task.
+A `Preset` defines the skills of the operators for each kind of task. The preset `paper` is fitted
+to the results published with AFlow (Zhang et al. 2024, arXiv:2410.10762), with the mean of two data
+sets per kind: MATH and GSM8K, HumanEval and MBPP, HotpotQA and DROP. These results determine the
+means of the generators, `false_alarm`, `weight`, `repair` and `loose`; the other values are
+assumptions. The values of the preset `teaching` were chosen such that the best workflow depends on
+the kind of task.
 """
 
 from __future__ import annotations
@@ -47,31 +48,33 @@ from toolgym.errors import ConfigurationError, EnvironmentFault
 
 @dataclass(frozen=True)
 class Skills:
-    """The skills of the operators on one kind of task. All except `weight` are from 0 to 1.
+    """The skills of the operators on one kind of task.
+
+    All values except `weight` are between 0 and 1.
 
     Args:
-        custom: Mean probability that `Custom` writes correct content.
-        answer_generate: Mean probability that `AnswerGenerate` writes correct content.
-        custom_code_generate: Mean probability that `CustomCodeGenerate` writes correct content. It
-            is only used on `code` tasks, since a program is not an answer to other tasks.
-        programmer: Mean probability that `Programmer` writes correct content.
-        loose: Share of the tasks on which answers have a form that the verifier rejects, unless a
-            program or `Format` wrote them. Incorrect answers have this form, too, so the form does
-            not reveal which answers are correct.
-        difficulty: Correlation of the draws for one task. If it is close to 1, a task is solved
-            nearly always or nearly never, and voting has little effect.
-        anchor: Probability that a generator copies the existing solution, unless a check found a
-            fault in it.
-        breaks: Probability that a program of `Programmer` does not run.
-        modal: Share of the wrong answers that are the typical mistake of the task.
-        catch: Probability that `Review` finds a fault in wrong content.
-        false_alarm: Probability that `Review` finds a fault in correct content.
-        keep: Probability that `Revise` leaves correct content correct after a fault was found.
+        custom: Mean probability that `Custom` writes a correct solution.
+        answer_generate: Mean probability that `AnswerGenerate` writes a correct solution.
+        custom_code_generate: Mean probability that `CustomCodeGenerate` writes a correct solution.
+            This value is used only for `code` tasks, because a program does not answer other tasks.
+        programmer: Mean probability that `Programmer` writes a correct solution.
+        loose: Fraction of tasks on which answers have a form that the verifier rejects, unless a
+            program or `Format` wrote the answer. Incorrect answers also have this form, so the form
+            does not reveal which answers are correct.
+        difficulty: Correlation between the draws for one task. With a value close to 1, nearly all
+            or nearly none of the attempts at a task succeed, so voting has little effect.
+        anchor: Probability that a generator copies the existing solution, unless a check rejected
+            that solution.
+        breaks: Probability that a program written by `Programmer` does not run.
+        modal: Fraction of wrong answers that are the task's most typical mistake.
+        catch: Probability that `Review` rejects a wrong solution.
+        false_alarm: Probability that `Review` rejects a correct solution.
+        keep: Probability that `Revise` keeps a correct solution correct after a check rejected it.
         fix: Probability that `Revise` corrects wrong content.
         bare: Probability that `Format` writes the answer in the form that the verifier accepts.
-        weight: Ratio of the votes for a correct candidate to those for a wrong one.
-        reveal: Share of the wrong programs that fail a public test.
-        repair: Probability that one attempt of `Test` repairs a program.
+        weight: Ratio of the votes for a correct candidate to the votes for a wrong one.
+        reveal: Fraction of wrong programs that fail a public test.
+        repair: Probability that a single attempt of `Test` repairs a program.
     """
 
     custom: float
@@ -100,7 +103,7 @@ class Skills:
 
 @dataclass(frozen=True)
 class Preset:
-    """Skills for every kind of task, with a name."""
+    """The skills of the operators for every kind of task, with a name."""
 
     name: str
     math: Skills
@@ -108,7 +111,7 @@ class Preset:
     qa: Skills
 
     def skills(self, kind: Kind) -> Skills:
-        """Return the skills on one kind of task."""
+        """Return the skills for one kind of task."""
         return {"math": self.math, "code": self.code, "qa": self.qa}[kind]
 
 
@@ -197,7 +200,7 @@ PRESETS: Final = {preset.name: preset for preset in (PAPER, TEACHING)}
 
 
 def preset_of(preset: str | Preset) -> Preset:
-    """Return a preset by its name. A preset is returned unchanged.
+    """Return the preset with a given name. A `Preset` object is returned unchanged.
 
     Raises:
         ConfigurationError: If there is no preset with this name.
@@ -220,9 +223,10 @@ class World:
 
     Attributes:
         right: The correct answer.
-        loose: The correct content in a form that the verifier rejects; "" for `code`.
-        mistakes: Distinct incorrect answers. The first one is the typical mistake. Incorrect
-            programs at odd indices (`hidden`) pass the public tests.
+        loose: The correct answer in a form that the verifier rejects; "" for `code`.
+        mistakes: Distinct incorrect answers. The first mistake is the most typical one. The
+            incorrect programs at odd indices (`hidden`) pass the public tests but fail a hidden
+            test.
     """
 
     def __init__(self, task: WorkflowTask) -> None:
@@ -267,14 +271,14 @@ class World:
         return judge(self.task, self.said(answer)).correct is False
 
     def said(self, answer: str) -> str:
-        """Return an answer as an operator writes it: a fenced program, or text after a marker."""
+        """Return an answer as an operator writes it, in a fenced block or after a marker."""
         if self.is_code:
             return f"This function does what is asked.\n```python\n{answer}```"
         work = "put the passages together" if self.task.kind == "qa" else "calculate step by step"
         return f"I {work}.\nAnswer: {answer}"
 
     def read(self, solution: str) -> tuple[str, State]:
-        """Return the answer in a solution, and its class: correct, correct but loose, or wrong."""
+        """Return the answer in a solution, and its `State`."""
         read = self._read.get(solution)
         if read is None:
             if self.is_code:
@@ -290,7 +294,7 @@ class World:
         return read
 
     def mistakes_that(self, revealed: bool) -> Sequence[str]:
-        """Return the mistakes; for programs, only those that pass, or fail, the public tests."""
+        """Return the mistakes; `revealed` selects programs by whether they fail a public test."""
         return (self.is_code and self.mistakes[not revealed :: 2]) or self.mistakes
 
 
@@ -303,7 +307,7 @@ def loosely(answer: str) -> str:
 
 
 def barely(answer: str) -> str:
-    """Return an answer without the form that `loosely` added.
+    """Return an answer in plain form, undoing `loosely`.
 
     >>> barely(loosely("12")), barely("12")
     ('12', '12')
@@ -361,7 +365,7 @@ def _in_order(task: WorkflowTask, answers: Iterator[str]) -> list[str]:
 
 
 def _form(text: str) -> str:
-    """Return the form of a text, with one digit for each number and one letter for each name.
+    """Return the form of a string, with one digit for each number and one letter for each name.
 
     >>> _form("the Rhane"), _form("139.40")
     ('the A', '0.0')
@@ -427,15 +431,18 @@ _NORMAL: Final = NormalDist()
 
 
 class SimulatedBackend:
-    """A backend that draws its replies, with a sandbox that knows their outcomes and runs no code.
+    """A backend with random replies, whose sandbox determines outcomes without running code.
 
-    A custom operator is simulated according to its inputs and outputs:
+    A custom operator is simulated by the built-in operator whose inputs and outputs are most
+    similar:
 
-    - With candidates, it acts as `MdEnsemble`.
-    - With only a verdict as output, it acts as `Review`; with a verdict and a solution, as `Test`.
-    - If it needs a solution, it acts as `Revise` with feedback, and as `Format` without.
-    - With code as output, it acts as `CustomCodeGenerate`.
-    - Any other operator acts as `Custom`.
+    * An operator with candidates as input acts as `MdEnsemble`.
+    * An operator whose only output is a verdict acts as `Review`; if it outputs a verdict and a
+      solution, it acts as `Test`.
+    * An operator with a solution as input acts as `Revise` if it has feedback, and otherwise as
+      `Format`.
+    * An operator with code as output acts as `CustomCodeGenerate`.
+    * Any other operator acts as `Custom`.
 
     >>> from aflowgym import execute, load_tasks, parse
     >>> task = load_tasks("bundled", "train")[0]
@@ -451,7 +458,7 @@ class SimulatedBackend:
         self.sandbox = self
 
     def world(self, task: WorkflowTask) -> World:
-        """Return the simulated world of a task."""
+        """Return the `World` of a task."""
         world = self._worlds.get(id(task))
         if world is None:
             if len(self._worlds) >= MOST_REMEMBERED:
@@ -462,10 +469,9 @@ class SimulatedBackend:
     def run(self, job: Job) -> Sequence[Outcome]:
         """Return the outcomes of a program.
 
-        The result of a program that returns a literal or raises an exception is read without
-        running the program. A program for a `code` task passes every test if it is the correct
-        program. Otherwise it fails some tests, which may differ from those that it would fail in
-        Python.
+        If a program only returns a literal or raises an exception, its result is determined without
+        running it. For a `code` task, the correct program passes every test. Any other program
+        fails some tests, which can differ from the tests that it would fail in Python.
 
         Raises:
             EnvironmentFault: If the program was not written by the simulated backend.
@@ -487,7 +493,7 @@ class SimulatedBackend:
         """Return one reply.
 
         Raises:
-            EnvironmentFault: If no correct answer of the task can be written.
+            EnvironmentFault: If the correct answer of the task cannot be represented.
         """
         text = self._text(request)
         return Completion(text, len(request.prompt) // 4 + 1, request.operator.tokens)
@@ -507,18 +513,18 @@ class SimulatedBackend:
         call_key = f"{list_key}{branch}{SEPARATOR}"
 
         def draw(label: str) -> float:
-            """Return a random number for this call."""
+            """Return a random number for this operator's call."""
             return unit(hash_of(call_key + label))
 
         def draw_of_task(label: str) -> float:
-            """Return a random number that all operators share."""
+            """Return a random number that is the same for all operators on this task."""
             return unit(hash_of(task_key + label))
 
         def formed(answer: str) -> str:
             return loosely(answer) if draw_of_task("loose") < skills.loose else answer
 
         def wrong(*, revealed: bool = False) -> str:
-            """Return an incorrect answer that differs from the one to be corrected."""
+            """Return an incorrect answer that differs from the answer to be corrected."""
             is_modal = not works_on_it and draw("modal") < skills.modal
             luck = draw_of_task("revealed") if is_modal else draw("revealed")
             mistakes = world.mistakes_that(revealed or luck < skills.reveal)

@@ -1,8 +1,8 @@
-"""A backend that generates with a language model in this process.
+"""A backend that generates replies with a language model in this process.
 
-Requests that arrive from several threads are generated together, in batches. Each request has its
-own random number generator, so a reply does not depend on the other requests in its batch, up to
-rounding (see `toolgym.generation.sampling`).
+Requests from several threads are generated together, in batches. Each request has its own random
+number generator, so a reply does not depend on the other requests in the batch, except for rounding
+(see `toolgym.generation.sampling`).
 
 torch and transformers (the extra `train`) are imported when a model is loaded.
 """
@@ -36,15 +36,15 @@ class _Ticket:
 
 
 class TransformersBackend:
-    """A backend that generates with a model in this process. The class is thread-safe.
+    """A backend that generates replies with a model in this process. The class is thread-safe.
 
     Args:
         model: A causal language model.
         tokenizer: Tokenizer of the model, with a chat template.
         temperature: Sampling temperature; 0 means greedy decoding.
-        max_new_tokens: Maximum number of tokens of a reply.
+        max_new_tokens: Maximum number of tokens in a reply.
         batch: Maximum number of requests in one batch. A batch that does not fit into memory is
-            split.
+            split into smaller ones.
 
     Raises:
         ConfigurationError: If an argument is out of range, or there is no chat template.
@@ -84,18 +84,18 @@ class TransformersBackend:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without requests; also called in a forked child."""
+        """Create an empty queue of requests; this method is also called in a forked child."""
         self._change = threading.Condition()
         self._waiting: list[_Ticket] = []
         self._busy = False
 
     def generate(self, request: Request) -> Completion:
-        """Complete one request, in a batch with those of other threads.
+        """Complete one request, in a batch with requests of other threads.
 
-        One of the waiting threads generates a batch, the oldest requests first.
+        One of the waiting threads generates a batch, starting with the oldest requests.
 
         Raises:
-            EnvironmentFault: If the model failed, or this request does not fit into memory.
+            EnvironmentFault: If the model failed, or the request does not fit into memory.
         """
         ticket = _Ticket(request)
         with self._change:
@@ -163,14 +163,15 @@ class TransformersBackend:
 
 
 def shared_model(folder: str, options: Mapping[str, Any]) -> TransformersBackend:
-    """Return the backend for a model folder, which is shared in the process for equal options.
+    """Return the backend for a model folder; callers with equal options share one backend.
 
     Args:
         folder: A folder with config.json, weights and a tokenizer.
         options: Options of `TransformersBackend`.
 
     Raises:
-        ConfigurationError: If there is no such option or model, or transformers is not installed.
+        ConfigurationError: If there is no such option or model, or the `transformers` library is
+            not installed.
     """
     for name in options:
         if name not in _OPTIONS:

@@ -1,7 +1,7 @@
-"""The workflow language: `parse` converts a text to a typed tree or to diagnostics.
+"""The workflow language: `parse` converts text to a typed tree, or to diagnostics.
 
-`parse` accepts text that is a workflow, or a model completion that contains exactly one workflow.
-For any other text, the result has no workflow and at least one error, with a corrected workflow. A
+`parse` accepts a workflow, or a model completion that contains exactly one workflow. For any other
+text, the result has no workflow, but at least one error, which suggests a corrected workflow. A
 corrected workflow is never run in place of the original text.
 """
 
@@ -31,7 +31,7 @@ class Parsed:
     """The result of `parse`.
 
     Args:
-        workflow: The workflow to run; None if there is an error.
+        workflow: The workflow to run; None if there are errors.
         diagnostics: Errors, warnings and notes, in that order, each sorted by position.
     """
 
@@ -51,14 +51,14 @@ def parse(
     operators: Operators = OPERATORS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Parsed:
-    """Parse the workflow in a text and check its types. Never raises an exception.
+    """Parse the workflow in a model's output and check its types. Never raises an exception.
 
     Args:
-        text: A workflow, or the completion of a model with one in a `<workflow>` tag, a fenced
+        text: A workflow, or a model completion with a workflow in a `<workflow>` tag, in a fenced
             block, or after `DSL:`.
-        kind: The kind of task, `math`, `code` or `qa`. With None, only the rules that apply to all
-            kinds are checked.
-        operators: The operators that the workflow may use.
+        kind: The kind of task, `math`, `code` or `qa`. If it is None, only the rules that apply to
+            all kinds are checked.
+        operators: The operators that can be used in the workflow.
         limits: Size limits of a workflow.
 
     >>> str(parse("custom → Review ? Revise").workflow)
@@ -82,7 +82,7 @@ Expected [a, b].
 
 
 def _read(text: str, operators: Operators) -> Syntax:
-    """Return the tree of the single workflow in a text, and the diagnostics from parsing it."""
+    """Return the tree of the single workflow in a string, and the diagnostics from parsing it."""
     if len(text) > LONGEST_TEXT:
         message = f"The text has {len(text):,} characters; at most {LONGEST_TEXT:,} are read."
         return Syntax(None, [Diagnostic("E-NO-WORKFLOW", message, (0, len(text)))])

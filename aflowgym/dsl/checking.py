@@ -1,10 +1,11 @@
 """Static checks of a workflow: its types, its size, and its maximum number of model calls.
 
-The checker traverses a tree with the set of filled slots. Only an operator that takes candidates
-can follow a list. A loop is traversed twice, because its second round starts from the state at the
-end of the first. Both branches of a condition start from the state after its check, and only slots
-that are filled by both branches count as filled afterwards. For each error, the checker stores a
-replacement for the node, from which `aflowgym.dsl.mending` constructs the corrected workflow.
+The checker traverses the tree and keeps track of the slots that are filled. Only an operator that
+has candidates as input can follow a list. A loop is traversed twice, because the second round
+starts from the state at the end of the first round. Both branches of a condition start from the
+state after the check, and afterwards only slots that both branches fill count as filled. For each
+error, the checker stores a replacement for the node, from which `aflowgym.dsl.mending` constructs
+the corrected workflow.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Limits:
     Args:
         calls: Maximum number of model calls.
         depth: Maximum nesting of lists, loops and conditions.
-        operators: Maximum number of operators, including those of every branch.
+        operators: Maximum number of operators, including the operators in every branch.
     """
 
     calls: int = 32
@@ -118,7 +119,7 @@ class Checker:
             self.found.append(new)
 
     def walk(self, node: Node | Done, state: int) -> int:
-        """Return the state after a node that starts from `state`."""
+        """Return the state after a node, given the state before it."""
         kind = type(node)
         if kind is Op:
             return self._op(node, state)  # type: ignore[arg-type]
@@ -257,12 +258,12 @@ class Checker:
 def check(
     tree: Node, operators: Operators, kind: str | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> list[Diagnostic]:
-    """Return the errors and warnings about a tree; none if there are no problems.
+    """Return the errors and warnings about a tree; the list is empty if there are none.
 
     Args:
         tree: A tree from the parser.
-        operators: The operators that the workflow may use.
-        kind: The kind of task. None checks only what applies to all kinds.
+        operators: The operators that can be used in the workflow.
+        kind: The kind of task. If it is None, only the rules that apply to all kinds are checked.
         limits: Size limits of a workflow.
     """
     checker = Checker(operators, kind)

@@ -1,8 +1,8 @@
 """Diagnostics: errors, warnings and notes about the text of a workflow.
 
-If there is an error (`E-`), nothing is run. If there is a warning (`W-`), the workflow runs, and
-the warning reports how its text was interpreted. A note (`N-`) reports text around the workflow
-that was ignored. No text is changed or ignored without a diagnostic.
+A workflow with an error (`E-`) is not run. A workflow with a warning (`W-`) is run, and the warning
+reports how its text was interpreted. A note (`N-`) reports text around the workflow that was
+ignored. Every change to the text, and every ignored part, is reported in a diagnostic.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Diagnostic:
         code: A key of `CODES`.
         message: One sentence that describes this case.
         span: Start and end in the original text, as character indices.
-        found: The text at this position; empty at the end of the text.
+        found: The text at this position; empty if the text ends here.
         expected: Strings that the grammar allows at this position.
         suggestion: A complete valid workflow in canonical form; None if there is none.
     """
@@ -94,5 +94,5 @@ class Diagnostic:
 
 
 def has_error(records: Iterable[Diagnostic]) -> bool:
-    """Return whether any of the diagnostics is an error, so that nothing is run."""
+    """Return whether any of the diagnostics is an error, so that the workflow cannot be run."""
     return any(record.code[0] == "E" for record in records)

@@ -1,8 +1,8 @@
-"""The corrected workflow that is shown with an error.
+"""Construct the corrected workflow that is shown with an error.
 
-This workflow is never run. The replacements from the checker are applied until no error remains. If
-a workflow is too large, rounds, branches and steps are removed. The result has passed the same
-check as any other workflow.
+A corrected workflow is never run automatically. The replacements from the checker are applied until
+no error remains. If a workflow is too large, rounds of loops, branches and steps are removed. The
+result passes the same checks as any other workflow.
 """
 
 from __future__ import annotations
@@ -63,9 +63,10 @@ def _smaller(node: Node, limits: Limits) -> Node | None:
 
 
 def mend(tree: Node | None, operators: Operators, kind: str | None, limits: Limits) -> str | None:
-    """Return the canonical text of a valid workflow that is close to a tree.
+    """Return the canonical text of a valid workflow that is similar to the given tree.
 
-    If no correction helps, the result is a single operator, or None if no operator can run alone.
+    If the tree cannot be corrected, the result is a single operator, or None if no operator can run
+    alone.
     """
     most, deepest = map(min, (limits.operators, limits.depth), _LARGEST)
     limits = Limits(limits.calls, deepest, most)

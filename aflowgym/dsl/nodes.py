@@ -1,9 +1,10 @@
 """A workflow as a tree, and its canonical text.
 
-Nodes are frozen data classes. Their position in the text is ignored in comparisons and hashes. Each
-meaning has exactly one tree: a sequence does not contain sequences, a replicated list item is
-expanded, and parentheses are not stored. `str(node)` is the canonical text, which parses to the
-same tree and can serve as the key of a workflow.
+Nodes are frozen data classes. The positions of nodes in the text are ignored in comparisons and
+hashes. Equivalent spellings of a workflow have the same tree: a sequence does not contain
+sequences, a repeated list item such as `a * 3` is expanded, and parentheses are not stored.
+`str(node)` is the canonical text, which parses to the same tree and can be used as the key of a
+workflow.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Seq(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class ListOf(_Printed):
-    """A list `[a, b]` of branches, which each start from a copy of the state."""
+    """A list `[a, b]` of branches, each of which starts from a copy of the state."""
 
     branches: tuple[Node, ...]
     span: Span = field(default=(0, 0), compare=False, repr=False)
@@ -50,7 +51,7 @@ class ListOf(_Printed):
 
 @dataclass(frozen=True, slots=True)
 class Repeat(_Printed):
-    """A loop `body * times`, which ends early when a check inside the body passes."""
+    """A loop `body * times`, which ends early when a check in the body passes."""
 
     body: Node
     times: int
@@ -87,12 +88,12 @@ def sequence(steps: Sequence[Node], span: Span = (0, 0)) -> Node:
 
 
 def steps_of(node: Node) -> tuple[Node, ...]:
-    """Return the steps of a sequence. Any other node is a single step."""
+    """Return the steps of a sequence, or a list with the node itself if it is not a sequence."""
     return node.steps if type(node) is Seq else (node,)
 
 
 def children(node: Node | Done) -> tuple[Node | Done, ...]:
-    """Return the nodes directly below a node, in reading order."""
+    """Return the children of a node, in reading order."""
     match node:
         case Seq():
             return node.steps

@@ -1,8 +1,8 @@
-"""The parser: recursive descent from tokens to a tree, with error recovery.
+"""A recursive-descent parser that converts tokens to a tree and recovers from errors.
 
 `GRAMMAR` defines the complete language. The parser also accepts a few unambiguous deviations (an
 extra arrow, an alias, an alternative symbol) and reports each as a warning. After an error, the
-parser continues, so that it can report several errors and return a tree from which a corrected
+parser continues, in order to report further errors and to build a tree from which a corrected
 workflow can be constructed.
 """
 
@@ -52,12 +52,12 @@ class Syntax:
 
     @property
     def sound(self) -> bool:
-        """Whether the text conforms to the language, possibly with warnings."""
+        """Whether the text conforms to the grammar, possibly with warnings."""
         return not has_error(self.diagnostics)
 
 
 class Parser:
-    """One pass over the tokens of a text, all of which must belong to the workflow."""
+    """A parser for one sequence of tokens, all of which must belong to the workflow."""
 
     def __init__(self, text: str, operators: Operators) -> None:
         self.text = text
@@ -70,7 +70,7 @@ class Parser:
         self.found: list[Diagnostic] = []
 
     def say(self, code: str, message: str, token: Token, expected: tuple[str, ...] = ()) -> None:
-        """Report a diagnostic about a token. Only the first few errors are kept."""
+        """Record a diagnostic about a token. Only the first few errors are kept."""
         if code[0] == "E":
             self.errors += 1
             if self.errors > MOST_ERRORS:
@@ -156,7 +156,7 @@ class Parser:
             self.say("W-ARROW-SPELLING", message, token, ("->",))
         after = self.tokens[self.at]
         if extra and (after.kind == "arrow" or self._begins(after)):
-            self.say("W-ARROW-EXTRA", "An arrow too many.", token)
+            self.say("W-ARROW-EXTRA", "There is an extra arrow.", token)
 
     def _done_in_sequence(self, token: Token, linked: bool) -> None:
         """Read `done` in place of a step. It is only allowed at the very end, without effect."""
@@ -357,5 +357,5 @@ class Parser:
 
 
 def read(text: str, operators: Operators) -> Syntax:
-    """Parse a text that consists only of a workflow."""
+    """Parse a string that consists only of a workflow."""
     return Parser(text, operators).workflow()

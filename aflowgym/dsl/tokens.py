@@ -1,12 +1,12 @@
 """The tokenizer of the workflow language.
 
-Every text can be tokenized. A character outside the language is a token of kind `other`. Spaces and
-line breaks separate tokens, and a comment extends from `#` or `//` to the end of its line; `##`
-starts a heading and not a comment.
+Every string can be tokenized. A character that is not part of the language becomes a token of kind
+`other`. Tokens are separated by spaces and line breaks, and a comment extends from `#` or `//` to
+the end of the line; `##` starts a heading, not a comment.
 
-Alternative spellings that models use for a symbol are also recognized here: other arrows and
-`then`, full-width signs, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A token keeps
-its original text, so that the parser can report the spelling.
+The tokenizer also recognizes alternative spellings of symbols that models often use: other arrows
+and `then`, full-width characters, `else` for a colon, and `x 3`, `3 times` or `{3}` for `* 3`. A
+token keeps the original text, so that the parser can report an alternative spelling.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> tuple[list[Token], list[Token]]:
-    """Return the tokens of a text, followed by one of kind `end`, and its comments.
+    """Return the tokens of a string, followed by a token of kind `end`, and its comments.
 
     >>> [token.kind for token in tokenize("Custom x 3 -> Review")[0]]
     ['word', 'count', 'arrow', 'word', 'end']
@@ -101,7 +101,7 @@ _MEANS = {"\\": "\\", '"': '"', "n": "\n", "t": "\t"}
 def unquote(string: str) -> str:
     r"""Return the text of a quoted instruction.
 
-    The escapes are `\"`, `\\`, `\n` and `\t`. Any other backslash is kept, since formulas contain
-    them.
+    The escapes are `\"`, `\\`, `\n` and `\t`. Any other backslash is kept, because formulas can
+    contain backslashes.
     """
     return _ESCAPE.sub(lambda match: _MEANS[match[1]], string[1:-1])

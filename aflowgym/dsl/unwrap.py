@@ -1,10 +1,10 @@
-"""Removal of the text around a workflow in a completion of a model.
+"""Remove the text around a workflow in a model completion.
 
 `unwrap` finds the workflow after `<think>` blocks, in one `<workflow>` tag, in one fenced block, or
-after a label such as `DSL:`. The workflow may be surrounded by quotes and similar marks. All other
-text is replaced with spaces, so that positions in the result are positions in the original text.
-The text around a tag, fence or label must be prose. Text that could be part of the workflow is an
-error.
+after a label such as `DSL:`. The workflow can be surrounded by quotation marks and similar
+characters. All other text is replaced with spaces, so that positions in the result are also
+positions in the original text. The text around a tag, fence or label must be prose. Any other text
+that could be part of a workflow is an error.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _STOPS = ".;,。"
 
 
 def is_prose(text: str, operators: Operators) -> bool:
-    """Return whether all lines of a text are prose, and none could be part of a workflow.
+    """Return whether all lines of a string are prose, none of which could be part of a workflow.
 
-    A line is prose if it meets three conditions. It has no arrow. For each operator that it names,
-    it has more than two other words; for a name in lower case, which may be an ordinary word, one
-    other word is enough. It has at least three words if it contains a number or a sign.
+    A line is prose under the following conditions. It has no arrow. For each operator name in it,
+    the line has more than two other words; for a lower-case name, which can be an ordinary word,
+    one other word is enough. A line with a number or a symbol has at least three words.
     """
     if _MARKER.search(text) or re.search(r'[(（]\s*"', text):
         return False
@@ -77,7 +77,7 @@ def is_prose(text: str, operators: Operators) -> bool:
 
 
 def unwrap(text: str, operators: Operators) -> tuple[str, list[Diagnostic]]:
-    """Replace text around the workflow with spaces, and return a diagnostic for each removal."""
+    """Replace text around a workflow with spaces, reporting each part in a diagnostic."""
     shape = _INSTRUCTION.sub(lambda match: "(" + "_" * (len(match[0]) - 1), text)
     begin, end = 0, len(text.rstrip())
     found: list[Diagnostic] = []
@@ -140,11 +140,11 @@ def _without_marks(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def in_words(text: str, operators: Operators) -> Syntax | None:
-    """Return the error for a text in which operators are mixed with other words.
+    """Return the error for text in which operators are mixed with other words.
 
     Returns:
-        The error, with the tree of the longest valid piece. None if the text has no such words; it
-        is then a workflow with other errors.
+        The error, with the tree of the longest valid part. The result is None if the text contains
+        no other words, but is a workflow with other errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

@@ -1,16 +1,16 @@
 """The base of both workflow environments: the task, the runs of an episode, the submission.
 
-An episode has one `Interpreter`, which uses the seed passed to `reset`, or a new seed if none is
-given. Therefore the seed determines the replies of the simulated operators, and running a workflow
-again returns the same solution. All workflows and operators of an episode share one budget of calls
-and tokens.
+An episode has one `Interpreter`, with the seed that is passed to `reset`, or with a new seed if
+none is given. Therefore the seed determines the replies of the simulated operators, and running a
+workflow again returns the same solution. All workflows and operators of an episode share one budget
+of calls and tokens.
 
 The submitted solution is always the output of an operator. Text that the agent writes never becomes
-the answer, unless `instructions=True` lets the agent give instructions to a language model.
+the answer, unless `instructions=True` allows the agent to give instructions to a language model.
 
-The observation after a run contains the usage, the results of the public tests, the last check, and
-the solution after a line `Solution:`. The observation depends neither on the gold answer nor on
-hidden tests.
+The observation after a run contains the usage, the results of the public tests, the verdict of the
+last check, and the solution after a line `Solution:`. The observation depends on neither the gold
+answer nor the hidden tests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ _MOST_CHARS: Final = 4000
 
 
 def usage_line(usage: Usage) -> str:
-    """Return a line with the usage of a run. It counts model calls, not calls of the agent.
+    """Return a line that reports the usage of a run.
+
+    The line reports the number of model calls, not the number of tool calls of the agent.
 
     >>> usage_line(Usage(1, 100, 60))
     'Took 1 call of the model, 160 tokens.'
@@ -57,7 +59,10 @@ def usage_line(usage: Usage) -> str:
 
 
 def solution_text(solution: str) -> str:
-    """Return a solution as it is shown to the agent. A very long solution is cut in the middle."""
+    """Return a solution in the form in which it is shown to the agent.
+
+    A very long solution is truncated in the middle.
+    """
     if len(solution) > _MOST_CHARS:
         half = _MOST_CHARS // 2
         left_out = len(solution) - 2 * half
@@ -76,7 +81,7 @@ def solution_in(observation: str) -> str | None:
 
 
 def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
-    """Return one line with the number of public tests that pass, and the first that fails.
+    """Return one line with the number of public tests that pass, and the first test that fails.
 
     The line is empty if there are no public tests.
     """
@@ -97,7 +102,7 @@ def public_tests(task: WorkflowTask, solution: str, sandbox: Sandbox) -> str:
 
 
 def run_text(task: WorkflowTask, parsed: Parsed, result: Result, sandbox: Sandbox) -> str:
-    """Return the result of a workflow as text for the agent."""
+    """Return the result of a workflow as an observation for the agent."""
     warned = any(record.severity == "warning" for record in parsed.diagnostics)
     lines = [f"Read as: {parsed.workflow}"] if warned else []
     lines += [usage_line(result.usage), *map(str, result.warnings)]
@@ -124,15 +129,15 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     Args:
         dataset: "bundled", a file, a folder, rows, or a `TaskSet`. See `aflowgym.load_tasks`.
         split: "train", "dev", "test", or another split of the data set. "dev-families" and
-            "dev-shapes" are the tasks of "dev" whose family or shape is not in "train".
-        kind: "math", "code" or "qa" for tasks of one kind. None means all kinds.
+            "dev-shapes" contain the tasks of "dev" whose family or shape does not occur in "train".
+        kind: "math", "code" or "qa" to select the tasks of one kind. None means all kinds.
         backend: The backend of the operators: "simulated" (the preset "teaching"),
-            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER", a dict with
-            such a name and options, or a backend object.
-        sandbox: The sandbox that runs programs. None means the sandbox of the backend, or the
-            default sandbox of this process (`aflowgym.sandbox.default_sandbox`).
-        operators: The operators: `Operator` objects, names of AFlow's operators, or
-            "module:attribute". None means AFlow's ten operators.
+            "simulated:paper", "replay:FILE", "openai:MODEL", "transformers:FOLDER", a dict with a
+            name and options, or a backend object.
+        sandbox: The sandbox that runs programs. If it is None, the sandbox of the backend is used,
+            or else the default sandbox of this process (`aflowgym.sandbox.default_sandbox`).
+        operators: `Operator` objects, names of AFlow's operators, or strings of the form
+            "module:attribute". If it is None, AFlow's ten operators are used.
         step_limit: Maximum number of calls in an episode. `answer` does not count.
         parsing: "lenient" or "strict". See `toolgym.ToolEnv`.
         rewards: Weights of the score. See `toolgym.RewardConfig`.
@@ -198,12 +203,15 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
     def reset(  # type: ignore[override]
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, Info]:
-        """Begin an episode, as `ToolEnv.reset` does. The operators use the same seed."""
+        """Begin an episode; see `ToolEnv.reset`.
+
+        The operators use the same seed as the environment.
+        """
         self._seed = seed
         return super().reset(seed=seed, options=options)
 
     def begin(self, task: WorkflowTask) -> str:
-        """Return the problem, its kind, and the number of passages, which only operators see."""
+        """Return the problem, its kind, and the number of passages, but not the passages."""
         seed = int(self.np_random.integers(2**31)) if self._seed is None else self._seed
         self.interpreter = Interpreter(
             task,
@@ -219,7 +227,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return f"{task.question}\nKind: {task.kind}{read}."
 
     def second_hint(self, call: ToolCall, error: ToolError) -> str:
-        """Return the operators that run on this kind of task, with their inputs and outputs."""
+        """Return the operators that can run on this kind of task, with their inputs and outputs."""
         if error.code not in WORKFLOW_ERRORS:
             return super().second_hint(call, error)
         kind = self.task.kind
@@ -232,11 +240,11 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         return "\n".join([f"The operators for {kind} tasks, with inputs and outputs:", *lines])
 
     def called(self, operator: Operator) -> str:
-        """Return the name by which the agent calls an operator."""
+        """Return the name of the tool with which the agent calls an operator."""
         return operator.name
 
     def take(self, result: Result) -> None:
-        """Charge the calls of a run to the score, and check the solution if there is one."""
+        """Charge the cost of the calls of a run, and check the solution if there is one."""
         charge_calls(self.episode.ledger, result.usage.calls)
         price = getattr(self.backend, "dollars", None)
         self.episode.use_models(*result.usage, dollars=price(result.usage) if price else None)
@@ -255,7 +263,10 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
         self.reach(progress(self._judged[1]))
 
     def submit_solution(self) -> str:
-        """Submit the last solution and end the episode. Without a solution the answer is wrong."""
+        """Submit the last solution and end the episode.
+
+        An episode without a solution counts as a wrong answer.
+        """
         if self._judged is None:
             return self.submit(False, "There was no solution to submit. The episode is over.")
         return self.submit(bool(self._judged[1].correct))
@@ -263,7 +274,7 @@ class WorkflowEnv(ToolEnv[WorkflowTask]):
 
 @functools.lru_cache(maxsize=256)
 def example_of(operators: Operators, kind: Kind | None = None) -> str:
-    """Return a short workflow of these operators that can run on a kind of task.
+    """Return a short workflow of these operators that can run on tasks of one kind.
 
     Raises:
         ConfigurationError: If no operator can produce a solution from the problem alone.

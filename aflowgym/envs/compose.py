@@ -2,13 +2,14 @@
 
 In an episode with several turns, `run_workflow` runs a workflow and shows its solution, and
 `answer` submits the last solution. A message that consists only of a workflow is interpreted as a
-call of `run_workflow`, with the repair `bare_argument`.
+call of `run_workflow`, which is recorded as the repair `bare_argument`.
 
-With `one_shot=True` the agent's only message is the workflow. It is run once, and its solution is
-submitted. There are no calls: the tool is hidden, and the system prompt describes the language.
+With `one_shot=True`, the agent's only message is the workflow. That workflow is run once, and its
+solution is submitted. In this mode, the agent makes no tool calls: the tool is hidden, and the
+system prompt describes the language.
 
-Text that is not a workflow, or whose types do not match, is not run. The error contains the
-position, the expected text, and a corrected workflow.
+Text that cannot be parsed as a workflow, or has a type error, is not run. The error reports the
+position, what was expected there, and a corrected workflow.
 """
 
 from __future__ import annotations
@@ -52,15 +53,15 @@ ONE_SHOT: Final = (
 class ComposeEnv(WorkflowEnv):
     """Compose a workflow of operators that solves a task; each call that it makes has a price.
 
-    The other arguments are those of `WorkflowEnv`.
+    The other arguments are documented in `WorkflowEnv`.
 
     Args:
-        one_shot: Whether the agent's only message is the workflow, without a call. Its solution is
-            submitted.
-        instructions: Whether operators may have instructions, as in `Custom("be brief")`. An
-            instruction can tell a language model the answer.
-        step_limit: Maximum number of calls in an episode. `answer` does not count. It has no effect
-            in one-shot mode.
+        one_shot: Whether the agent writes only one message, which contains the workflow and no tool
+            call. Its solution is submitted.
+        instructions: Whether workflows can give instructions to operators, as in `Custom("be
+            brief")`. An instruction lets the agent tell a language model the answer.
+        step_limit: Maximum number of calls in an episode. `answer` does not count. This argument
+            has no effect in one-shot mode.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Compose-v0", kind="math", one_shot=True)
@@ -81,7 +82,7 @@ class ComposeEnv(WorkflowEnv):
         super().__init__(*args, step_limit=step_limit, **options)
 
     def expert(self) -> Generator[Any, str, None]:
-        """Run a workflow that is good for this kind of task, and submit its solution."""
+        """Run a good workflow for this kind of task, and submit its solution."""
         return players.compose(self, players.good_workflows(self), one_shot=self.one_shot)
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
@@ -89,7 +90,7 @@ class ComposeEnv(WorkflowEnv):
         return players.compose(self, players.typical_workflow(self, draw), one_shot=self.one_shot)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works in this episode, or {} if the agent does not write calls."""
+        """Return a call that works in this episode; in one-shot mode, return {}."""
         if self.one_shot:
             return {}
         return run_call(self.example) if tool_name == "run_workflow" else {"name": tool_name}
@@ -99,7 +100,7 @@ class ComposeEnv(WorkflowEnv):
         return "Write one workflow." if self.one_shot else super().budget_line()
 
     def no_call(self, text: str) -> ToolError:
-        """Return the error for a message without a call; in one-shot mode, the diagnostic."""
+        """Return the error for a message without a tool call."""
         return self._invalid(self._read(text)[0]) if self.one_shot else super().no_call(text)
 
     @tool
@@ -147,17 +148,20 @@ class ComposeEnv(WorkflowEnv):
 
 @remembered(4096)
 def read(dsl: str, kind: Kind | None, operators: Operators) -> tuple[Parsed, bool]:
-    """Parse a text, and return whether it contains instructions. Results are cached for groups."""
+    """Parse text, and return whether it contains instructions.
+
+    The results are cached, because the episodes of a group often contain the same workflow.
+    """
     parsed = parse(dsl, kind=kind, operators=operators)
     tree = parsed.workflow
     return parsed, tree is not None and any(each.instruction for each in operators_of(tree))
 
 
 def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, Any] | None:
-    """Return the arguments of `run_workflow` for a message without a call, or None.
+    """Return the arguments of `run_workflow` for a message without a tool call, or None.
 
-    The message must be a workflow, optionally after reasoning. In one-shot mode, the message may
-    contain prose around a workflow in a tag, in a fence or after a label.
+    The message must consist of a workflow, optionally after reasoning. In one-shot mode, the
+    message can contain prose around a workflow that is in a tag, in a fence or after a label.
     """
     records = read(text, None, operators)[0]
     codes = {record.code for record in records.diagnostics}
@@ -176,11 +180,11 @@ def bare_workflow(operators: Operators, one_shot: bool, text: str) -> dict[str, 
 
 @functools.lru_cache(maxsize=64)
 def compose_tools(operators: Operators, one_shot: bool) -> dict[str, ToolSpec]:
-    """Return `run_workflow` with a description that lists these operators.
+    """Return the tool `run_workflow` with a description that lists these operators.
 
     Args:
         operators: The operators.
-        one_shot: Whether the tool is hidden and submits the solution.
+        one_shot: Whether the tool is hidden and also submits the solution.
     """
     run = tools_of(ComposeEnv)["run_workflow"]
     method: Any = run.function

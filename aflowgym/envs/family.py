@@ -1,7 +1,8 @@
-"""The family of workflow tasks, for commands on recorded episodes and logs.
+"""The family of workflow tasks, for commands that process recorded episodes and logs.
 
 The family checks recorded episodes a second time (`aflowgym.envs.recheck`), counts workflows, and
-reads the logs of other trainers. Properties of tasks are in `aflowgym.tasks.loading`.
+reads the training logs of other trainers. Properties of tasks are defined in
+`aflowgym.tasks.loading`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
     """The family of tasks that are solved by workflows."""
 
     def recheck(self, env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-        """Check the submitted solution, read from the transcript and compared in another way."""
+        """Check the submitted solution of a recorded transcript by independent rules."""
         from aflowgym.envs.recheck import recheck
 
         return recheck(env, task, turns)
@@ -38,7 +39,10 @@ class WorkflowTaskFamily(WorkflowTaskFacts):
         return workflow_statistics(rollouts, top, operators=operators)
 
     def read_log(self, lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-        """Yield the workflows in a training log or JSON lines. See `aflowgym.statistics.logs`."""
+        """Yield the workflows in a training log or in JSON lines.
+
+        See `aflowgym.statistics.logs`.
+        """
         from aflowgym.statistics import read_log
 
         return read_log(lines)

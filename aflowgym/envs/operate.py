@@ -1,9 +1,9 @@
 """`aflowgym/Operate-v0`: the agent calls the operators one by one, each as a tool.
 
-All operators of an episode share one state, like the steps of a workflow. The calls `custom`,
-`review`, `revise` have the same result as `Custom -> Review -> Revise` with the same seed. A
-generator has an argument `copies`, which produces candidates for an ensemble, as `[Custom * 3]`
-does.
+All operators of an episode share one state, as in a workflow. The calls `custom`, `review`,
+`revise` have the same result as the workflow `Custom -> Review -> Revise` with the same seed.
+Generators have an argument `copies`, which produces several candidates for an ensemble, like
+`[Custom * 3]` in a workflow.
 
 If an input of an operator is missing, the error contains a call that produces the input. An
 operator that fails while it runs does not change the state.
@@ -36,7 +36,7 @@ _NEEDED: Final = {"candidates": "candidates", "code": "a program", "solution": "
 class OperateEnv(WorkflowEnv):
     """Solve a task by calling operators one by one; each call that they make has a price.
 
-    The arguments are those of `WorkflowEnv`.
+    The arguments are documented in `WorkflowEnv`.
 
     >>> import gymnasium as gym, aflowgym
     >>> env = gym.make("aflowgym/Operate-v0", kind="code")
@@ -50,17 +50,17 @@ class OperateEnv(WorkflowEnv):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}.")
 
     def expert(self) -> Generator[Any, str, None]:
-        """Call the operators of a workflow that is good for this kind of task, and answer."""
+        """Call the operators of a good workflow for this kind of task, and submit the solution."""
         return players.operate(self, players.good_workflows(self))
 
     def novice(self, draw: random.Random) -> Generator[Any, str, None]:
-        """Call the operators of a typical workflow, good or bad, and answer."""
+        """Call the operators of a typical workflow, good or bad, and submit the solution."""
         return players.operate(self, players.typical_workflow(self, draw))
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the current state.
+        """Return a call that is valid in the current state.
 
-        If the tool requires another call first, the result is that call.
+        If the tool requires another call first, that call is returned.
         """
         for operator in self.operators.values():
             if self.called(operator) == tool_name:
@@ -73,7 +73,7 @@ class OperateEnv(WorkflowEnv):
         return operator.tool
 
     def make_tools(self) -> dict[str, ToolSpec]:
-        """Return a tool for each operator, and `answer`."""
+        """Return a tool for each operator, and the tool `answer`."""
         return {**operator_tools(self.operators), **tools_of(type(self))}
 
     @tool(terminal=True, aliases=ENDS)
@@ -82,7 +82,10 @@ class OperateEnv(WorkflowEnv):
         return self.submit_solution()
 
     def operate(self, operator: Operator, copies: int) -> str:
-        """Run an operator, or copies of it as a list, on the state. Return the text of its tool."""
+        """Run an operator, or copies of it as a list, on the state.
+
+        Return the observation of the operator's tool.
+        """
         refused = not_ready(operator, self.interpreter.context, self.operators)
         if refused is not None:
             self.reach(progress(None, checked=False))
@@ -119,10 +122,10 @@ class OperateEnv(WorkflowEnv):
 
 @functools.lru_cache(maxsize=64)
 def operator_tools(operators: Operators) -> dict[str, ToolSpec]:
-    """Return the tools of operators by name.
+    """Return the tools for some operators, by name.
 
     Raises:
-        ConfigurationError: If the name of an operator is a name of the tool `answer`.
+        ConfigurationError: If the tool name of an operator is reserved for the tool `answer`.
     """
     tools = {}
     for operator in operators.values():

@@ -1,14 +1,14 @@
-"""The players of the workflow environments: an expert, and a novice for demonstrations.
+"""Scripted policies for the workflow environments: an expert, and a novice for demonstrations.
 
-The expert runs a workflow that scores well for the preset and the kind of task. It runs a second
-workflow if the first one produces no solution or its solution fails a public test. The expert sees
-neither the gold answer nor the random draws.
+The expert runs a workflow that scores well with this preset on this kind of task. If the first
+workflow produces no solution, or a solution that fails a public test, the expert runs a second one.
+The expert has no access to the gold answer or to the random draws.
 
-The novice runs one workflow from `TYPICAL`, which may be good or bad. Workflows with the generator
-that suits the kind of task are three times as likely. A model that imitates the novice still has to
-learn which workflows are good.
+The novice runs one workflow from `TYPICAL`, which can be good or bad. The novice chooses workflows
+with the generator that suits the kind of task three times as often as other workflows. Therefore a
+model that imitates the novice still has to learn which workflows are good.
 
-In `aflowgym/Operate-v0`, both call the operators of a workflow one by one.
+In `aflowgym/Operate-v0`, both policies call the operators of a workflow one by one.
 """
 
 from __future__ import annotations
@@ -71,14 +71,14 @@ _FAILS_A_TEST: Final = re.compile(r"^Public tests: (?!(\d+) of \1 pass)", re.MUL
 
 
 def good_workflows(env: WorkflowEnv) -> list[str]:
-    """Return the workflows of the expert, in order, for a kind of task and some operators."""
+    """Return the expert's workflows for the task and the operators, in order of preference."""
     kind, preset = env.task.kind, getattr(getattr(env.backend, "preset", None), "name", "")
     first = FIRST.get((preset, kind), FIRST["teaching", kind])
     return _runnable(env, (first, SECOND[kind], env.example))[:2]
 
 
 def typical_workflow(env: WorkflowEnv, draw: random.Random) -> list[str]:
-    """Return a random workflow for the novice, which may use custom operators."""
+    """Return a random workflow for the novice, which can use custom operators."""
     own = [name for name in env.operators if name not in OPERATORS]
     texts = _runnable(env, (*TYPICAL, *own, *(f"{env.example} -> {name}" for name in own)))
     liked = GENERATOR[env.task.kind]
@@ -94,7 +94,7 @@ def _tree(env: WorkflowEnv, text: str) -> Node | None:
 
 
 def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
-    """Write workflows until one produces a good solution, then answer.
+    """Write workflows until one of them produces an acceptable solution, then submit it.
 
     In one-shot mode, write only the first workflow.
     """
@@ -110,7 +110,7 @@ def compose(env: WorkflowEnv, workflows: list[str], *, one_shot: bool) -> Play:
 
 
 def operate(env: WorkflowEnv, workflows: list[str]) -> Play:
-    """Call the operators of workflows until a solution is good, then answer."""
+    """Call the operators of workflows until a solution is acceptable, then submit it."""
     for dsl in workflows:
         tree = _tree(env, dsl)
         if tree is not None:

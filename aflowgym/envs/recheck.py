@@ -1,9 +1,9 @@
-"""A second verdict on a recorded episode, by simple rules that share no code with the first.
+"""Check a recorded episode a second time, by simple rules that share no code with the verifiers.
 
-The submitted solution is read from the transcript: it is the last one that was shown. Numbers are
-compared as fractions, text as a list of plain words, and a program is compared with the known
-correct and incorrect programs of the task. Anything else (a formula, a unit, a rounded number,
-another spelling, another program) is undecided.
+The submitted solution is read from the transcript; it is the last solution that was shown. Numbers
+are compared as fractions, and text as a list of plain words; a program is compared with the known
+correct and incorrect programs of the task. For any other solution (a formula, a unit, a rounded
+number, another spelling, another program), the result is undecided.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _NUMBER: Final = re.compile(
 
 
 def recheck(env: Any, task: Any, turns: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Return whether the recorded turns of a workflow episode submit the correct solution.
+    """Return whether the recorded turns of a workflow episode end with the correct solution.
 
     Args:
-        env: An environment of this family, whose tools are read.
+        env: An environment of this family, whose tools are used to read the transcript.
         task: A `WorkflowTask`.
         turns: The turns, as in `EpisodeRecord.turns`.
 
     Returns:
-        The verdict. None if the solution or the gold answer is not a plain number, plain words, or
-        a known program.
+        The verdict. The result is None if the solution or the gold answer is not a plain number,
+        plain words, or a known program.
     """
     shown = ""
     for turn in turns:

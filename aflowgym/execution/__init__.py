@@ -1,1 +1,1 @@
-"""Execution of workflows on tasks: the interpreter, verdicts on solutions, and agents' errors."""
+"""Execution of workflows on tasks: the interpreter, verdicts on solutions, and tool errors."""

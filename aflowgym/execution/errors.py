@@ -1,10 +1,9 @@
-"""Errors in an agent's calls of operators and workflows, each with a call that works.
+"""Errors in an agent's calls of operators and workflows, each with a corrected call.
 
-If a text is not a workflow, or its types do not match, the error contains the first diagnostic of
-the language (`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator
-cannot run on a state, the error contains a call of an operator that can. If a workflow or operator
-fails while it runs, this is not such an error: the call was valid, and the trace contains the
-failure.
+If a workflow cannot be parsed or has a type error, the error contains the first diagnostic
+(`aflowgym.dsl.diagnostics`) and a call with the corrected workflow. If an operator cannot run on a
+state, the error contains a call of an operator that can run. A workflow or operator that fails
+while it runs is not an error of this type: the call was valid, and the trace contains the failure.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ _CODES: Final = {"kind": "wrong_kind", "list": "open_list", "candidates": "needs
 
 
 def parses(parsed: Parsed) -> bool:
-    """Return whether a text matches the grammar. Its types are not checked."""
+    """Return whether text matches the grammar, without checking types."""
     return not any(error.code in SYNTAX for error in parsed.errors)
 
 
 def invalid_workflow(parsed: Parsed, otherwise: str) -> ToolError:
-    """Return the error for a text that cannot be run, with a corrected workflow if there is one.
+    """Return the error for text that cannot be run, with a corrected workflow if there is one.
 
     Args:
         parsed: The result of parsing the text, with at least one diagnostic.
@@ -74,19 +73,19 @@ def instruction_refused(workflow: Node) -> ToolError:
 
 
 def run_call(dsl: str) -> dict[str, Any]:
-    """Return the call that runs a workflow."""
+    """Return the tool call that runs a workflow."""
     return {"name": "run_workflow", "arguments": {"dsl": dsl}}
 
 
 def not_ready(operator: Operator, context: Context, operators: Operators) -> ToolError | None:
-    """Return the error for an operator that cannot run on a state, with a call that helps.
+    """Return the error for an operator that cannot run on a state, suggesting a possible call.
 
     The result is None if the operator can run.
 
     Args:
         operator: The operator that the agent calls.
         context: The state.
-        operators: The operators that the agent may call.
+        operators: The operators that are available to the agent.
     """
     slot, message = context.lacks(operator)
     if not slot:

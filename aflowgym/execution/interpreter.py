@@ -1,11 +1,12 @@
-"""`execute` runs a workflow on a task, and an `Interpreter` runs several within one episode.
+"""`execute` runs a single workflow, and an `Interpreter` runs all workflows of an episode.
 
-A run returns a `Result`. An operator that fails ends its branch or the run. A failed branch of a
-list is dropped; a failed run keeps its previous solution. A failure is a record with a code and
-never becomes the text of an answer. Faults of the machine or of a backend raise `EnvironmentFault`,
-and there is no result. Only trees of successfully parsed text are run.
+A run returns a `Result`. If an operator fails, its branch ends, or the run ends if the operator is
+not in a branch. A failed branch of a list is dropped; a failed run keeps its previous solution. A
+failure is a record with a code, and its message never becomes an answer. Infrastructure errors and
+failures of a backend raise `EnvironmentFault`, and no result is returned. Only workflows that were
+parsed without errors are run.
 
-`grade` checks the solution of a run. Hidden tests of a program are run only by `grade`.
+`grade` checks the solution of a run. The hidden tests of a `code` task are run only by `grade`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def grade(task: WorkflowTask, solution: str | None, sandbox: Sandbox | None = No
 
 
 def judge_outcomes(tests: tuple[CodeTest, ...], outcomes: tuple[Outcome, ...]) -> Verdict:
-    """Call `judge_code` with a cache for short values."""
+    """Call `judge_code`, caching the verdicts on short values."""
     size = sum([len(each.value) + len(each.error) for each in outcomes])
     return (_judged if size <= LONGEST else judge_code)(tests, outcomes)
 
@@ -67,8 +68,8 @@ class Budget:
 
     Args:
         calls: Maximum number of model calls.
-        tokens: Maximum number of tokens, read and written. The call that exceeds the limit is the
-            last one.
+        tokens: Maximum number of prompt and completion tokens in total. The call that exceeds this
+            limit is still completed, and no further calls are made.
     """
 
     calls: int = 32
@@ -84,10 +85,12 @@ class Result:
 
     Attributes:
         solution: The solution of the run; None if there is none.
-        code: The program behind the solution, if there is one.
-        verdict: The verdict of the last check on this solution; None if it was not checked.
-        failure: The reason why the run ended early; None if it did not. A run that fails keeps its
-            previous solution.
+        code: The program that computed the solution, or that is the solution of a `code` task; None
+            if there is none.
+        verdict: The verdict of the last check of this solution; None if the solution was not
+            checked.
+        failure: The reason why the run ended early; None if the run was completed. A run that fails
+            keeps its previous solution.
         trace: All steps, as a tree that `print(result.trace)` displays.
     """
 
@@ -104,7 +107,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[Failure, ...]:
-        """Warnings about dropped branches and missing tests, in the order of the text."""
+        """Warnings about dropped branches and missing tests, in the order of the workflow."""
         failures = (step.failure for step in self.trace.walk())
         return tuple(each for each in failures if each is not None and each.code[0] == "W")
 
@@ -127,17 +130,18 @@ def execute(
     """Run a workflow.
 
     Args:
-        workflow: The tree of a successfully parsed text.
+        workflow: The tree of a workflow that was parsed without errors.
         task: The task to solve.
         backend: The source of completions.
-        seed: Seed of the run; the same seed gives the same draws.
+        seed: Seed of the run; the same seed produces the same random draws.
         budget: Limits of the run.
-        sandbox: The sandbox that runs programs. None means the sandbox of the backend.
-        operators: The operators of the workflow, as in `Operators.of`. None means AFlow's ten.
+        sandbox: The sandbox that runs programs. If it is None, the sandbox of the backend is used.
+        operators: The operators of the workflow, in any form that `Operators.of` accepts. None
+            means AFlow's ten.
 
     Raises:
-        EnvironmentFault: If the backend, the sandbox or the machine failed.
-        ConfigurationError: If the workflow is missing, no sandbox is available for its programs, or
+        EnvironmentFault: If the backend or the sandbox failed, or an infrastructure error occurred.
+        ConfigurationError: If there is no workflow, no sandbox is available for its programs, or
             the function `run` of an operator raised an exception or returned invalid outputs.
     """
     return Interpreter(
@@ -150,11 +154,11 @@ class Interpreter:
 
     Args:
         task: The task to solve.
-        backend: The source of completions. If its `waits` is True, the branches of a list run in
-            threads.
+        backend: The source of completions. If its attribute `waits` is True, the branches of a list
+            run in threads.
         seed: Seed of the draws.
         budget: Limits of all runs together.
-        sandbox: The sandbox that runs programs. None means that of the backend.
+        sandbox: The sandbox that runs programs. If it is None, the sandbox of the backend is used.
         operators: The operators, as in `execute`.
 
     Attributes:
@@ -192,7 +196,7 @@ class Interpreter:
         return self._result(workflow, "")
 
     def step(self, node: Node) -> Result:
-        """Run one operator, or a list of copies of it, on the state of the last step.
+        """Run one operator, or a list of copies of it, on the state after the previous step.
 
         An operator that fails does not change the state.
         """

@@ -1,8 +1,8 @@
-"""The operators of the language, the state that they work on, and parsers for model replies.
+"""The operators of the workflow language, their state, and parsers for model replies.
 
-- `operator` defines `Operator` and `Operators`.
-- `context` contains the state that an operator works on.
-- `aflow` contains AFlow's ten operators.
+* `operator` defines `Operator` and `Operators`.
+* `context` contains the state that an operator works on.
+* `aflow` contains AFlow's ten operators.
 """
 
 from aflowgym.operators.aflow import OPERATORS

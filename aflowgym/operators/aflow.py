@@ -1,11 +1,11 @@
-"""AFlow's ten operators, each of which is an `Operator` object.
+"""AFlow's ten operators, as `Operator` objects.
 
 Two of them differ from AFlow's implementation. `ScEnsemble` counts equal answers and calls the
 model only to break a tie. `Test` runs the public tests and calls the model only for repairs. Each
-prompt asks for one simple form of reply: a line `Answer: ...`, one fenced block, a line
+prompt requests a single simple form of reply: a line `Answer: ...`, one fenced block, a line
 `Verdict: ...`, or a letter. `aflowgym.operators.replies` parses these replies.
 
-The set of operators is that of AFlow (Zhang et al. 2024, arXiv:2410.10762).
+The names and roles of the operators are AFlow's (Zhang et al. 2024, arXiv:2410.10762).
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ _PREVIOUS: Final = "Previous work:\n{solution}\n\nWhat was said of it:\n{feedbac
 
 
 def write_program(context: Context) -> Outputs:
-    """Write a program, and run it if its value is the answer. If it fails, write another one."""
+    """Write a program, and run it if the task asks for a value instead of a program.
+
+    If the program fails, write another one.
+    """
     task, most, trouble = context.task, context.operator.calls[1], ""
     for _ in range(most):
         retry = f"{RETRY}{trouble}" if trouble else None
@@ -54,7 +57,7 @@ def write_program(context: Context) -> Outputs:
 def run_tests(context: Context) -> Outputs:
     """Run the public tests. Repair the program as long as a test fails and calls remain.
 
-    If the task has no public tests, the program passes unchanged, with a warning.
+    If the task has no public tests, the operator returns the program unchanged, with a warning.
     """
     task, solution, program = context.task, context.solution, context.code or ""
     if not task.public_tests:
@@ -83,7 +86,10 @@ def _first_failure(context: Context, program: str) -> str:
 
 
 def count_answers(context: Context) -> Outputs:
-    """Choose the most frequent answer of the candidates. In a tie, the model chooses."""
+    """Choose the most frequent answer among the candidates.
+
+    If there is a tie, the model chooses.
+    """
     candidates = context.candidates or ()
     keys = [answer_key(context.task, each.solution) for each in candidates]
     counted = Counter(keys)
@@ -98,7 +104,7 @@ def count_answers(context: Context) -> Outputs:
 
 
 def vote(context: Context) -> Outputs:
-    """Choose the answer with the most votes. For each vote, the candidates are shuffled."""
+    """Choose the answer with the most votes. The candidates are shuffled before each vote."""
     candidates = context.candidates or ()
     if len(candidates) == 1:
         return _chosen(candidates[0])

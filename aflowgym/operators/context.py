@@ -1,8 +1,8 @@
 """The `Context` that an operator works on, and the interfaces of backends and sandboxes.
 
 A backend completes a `Request`, and a sandbox runs a `Job`. Neither of them returns an error as
-text: an outage raises `EnvironmentFault`, and an error in a program is an `Outcome`. A request
-contains everything on which a random draw may depend, so a backend can be stateless.
+text: an infrastructure error raises `EnvironmentFault`, and an error in a program is an `Outcome`.
+A request contains everything that can affect a random draw, so a backend can be stateless.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SCALE: Final = 2.0**-53
 
 
 def number(*key: object) -> int:
-    """Return a number from 0 to 2**64 - 1 that is determined by the key."""
+    """Return a number from 0 to 2**64 - 1 that is derived from the key."""
     return hash_of(SEPARATOR.join(map(str, key)))
 
 
@@ -50,12 +50,12 @@ def hash_of(text: str) -> int:
 
 
 def unit(number_: int) -> float:
-    """Return a 64-bit number as a float in [0, 1)."""
+    """Convert a 64-bit integer to a float in [0, 1)."""
     return (number_ >> 11) * _SCALE
 
 
 def shuffled(count: int, *key: object) -> list[int]:
-    """Return the numbers from 0 to count - 1, shuffled as determined by the key."""
+    """Return the numbers from 0 to count - 1 in an order that is derived from the key."""
     start = SEPARATOR.join(map(str, (*key, "")))
     return sorted(range(count), key=lambda place: hash_of(f"{start}{place}"))
 
@@ -64,17 +64,17 @@ def shuffled(count: int, *key: object) -> list[int]:
 
 
 class Request(NamedTuple):
-    """One call of a language model.
+    """One request to a language model.
 
     Attributes:
         task: The task of the run.
         operator: The operator that makes the request.
         prompt: The text for the model.
         inputs: The slots that the prompt shows.
-        branch: Indices of the enclosing branches, such as "2" or "0.1"; "" outside lists.
-        number: Number of earlier calls of the operator in this execution.
+        branch: Indices of the enclosing branches, such as "2" or "0.1"; "" outside of lists.
+        number: Number of earlier model calls in this execution of the operator.
         seed: Seed of the episode.
-        max_tokens: Maximum number of tokens of the reply.
+        max_tokens: Maximum number of tokens in the reply.
     """
 
     task: WorkflowTask
@@ -88,13 +88,13 @@ class Request(NamedTuple):
 
     @property
     def key(self) -> str:
-        """The key of the random draws, which is the same if the same operator is called again."""
+        """The key of the random draws, which is the same if the same operator runs again."""
         parts = (self.seed, self.task.id, self.operator.name, self.branch, self.number, "")
         return SEPARATOR.join(map(str, parts))
 
     @property
     def draw(self) -> int:
-        """A number from 0 to 2**31 - 1 that is determined by the key."""
+        """A number from 0 to 2**31 - 1 that is derived from the key."""
         return hash_of(self.key) >> 33
 
     @property
@@ -104,7 +104,7 @@ class Request(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """The text that a model generated, the tokens read and written, and whether it was cut off."""
+    """A model's reply, its token counts, and whether the reply was truncated."""
 
     text: str
     tokens_in: int = 0
@@ -113,14 +113,15 @@ class Completion(NamedTuple):
 
 
 class Job(NamedTuple):
-    """A program, and calls of one of its functions, each of which runs in a fresh state.
+    """A program and the calls of one of its functions, each of which starts from a fresh state.
 
     Attributes:
-        task: The task of the run. Only the simulated sandbox reads it.
+        task: The task of the run. Only the simulated sandbox uses the task.
         program: Source of the program.
         function: Name of the function.
-        calls: Positional and keyword arguments of each call, as text of Python literals.
-        setup: Source that runs before the program, in the same module.
+        calls: Positional and keyword arguments of each call, as strings that contain Python
+            literals.
+        setup: Source code that runs before the program, in the same module.
     """
 
     task: WorkflowTask
@@ -134,7 +135,7 @@ class Sandbox(Protocol):
     """A sandbox that runs programs.
 
     Raises:
-        EnvironmentFault: If the sandbox failed, not the program.
+        EnvironmentFault: If the sandbox itself failed, as opposed to the program.
     """
 
     def run(self, job: Job) -> Sequence[Outcome]:
@@ -142,9 +143,9 @@ class Sandbox(Protocol):
 
 
 class Backend(Protocol):
-    """A source of completions, which may have a sandbox.
+    """A source of completions, which can have a sandbox.
 
-    If its attribute `waits` is True, completions come from another process or machine, and
+    If the attribute `waits` is True, completions come from another process or machine, and
     independent requests are made in parallel threads.
 
     Raises:
@@ -190,14 +191,14 @@ FORMS: Final[Mapping[str, str]] = {
 
 
 def fill(template: str, task: WorkflowTask, fields: Mapping[str, str]) -> str:
-    """Return a prompt with its fields filled in.
+    """Return a prompt with its fields replaced by their values.
 
     Paragraphs whose fields are all empty are removed.
 
     Args:
         template: The prompt of an operator.
         task: The task, for `{problem}` and `{form}`.
-        fields: The `instruction` and the slots as strings; empty if there is no value.
+        fields: The `instruction` and the slots as strings; a string is empty if there is no value.
 
     >>> from aflowgym import load_tasks
     >>> task = load_tasks("bundled", "train")[0]
@@ -238,14 +239,14 @@ _TYPES: Final = {"solution": str, "code": str, "verdict": bool, "feedback": str}
 
 
 class Failed(Exception):
-    """Raised when an operator cannot continue, which ends its branch or the run.
+    """Raised if an operator cannot continue, to end the branch or the run.
 
-    Only the interpreter catches it.
+    Only the interpreter catches this exception.
 
     Args:
         code: A code of `RUN_CODES`.
         message: A sentence with the reason.
-        path: The position in the workflow, once it is known.
+        path: The position in the workflow; set by the interpreter.
     """
 
     def __init__(self, code: str, message: str, path: str = "") -> None:
@@ -253,7 +254,7 @@ class Failed(Exception):
         self.code, self.message, self.path = code, message, path
 
     def record(self, path: str) -> Failure:
-        """Return the record of the failure, at the step where it first occurred."""
+        """Return the record of the failure, located at the step where it first occurred."""
         self.path = self.path or path
         return Failure(self.code, self.message, self.path)
 
@@ -266,26 +267,26 @@ class Candidate(NamedTuple):
 
 
 class Context:
-    """The state of one branch of a run, with the methods that its operator may call.
+    """The state of one branch of a run, with the methods that an operator can call.
 
-    The function `Operator.run` takes a context. It may read the slots and call `ask`, `ask_each`,
-    `run_program`, `run_tests`, `warn` and `fail`. It returns its outputs and must not set the slots
-    itself.
+    The function `Operator.run` receives a context. The function can read the slots and call `ask`,
+    `ask_each`, `run_program`, `run_tests`, `warn` and `fail`. The function returns its outputs and
+    must not set the slots itself.
 
     Attributes:
         task: The task of the run.
         solution: The current solution, as text or as a program; None if there is none.
         code: The program behind the solution.
-        candidates: The solutions of the branches of the list before this operator.
+        candidates: The solutions of the branches of the list that precedes this operator.
         verdict: Whether the last check passed.
         feedback: The report of the last check.
         operator: The operator that is running.
-        instruction: The instruction for the operator in the workflow, or "".
+        instruction: The instruction for the operator in the workflow; "" if there is none.
         step: The operator's step in the trace.
         branch: Indices of the enclosing branches, as in `Request`.
         seed: Seed of the episode.
         calls: Remaining model calls of the branch.
-        tokens: Remaining tokens of the branch, read and written.
+        tokens: Remaining prompt and completion tokens of the branch.
     """
 
     operator: Operator
@@ -306,7 +307,7 @@ class Context:
         self.clear()
 
     def clear(self, candidates: tuple[Candidate, ...] | None = None) -> None:
-        """Empty every slot except for the candidates."""
+        """Clear every slot except for the candidates."""
         self.candidates = candidates
         self.solution: str | None = None
         self.code: str | None = None
@@ -314,7 +315,7 @@ class Context:
         self.feedback: str | None = None
 
     def fork(self, place: int, calls: int, tokens: int) -> Context:
-        """Return a context for a branch, with a copy of the slots and a share of the limits."""
+        """Return a context for a branch, with a copy of the slots and part of the budget."""
         fork = Context(self.task, self.backend, self.sandbox, self.seed, calls, tokens)
         fork.solution, fork.code, fork.candidates = self.solution, self.code, self.candidates
         fork.verdict, fork.feedback = self.verdict, self.feedback
@@ -324,8 +325,8 @@ class Context:
     def lacks(self, operator: Operator) -> tuple[str, str]:
         """Return why an operator cannot run on this state.
 
-        The result is "kind", "list" or the name of an empty slot, with an explanation. Both strings
-        are empty if the operator can run.
+        The result is "kind", "list" or the name of an empty slot, followed by an explanation. If
+        the operator can run, both strings are empty.
         """
         name, kind = operator.name, self.task.kind
         if operator.kinds and kind not in operator.kinds:
@@ -338,18 +339,20 @@ class Context:
         return "", ""
 
     def operate(self, operator: Operator, instruction: str, step: Step) -> None:
-        """Run an operator on this state, and fill the slots that it outputs.
+        """Run an operator on this state, and fill its output slots.
 
         Args:
             operator: The operator.
-            instruction: Its instruction in the workflow, or "".
-            step: Its step in the trace, to which inputs, outputs, usage and any failure are added.
+            instruction: The operator's instruction in the workflow; "" if there is none.
+            step: The operator's step in the trace, to which inputs, outputs, usage and any failure
+                are added.
 
         Raises:
             Failed: If the operator cannot run on this state, or cannot continue.
-            EnvironmentFault: If the backend, the sandbox or the machine failed.
+            EnvironmentFault: If the backend or the sandbox failed, or an infrastructure error
+                occurred.
             ConfigurationError: If the operator's function raised another exception, or returned
-                something other than its outputs.
+                invalid outputs.
         """
         self.operator, self.instruction, self.step = operator, instruction, step
         try:
@@ -371,10 +374,10 @@ class Context:
             self.code = program_in(self.solution or "", self.task.entry_point)
 
     def ask(self, **slots: Any) -> str:
-        """Return one reply of the model to the operator's prompt, without its reasoning.
+        """Return one reply of the model to the operator's prompt, without the model's reasoning.
 
         Args:
-            slots: Slots that replace those of the state in the prompt.
+            slots: Values that replace the slots of the state in the prompt.
         """
         (completion,) = self._complete([slots])
         if completion.cut:
@@ -385,9 +388,9 @@ class Context:
         return text
 
     def ask_each(self, several: Sequence[Mapping[str, Any]]) -> list[str]:
-        """Return one reply for each set of slots. The requests are made in parallel.
+        """Return one reply for each mapping of slots. The requests are made in parallel.
 
-        A reply that was cut off is returned as "".
+        A truncated reply is returned as "".
         """
         replies = self._complete(several)
         return ["" if each.cut else without_thoughts(encodable(each.text)) for each in replies]
@@ -403,25 +406,25 @@ class Context:
         return needed(self.sandbox).run(job)
 
     def warn(self, code: str, message: str) -> None:
-        """Add a warning to the trace. Its code begins with "W-".
+        """Add a warning to the trace. The warning's code begins with "W-".
 
         Raises:
-            ConfigurationError: If the code is not that of a warning.
+            ConfigurationError: If the code does not begin with "W-".
         """
         if not code.startswith("W-"):
             raise ConfigurationError(f"the code of a warning begins with 'W-', got {code!r}.")
         self.step.failure = Failure(code, message, self.step.path)
 
     def fail(self, message: str, code: str = "E-OPERATOR") -> NoReturn:
-        """End the operator without outputs. The state does not change."""
+        """Stop the operator without outputs. The state does not change."""
         raise Failed(code, message)
 
     def at_once(self, function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """Return the results of a function for some items, in order.
+        """Return the results of a function for a list of items, in order.
 
-        The calls run in threads if the backend waits for its completions. Each list has its own
-        threads, so that a list within a branch never waits for a free thread. If a call raises an
-        exception, calls that have not begun are canceled, and the others are awaited.
+        The calls run in threads if the attribute `waits` of the backend is True. Each list has its
+        own threads, so a list within a branch never waits for a free thread. If a call raises an
+        exception, calls that have not begun are canceled, and the running calls are awaited.
         """
         if len(items) < 2 or not getattr(self.backend, "waits", False):
             return list(map(function, items))

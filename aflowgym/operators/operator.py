@@ -1,4 +1,4 @@
-"""`Operator`, a step of a workflow, and `Operators`, the operators that a workflow may use."""
+"""`Operator`, a step of a workflow, and `Operators`, the operators that a workflow can use."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ _IN_EVERY_PROMPT: Final = frozenset({"problem", "instruction", "form"})
 
 @dataclass(frozen=True)
 class Operator:
-    """A step of a workflow: its slots, its prompt and its function.
+    """A step of a workflow, with slots, a prompt, and optionally a function.
 
-    An operator that writes a solution empties the slots that describe the old one (code, verdict,
-    feedback), except for those that it outputs or keeps.
+    An operator that writes a solution clears the slots that describe the old one (code, verdict,
+    feedback), except for the slots that the operator outputs or keeps.
 
     Args:
         name: The canonical name, such as `AnswerGenerate`.
         summary: One-sentence description for the agent.
-        prompt: The prompt for the model. The fields `{problem}`, `{instruction}`, `{form}` (the
-            form of an answer) and `{SLOT}` for each input are filled in. A paragraph whose fields
-            are all empty is removed.
+        prompt: A template of the prompt for the model, with the fields `{problem}`,
+            `{instruction}`, `{form}` (the form of an answer) and `{SLOT}` for each input. A
+            paragraph whose fields are all empty is removed.
         inputs: Slots that must be filled before the operator runs.
         optional: Slots that are included in the prompt if they are filled.
         outputs: Slots that the operator fills.
-        keeps: Slots that remain valid although the operator writes a new solution.
+        keeps: Slots that remain valid when the operator writes a new solution.
         kinds: Kinds of tasks that the operator supports; empty means all.
         aliases: Other names that the language accepts.
         calls: Minimum and maximum number of model calls in one run.
-        tokens: Mean number of tokens generated per call, for the simulated backend.
+        tokens: Mean number of generated tokens per call, for the simulated backend.
         run: A function from a `Context` to a mapping of outputs. Without a function, the operator
-            calls the model once and parses the reply according to the outputs: a verdict, a
-            program, or the solution.
+            calls the model once and parses the reply as a verdict, a program or a solution,
+            depending on its outputs.
 
     Raises:
         ConfigurationError: If a name, slot, kind or field of the prompt is not valid.
@@ -128,12 +128,12 @@ class Operator:
 
     @lazy
     def tool(self) -> str:
-        """Return the name of the tool: `custom_code_generate` for `CustomCodeGenerate`."""
+        """Return the name of the tool, such as `custom_code_generate` for `CustomCodeGenerate`."""
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
 
     @lazy
     def shown(self) -> tuple[str, ...]:
-        """Return all slots that the prompt may contain."""
+        """Return all slots that can occur in the prompt."""
         return (*self.inputs, *self.optional)
 
     @lazy
@@ -154,24 +154,24 @@ class Operator:
 
     @lazy
     def effect(self) -> tuple[int, int]:
-        """Return the slots that are kept, and those that are filled, as bits of `BIT`."""
+        """Return the slots that are kept, and the slots that are filled, as bits of `BIT`."""
         stays = sum(bit for slot, bit in BIT.items() if slot not in self.emptied)
         return stays, sum(BIT[slot] for slot in self.outputs)
 
 
 def key(spelling: str) -> str:
-    """Return a name without case, hyphens, underscores and spaces."""
+    """Return a name in lower case without hyphens, underscores and spaces."""
     return spelling.lower().replace("_", "").replace("-", "").replace(" ", "")
 
 
 class Operators(Mapping[str, Operator]):
-    """The operators that a workflow may use, by canonical name.
+    """The operators that a workflow can use, by canonical name.
 
     Args:
-        operators: The operators. No two of them may share a spelling.
+        operators: The operators. No two operators can have the same name or alias.
 
     Raises:
-        ConfigurationError: If two operators share a spelling, or there is none.
+        ConfigurationError: If two operators have the same name or alias, or there are no operators.
 
     >>> from aflowgym.operators import OPERATORS
     >>> OPERATORS.resolve("self_consistency")
@@ -196,12 +196,13 @@ class Operators(Mapping[str, Operator]):
         """Return a set of operators from a specification.
 
         Args:
-            operators: None means these operators. A list may contain `Operator` objects, names of
-                these operators such as `"Custom"`, or import paths of objects, such as
+            operators: If it is None, the result is this set. A list can contain `Operator` objects,
+                names from this set such as `"Custom"`, or import paths of objects, such as
                 `"mymodule:VOTE"`.
 
         Raises:
-            ConfigurationError: If an entry is not valid, or two operators share a spelling.
+            ConfigurationError: If an entry is invalid, or two operators have the same name or
+                alias.
         """
         if operators is None:
             return self
@@ -255,9 +256,9 @@ class Operators(Mapping[str, Operator]):
 
     @property
     def spellings(self) -> dict[str, str]:
-        """All spellings, normalized by `key`, with their canonical names."""
+        """The canonical names by spelling, where spellings are normalized by `key`."""
         return self._by_key
 
     def resolve(self, spelling: str) -> str | None:
-        """Return the canonical name of a spelling or an alias, or None if there is none."""
+        """Return the canonical name for a spelling or an alias, or None if there is none."""
         return self._by_key.get(key(spelling))

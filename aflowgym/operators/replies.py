@@ -1,10 +1,10 @@
 """Parse model replies: a program, a value, a verdict, or the letter of a candidate.
 
-Prompts ask for one simple form, but models write many different ones: `**Verdict:** wrong`, JSON, a
-tag, `\\boxed{B}`, "candidate B". Each function returns the last match, because a model that
-corrects itself does so later in the text. A reply with contradictory verdicts, or without a
-verdict, is not interpreted, and no value is guessed. All repetitions in patterns are bounded, so
-parsing takes linear time.
+Prompts request one simple form, but models write many different ones: `**Verdict:** wrong`, JSON, a
+tag, `\\boxed{B}`, "candidate B". Each function returns the last match, because models that correct
+themselves state the correction later in the reply. A reply with contradictory verdicts, or without
+a verdict, has no result, because no value is guessed. All repetitions in regular expressions are
+bounded, so parsing takes linear time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _THOUGHT: Final = re.compile(r"<(?P<end>/)?(?:think|thinking|thought|reasoning)>
 
 
 def without_thoughts(reply: str) -> str:
-    """Return a reply without its reasoning. The result is empty if there is no other text.
+    """Remove the reasoning from a reply. The result is empty if the reply contains nothing else.
 
     >>> without_thoughts("<think>Is it 3?</think>Answer: 4")
     'Answer: 4'
@@ -62,7 +62,7 @@ def without_thoughts(reply: str) -> str:
 
 @remembered(8192)
 def program_in(text: str, function: str) -> str | None:
-    """Return the program in a text that defines a function, or None if there is none."""
+    """Return the program that defines a function in a model's output, or None if there is none."""
     return extract_code(text, function)
 
 
@@ -77,7 +77,7 @@ def last_block(reply: str) -> str | None:
 
 @remembered(8192)
 def plain_text(value: str) -> str:
-    """Return the value of a program as an answer, with strings and numbers in the form of `str`.
+    """Return the value of a program as an answer; strings and numbers are formatted by `str`.
 
     >>> plain_text("'Lake Raven'"), plain_text("Fraction(2, 3)"), plain_text("[Decimal('0.1')]")
     ('Lake Raven', '2/3', "[Decimal('0.1')]")
@@ -95,7 +95,7 @@ def answer_key(task: WorkflowTask, solution: str) -> Hashable:
     """Return a key that is the same for all solutions with the same answer.
 
     Numbers are compared by value, `qa` answers by their normalized words, and programs without
-    their comments and layout.
+    comments and formatting.
     """
     return _key(task.kind, task.entry_point, task.question, solution)
 
@@ -148,7 +148,7 @@ _LONE_VERDICT: Final = re.compile(
 
 @remembered(8192)
 def read_verdict(reply: str) -> tuple[bool, str] | None:
-    """Return the verdict in a reply and the text around it, or None if there is no verdict.
+    """Return the verdict in a reply and the surrounding text, or None if there is no verdict.
 
     >>> read_verdict("Verdict: wrong\\nThe last sum is off.")
     (False, 'The last sum is off.')
@@ -174,7 +174,7 @@ def read_verdict(reply: str) -> tuple[bool, str] | None:
 
 @functools.lru_cache(maxsize=64)
 def letters(count: int) -> tuple[str, ...]:
-    """Return the names of candidates: letters, and numbers after Z."""
+    """Return the names of candidates: letters, followed by numbers after Z."""
     return (*string.ascii_uppercase[:count], *(str(place + 1) for place in range(26, count)))
 
 

@@ -1,9 +1,9 @@
 """The trace of a run: its steps, and how they are printed.
 
-A trace is a tree in the shape of the workflow. Its leaves are operators; its inner nodes
-are lists, loops and conditions. The order of the nodes is that of the text and does not depend on
-the timing of branches. Therefore two runs with the same random draws have equal traces. A failure
-is a record with a code.
+A trace is a tree with the structure of the workflow. The leaves of this tree are operators, and the
+inner nodes are lists, loops and conditions. The nodes are in the order of the workflow's text,
+regardless of the timing of branches. Therefore two runs with the same random draws have equal
+traces. A failure is a record with a code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RUN_CODES = {
 
 
 class Usage(NamedTuple):
-    """The number of model calls of a step, and the number of tokens read and written."""
+    """The number of model calls, prompt tokens and completion tokens of a step."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -41,7 +41,7 @@ class Usage(NamedTuple):
         return self.tokens_in + self.tokens_out
 
     def plus(self, other: Usage) -> Usage:
-        """Return the sum of two usages."""
+        """Return the sum of two `Usage` objects."""
         return Usage(self.calls + other.calls, self[1] + other[1], self[2] + other[2])
 
 
@@ -63,18 +63,18 @@ class Failure:
 
 @dataclass(slots=True)
 class Step:
-    """One step of a run.
+    """One step in the trace of a run.
 
     Attributes:
         label: The operator as written in the workflow, or the construct: `list`, `branch 2`, `round
             1`.
-        path: The position in the workflow; the root is a sequence. All rounds of a loop share a
-            path.
-        inputs: Slots that the step read; empty for a construct.
-        outputs: Slots that the step filled; empty for a construct or if the step failed.
+        path: The position in the workflow; the root is a sequence. All rounds of a loop have the
+            same path.
+        inputs: Slots that the step read; empty for a construct such as a list.
+        outputs: Slots that the step filled; empty for a construct, or if the step failed.
         usage: The calls and tokens of the step, excluding its children.
         failure: The failure or warning; None if there is neither.
-        children: The steps inside a construct, in the order of the text.
+        children: The steps inside a construct, in the order of the workflow's text.
     """
 
     label: str
@@ -86,12 +86,12 @@ class Step:
     children: list[Step] = field(default_factory=list)
 
     def add(self, label: str, path: str) -> Step:
-        """Add a new step at the end of the children."""
+        """Add a new step after the existing children."""
         self.children.append(Step(label, path))
         return self.children[-1]
 
     def walk(self) -> Iterator[Step]:
-        """Yield this step and all steps below it, in the order of the text."""
+        """Yield this step and all its descendants, in the order of the workflow's text."""
         left = [self]
         while left:
             step = left.pop()
@@ -99,7 +99,7 @@ class Step:
             left += reversed(step.children)
 
     def total(self) -> Usage:
-        """Return the usage of the step, including its children."""
+        """Return the usage of the step and of its descendants."""
         used = self.usage
         for step in self.children:
             used = used.plus(step.total())
@@ -130,6 +130,6 @@ def _line(step: Step) -> str:
 
 
 def _short(value: object, most: int = 48) -> str:
-    """Return the end of a text, which contains its answer."""
+    """Return the end of a string, which contains its answer."""
     text = repr(value)
     return text if len(text) <= most else f"{text[0]}…{text[2 - most :]}"

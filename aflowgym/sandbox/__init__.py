@@ -1,12 +1,12 @@
-"""Sandboxes for programs that a language model wrote, which may be hostile.
+"""Sandboxes for potentially hostile programs that a language model wrote.
 
 `open_sandbox` opens the strongest sandbox that works on this machine, after a self-test, and raises
-an error if there is none. `default_sandbox` returns one for the whole process. Pass a sandbox as
-`sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
+an error if there is none. `default_sandbox` returns one sandbox for the entire process. Pass a
+sandbox as `sandbox=` to `aflowgym.execute`, `aflowgym.grade` or an environment.
 
-A sandbox runs calls of functions. Arguments are text of Python literals, and the result is a plain
-value. Its correctness is checked outside the sandbox (`aflowgym.answers.code`). The `level` of a
-sandbox lists the mechanisms that confine programs, and the known gaps.
+A sandbox runs calls of functions with arguments that are Python literals, and returns plain values.
+The values are checked outside of the sandbox (`aflowgym.answers.code`). The `level` of a sandbox
+lists the mechanisms that confine programs, and the known gaps.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ def open_sandbox(
     """Open a sandbox that has passed its self-test.
 
     Args:
-        kind: `walled`, `subset`, or `auto` for the first of these that works on this machine.
+        kind: `walled`, `subset`, or `auto` for the first of these two that works on this machine.
         workers: Maximum number of parallel jobs.
         limits: Limits of each call.
-        preload: Modules that programs may import in addition to the standard library; `walled`
-            only.
-        unsafe: Whether to run programs in plain processes, which can do anything that the user can.
+        preload: Modules that programs can import in addition to the standard library; only for
+            `walled`.
+        unsafe: Whether to run programs in plain processes, which have all permissions of the user.
 
     Raises:
-        SandboxRefused: If no safe sandbox works on this machine. The message has the reason and
-            advice.
+        SandboxRefused: If no safe sandbox works on this machine. The message contains the reason
+            and a recommendation.
         EnvironmentFault: If a process could not be started.
     """
     if unsafe:
@@ -96,11 +96,11 @@ def open_sandbox(
 
 
 def default_sandbox() -> AnySandbox:
-    """Return the sandbox of this process. The first call opens it.
+    """Return the default sandbox of this process. The first call opens the sandbox.
 
     Raises:
-        SandboxRefused: If no safe sandbox works on this machine. The message has the reason and
-            advice.
+        SandboxRefused: If no safe sandbox works on this machine. The message contains the reason
+            and a recommendation.
     """
     with _default.lock:
         if _default.sandbox is None or _default.sandbox.closed:

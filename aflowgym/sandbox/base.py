@@ -1,8 +1,8 @@
-"""The common part of all sandboxes: limits, levels, and the encoding of calls and outcomes.
+"""The common parts of all sandboxes: limits, levels, and the encoding of calls and outcomes.
 
-The CPU limit stops a busy program, and does not depend on the load of the machine. The limit on
-elapsed time also stops a program that sleeps. A program that exceeds a limit gets an `Outcome` with
-the name of the limit.
+The limit on CPU time stops a program that computes for too long, regardless of the load of the
+machine. The limit on elapsed time also stops a program that sleeps. If a program exceeds a limit,
+the `Outcome` contains the name of the limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Limits:
         cpu_seconds: CPU time in whole seconds.
         seconds: Elapsed time in seconds.
         job_seconds: Elapsed time in seconds for all calls of a job. Later calls time out.
-        memory_mb: Address space beyond that of an idle worker, in MB.
+        memory_mb: Address space in MB, in addition to the address space of an idle worker.
 
     Raises:
         ConfigurationError: If a limit is not positive.
@@ -50,18 +50,21 @@ Kind = Literal["walled", "subset", "unsafe"]
 
 
 class SandboxRefused(ConfigurationError):
-    """Raised if no sandbox works on this machine. The message has the reason and advice."""
+    """Raised if no sandbox works on this machine.
+
+    The message contains the reason and a recommendation.
+    """
 
 
 @dataclass(frozen=True)
 class Level:
-    """How a sandbox confines programs.
+    """The level of protection that a sandbox provides.
 
     Attributes:
         kind: `walled` (seccomp and Landlock), `subset` (the interpreter `pydantic-monty`, which
-            supports only a part of Python), or `unsafe`.
+            supports only a subset of Python), or `unsafe`.
         walls: The mechanisms that confine programs.
-        proved: Attempts in the self-test that were blocked.
+        proved: The self-test's escape attempts that were blocked.
         gaps: Known leaks and missing features.
     """
 
@@ -88,12 +91,12 @@ _LONGEST_ERROR: Final = 600
 def encode(
     program: str, function: str, arguments: str, keywords: str = "{}", setup: str = ""
 ) -> bytes:
-    """Encode a call for a child process, which runs the same version of Python."""
+    """Encode a call for a child process that runs the same version of Python."""
     return marshal.dumps((program, function, arguments, keywords, setup))
 
 
 def result_of(content: bytes) -> Outcome:
-    """Return the outcome of a call from the bytes that its process wrote before it exited."""
+    """Return the outcome of a call from the bytes that the child process wrote before exiting."""
     if not content:
         return Outcome(error="exit: the program ended the process")
     value, error = values.outcome(content)
@@ -116,7 +119,7 @@ def printable(error: str) -> str:
 
 
 class SandboxBase:
-    """Base class of sandboxes with `close`, `with`, and support for forks and pickles.
+    """Base class of sandboxes, with `close` and support for `with`, forking and pickling.
 
     Args:
         workers: Maximum number of parallel jobs.
@@ -134,7 +137,7 @@ class SandboxBase:
         renew_in_child(self)
 
     def renew(self) -> None:
-        """Start without processes; also called in a forked child."""
+        """Initialize the sandbox without processes; also called in a forked child."""
 
     def close(self) -> None:
         """Close the sandbox."""

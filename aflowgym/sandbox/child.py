@@ -1,13 +1,12 @@
-"""The forked child process, which reads a call, restricts itself, runs the program and writes the
-result.
+"""The forked child process: it reads a call, restricts itself, and writes the program's result.
 
-The child reads the call from a file descriptor that the worker passes on without reading it.
+The child reads the call from a file descriptor that the worker passes on without reading the call.
 Therefore no program, argument or value is ever in the memory of the worker, which all later
-children inherit. Before the program starts, the restrictions are applied, and all descriptors are
-closed except that of the result and three for `/dev/null`.
+children inherit. Before the program starts, the restrictions are applied, and all file descriptors
+are closed except for the result's descriptor and three descriptors for `/dev/null`.
 
-The program runs in a module other than `__main__`, with a minimal environment and a seeded
-`random`, so that the same program returns the same value.
+The program runs in a module other than `__main__`, with a minimal environment and a seeded `random`
+module, so that the same program returns the same value.
 """
 
 from __future__ import annotations
@@ -37,13 +36,14 @@ _NAMES: Final = {"inf": float("inf"), "nan": float("nan"), "set": set, "frozense
 
 
 def run(job: int, result: int, begun: int, walls: Callable[[], None]) -> NoReturn:
-    """Run the call in `job`, write its outcome to `result`, and end the process.
+    """Run the call in `job`, write the outcome to `result`, and end the process.
 
     Args:
-        job: Descriptor from which the call is read.
-        result: Descriptor to which the outcome is written.
-        begun: A pipe. `BEGUN_WELL` is written to it immediately before the program starts. If the
-            restrictions fail, the reason is written instead, and no program runs.
+        job: File descriptor from which the call is read.
+        result: File descriptor to which the outcome is written.
+        begun: A pipe. `BEGUN_WELL` is written to this pipe immediately before the program starts.
+            If the restrictions cannot be applied, the reason is written instead, and the program is
+            not run.
         walls: A function that applies the restrictions.
     """
     try:
@@ -96,7 +96,7 @@ def performed(call: tuple[str, ...]) -> bytes:
 
 
 def clean() -> None:
-    """Reset what children inherit: the environment, and the modules of this package."""
+    """Reset the state that children inherit: the environment, and the modules of this package."""
     os.environ.clear()
     os.environ.update({"HOME": "/", "LANG": "C.UTF-8", "TZ": "UTC"})
     for name in [name for name in sys.modules if name.partition(".")[0] == "aflowgym"]:

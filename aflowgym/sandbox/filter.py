@@ -1,17 +1,18 @@
 """The seccomp filter: a small program that the kernel runs before each system call.
 
-The filter is written in the classic BPF of `seccomp(2)`, whose instructions load a word of the
-call's description, compare, jump forward or return. The filter makes these checks in order:
+The filter is written in the classic BPF language of `seccomp(2)`, whose instructions load a word of
+data about the system call, compare values, jump forward or return. The filter checks each system
+call in this order:
 
-- A call through another ABI, such as that of 32-bit programs, kills the process.
-- Calls on the allow-list pass.
-- A few calls pass only with certain arguments.
-- All others are refused. Calls that are newer than the start of the numbering shared by all
+* A call through another ABI, such as the 32-bit ABI, kills the process.
+* Calls on the allow-list are allowed.
+* A few calls are allowed only with certain arguments.
+* All other calls are rejected. Calls with numbers above the start of the numbering shared by all
   architectures return `ENOSYS`, so that the C library uses an older call instead. The others return
   `EPERM`.
 
-A filter cannot follow a pointer, so no rule can depend on a path. Paths are restricted by Landlock
-(`walls`).
+A seccomp filter cannot dereference pointers, so no rule can depend on a path. Access to paths is
+restricted by Landlock (`walls`).
 """
 
 from __future__ import annotations
@@ -119,12 +120,13 @@ BY_ARGUMENT: Final = frozenset({"fcntl", "ioctl", "open", "openat"})
 
 
 class Architecture(NamedTuple):
-    """The numbers of an architecture that the filter needs.
+    """The numbers that the filter needs for an architecture.
 
     Attributes:
-        name: Name of the machine, as in `platform.machine()`.
-        audit: The number that the kernel passes to a filter for the ABI of a call.
-        calls: Numbers of the allowed calls, by name.
+        name: Name of the machine type, as returned by `platform.machine()`.
+        audit: The audit architecture number (`AUDIT_ARCH_*`) that the kernel passes to the filter
+            to identify the ABI of a call.
+        calls: Numbers of the allowed system calls, by name.
     """
 
     name: str
@@ -136,7 +138,10 @@ _AUDIT: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 
 def architecture(machine: str) -> Architecture | None:
-    """Return the numbers for a machine. If the result is None, the machine is not supported."""
+    """Return the numbers for a machine type.
+
+    The result is None if the machine type is not supported.
+    """
     if machine not in _AUDIT:
         return None
     place = list(_AUDIT).index(machine)
@@ -165,7 +170,7 @@ IOCTL: Final = (0x5401, 0x5413, 0x541B, 0x5450, 0x5451)
 
 
 class Instruction(NamedTuple):
-    """One instruction. The jumps count the instructions to skip."""
+    """One instruction. The jump offsets count the instructions to skip."""
 
     code: int
     true: int
@@ -222,7 +227,7 @@ def _by_argument() -> dict[str, list[Instruction]]:
 
 
 def instructions(machine: Architecture) -> list[Instruction]:
-    """Return the complete filter for a machine."""
+    """Return the complete filter for a machine type."""
     filter_ = [
         _load(_ABI),
         Instruction(_EQUAL, 1, 0, machine.audit),
@@ -243,5 +248,5 @@ def instructions(machine: Architecture) -> list[Instruction]:
 
 
 def assembled(machine: Architecture) -> bytes:
-    """Return the filter in the binary form for the kernel, with eight bytes per instruction."""
+    """Return the filter in the kernel's binary format, with eight bytes per instruction."""
     return b"".join(struct.pack("=HBBI", *each) for each in instructions(machine))

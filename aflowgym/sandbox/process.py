@@ -1,8 +1,9 @@
 """The parent's interface to a worker process.
 
-Calls and results are stored in memory files (`memfd_create`), whose descriptors the worker passes
-on to a child. The parent reads the result after the child has ended, when the program can no longer
-change it. If a program writes too much, it fills a file of limited size, which is not read.
+Calls and results are stored in memory files (`memfd_create`), and the worker passes their
+descriptors to a child. The parent reads the result after the child has ended, when the program can
+no longer change the result. If the output of a program is too large, it reaches the limit on the
+file size, and the file is not read.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ main()
 
 
 def environment() -> dict[str, str]:
-    """Return the environment for processes that run programs, with a fixed order of sets."""
+    """Return the environment for worker processes, with a fixed iteration order of sets."""
     found = {"PYTHONHASHSEED": "0", "LANG": "C.UTF-8", "TZ": "UTC"}
     for library in ("OMP", "OPENBLAS", "MKL"):
         found[f"{library}_NUM_THREADS"] = "1"
@@ -69,8 +70,8 @@ class Process:
     """A running worker.
 
     Raises:
-        EnvironmentFault: If the worker did not start. SandboxRefused: If this machine lacks a
-            feature that the worker needs.
+        EnvironmentFault: If the worker did not start.
+        SandboxRefused: If this machine lacks a feature that the worker requires.
     """
 
     def __init__(self, limits: Limits, preload: Sequence[str] = ()) -> None:
@@ -127,8 +128,9 @@ class Process:
         """Run one call.
 
         Raises:
-            WorkerLost: If the worker is lost and must be closed.
-            EnvironmentFault: If the restrictions could not be applied, or there is no memory file.
+            WorkerLost: If the worker has ended or does not answer, and must be closed.
+            EnvironmentFault: If the restrictions could not be applied, or no memory file could be
+                created.
         """
         try:
             job, result = os.memfd_create("call"), os.memfd_create("result")
@@ -164,7 +166,7 @@ class Process:
         raise WorkerLost
 
     def close(self) -> None:
-        """End the worker and wait for its end."""
+        """Stop the worker and wait until it has ended."""
         with contextlib.suppress(OSError):  # needed for copies of the socket in forked children
             self.control.shutdown(socket.SHUT_RDWR)
         self.control.close()  # a worker that reads this ends its child and itself
@@ -177,10 +179,10 @@ class Process:
 
 
 def outcome_of(report: bytes, content: bytes) -> Outcome:
-    """Return the outcome of a call from the worker's report and the output of the child.
+    """Return the outcome of a call, from the worker's report and the output of the child.
 
     Raises:
-        EnvironmentFault: If the restrictions could not be applied, and the program did not run.
+        EnvironmentFault: If the restrictions could not be applied, so that the program was not run.
     """
     ending, status = worker.REPORT.unpack_from(report)
     if ending == worker.NO_WALLS:

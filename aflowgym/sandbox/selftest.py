@@ -1,7 +1,8 @@
-"""The self-test of a sandbox: a program that tries to escape, which runs before any other.
+"""The self-test of a sandbox: a program that tries to escape, which runs before any other program.
 
-The program reports which attempts succeeded. In addition, the parent checks whether the file was
-written and whether a connection was made. If any attempt succeeds, the sandbox is rejected.
+The test program reports which escape attempts succeeded. In addition, the parent checks whether a
+file was written and whether a connection was made. If any attempt succeeds, the sandbox is
+rejected.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def prove(run: Callable[[bytes], Outcome]) -> tuple[str, ...]:
         run: A function that runs an encoded call.
 
     Raises:
-        SandboxRefused: If an attempt was not blocked, or the program does not run.
+        SandboxRefused: If an attempt was not blocked, or the test program does not run.
     """
     with _bait() as (folder, secret, listener):
         outside = folder / "outside"

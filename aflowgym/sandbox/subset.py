@@ -1,13 +1,13 @@
-"""The fallback sandbox: `pydantic-monty`, an interpreter for a subset of Python without system
-access.
+"""The fallback sandbox: `pydantic-monty`, a Python interpreter without system access.
 
 This sandbox works on kernels without Landlock. The interpreter supports only a subset of Python: it
-has no generators, no inheritance and few modules, and its sets have a different order. The sandbox
-accepts returned values, `timeout`, `memory`, and errors that were certainly caused by the program
-(a `ValueError`, a division by zero). Errors that may be due to a missing feature (in an import,
-syntax, a name, an attribute, an argument) raise `EnvironmentFault`, and the episode is unscored.
-Therefore no solution fails because of the interpreter. However, a program can prevent its episode
-from being scored, so use this sandbox only for evaluation and not for training.
+has no generators, no inheritance and few modules, and sets have a different iteration order. The
+sandbox accepts returned values, `timeout`, `memory`, and errors that were certainly caused by the
+program, such as a `ValueError` or a division by zero. Errors that may be due to an unsupported
+feature (an import, a syntax error, a missing name, attribute or argument) raise `EnvironmentFault`,
+and the episode is unscored. As a result, no solution is counted as wrong because of a limitation of
+the interpreter. However, a program can prevent its own episode from being scored, so use this
+sandbox only for evaluation and not for training.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SubsetSandbox(SandboxBase):
         limits: Limits of each call. Only `cpu_seconds` and `memory_mb` apply.
 
     Raises:
-        SandboxRefused: If the library is not installed, or does not pass the self-test.
+        SandboxRefused: If the library is not installed, or the self-test fails.
         EnvironmentFault: If the library is broken.
     """
 
@@ -68,7 +68,7 @@ class SubsetSandbox(SandboxBase):
         self.level = Level("subset", _WALLS, self._prove(), _GAPS)
 
     def renew(self) -> None:
-        """Start without the library's processes."""
+        """Initialize the sandbox without processes of the library."""
         leave_to_parent(self._pool)
         self._pool = None
         self._start_lock = threading.Lock()

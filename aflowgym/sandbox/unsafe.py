@@ -1,8 +1,8 @@
-"""No sandbox: plain processes with limits, for programs that you would run yourself.
+"""Plain processes with limits but no sandbox, for trusted programs.
 
-The limits stop accidents (an endless loop, excessive memory use) but not hostile programs. It runs
-on every system that has the module `resource`, for example inside a container without Landlock.
-`open_sandbox` uses it only with `unsafe=True`.
+The limits stop accidents (an infinite loop, excessive memory use) but not hostile programs. Plain
+processes work on every system with the module `resource`, for example inside a container without
+Landlock. `open_sandbox` uses plain processes only with `unsafe=True`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ with open("result", "wb") as result:
 
 
 class UnsafeSandbox(SandboxBase):
-    """Plain processes for programs, which can do anything that the user can."""
+    """Plain processes for programs, with all permissions of the user."""
 
     level = Level("unsafe", ("limits",), (), ("a program can do whatever the user can",))
 

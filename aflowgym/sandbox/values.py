@@ -1,14 +1,15 @@
-"""Encoding of the values that a child returns: JSON with a marker on each container.
+"""Encoding of the values that a child process returns, as JSON with a marker on each container.
 
-The child writes a value (`dump`), and the parent reads it (`outcome`) without trusting it. A
-program may write arbitrary bytes, but this can only affect its own value. The program does not know
-the expected value, and an unreadable value is reported as `no_literal`. The parent calls no methods
-of the program, and builds numbers from digits that it has checked.
+The child writes a value (`dump`), and the parent reads it (`outcome`) without trusting the child. A
+program can write arbitrary bytes, but the bytes can affect only its own result. The program does
+not know the expected value, and an unreadable value results in the error `no_literal`. The parent
+calls no methods that the program defined, and builds numbers only from digits that it has checked.
 
-An instance of a subclass (a `Counter`, a named tuple, an enumeration over `int`) is written as the
-plain value that it contains, which `==` would also compare. A number of another type (`Fraction`,
-`Decimal`, a number of NumPy or SymPy) is written as the `int` or `float` that it equals, or else as
-a `Fraction` or `Decimal`. Other objects are not plain values, even if they have an `__eq__`.
+An instance of a subclass of a plain type (a `Counter`, a named tuple, an `IntEnum`) is encoded as
+the plain value that it contains, because `==` would also compare that value. A number of another
+type (`Fraction`, `Decimal`, or a number of NumPy or SymPy) is encoded as the `int` or `float` to
+which it is equal, or otherwise as a `Fraction` or `Decimal`. Other objects are not plain values,
+even if they define `__eq__`.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ _DECIMAL: Final = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
 class NoLiteral(ValueError):
     """Raised for a value that is not plain data, is nested too deeply, or is too large.
 
-    The message begins with the code.
+    The message begins with the error code.
     """
 
 
 class Writer:
-    """A converter from one value to a form that JSON can represent."""
+    """A converter of one value to a form that JSON can represent."""
 
     def __init__(self) -> None:
         self._items = 0
@@ -102,9 +103,9 @@ def _number(value: Any) -> Any:
 
 
 def outcome(content: bytes) -> tuple[str, str]:
-    """Return the outcome in the bytes that a child wrote: the text of a literal, or an error.
+    """Decode the outcome from the bytes that a child wrote: the source of a literal, or an error.
 
-    No input causes an exception.
+    This function raises no exception, whatever the bytes are.
     """
     if len(content) > MOST_BYTES:
         return "", TOO_LARGE
@@ -157,7 +158,10 @@ def _sound(keys: list[Any]) -> list[Any]:
 
 
 def dump(value: Any) -> bytes:
-    """Encode a value as the bytes that a child writes. Raise NoLiteral if this is not possible."""
+    """Encode a value as bytes for the parent process.
+
+    Raise NoLiteral if the value cannot be encoded.
+    """
     form = {"value": Writer().written(value)}
     try:
         content = json.dumps(form, separators=(",", ":")).encode()
@@ -169,5 +173,5 @@ def dump(value: Any) -> bytes:
 
 
 def dump_error(error: str) -> bytes:
-    """Encode an error as the bytes that a child writes."""
+    """Encode an error as bytes for the parent process."""
     return json.dumps({"error": error}).encode()

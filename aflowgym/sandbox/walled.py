@@ -1,12 +1,13 @@
-"""The sandbox of preloaded workers: each call runs in a new, restricted child process.
+"""The sandbox with preloaded workers, where each call runs in a new, restricted child process.
 
-Each call runs in a fork of a worker that has run no program, so it is not affected by earlier calls
-of any job. The calls of a job run one after the other in one worker. Several jobs run at the same
-time, one per worker, from any thread.
+Each call runs in a fork of a worker that has never run a program, so the call is not affected by
+earlier calls of any job. The calls of a job run one after the other in one worker. Several jobs can
+run at the same time, one per worker, from any thread.
 
-If a worker is lost, it is replaced, and the call is repeated. If the new worker is also lost, or a
-restriction cannot be applied, an `EnvironmentFault` is raised. Any other termination of a child is
-an `Outcome`, because a program must not be able to leave its episode unscored.
+If a worker ends unexpectedly or does not answer, it is replaced, and the call is repeated. If the
+new worker fails as well, or a restriction cannot be applied, an `EnvironmentFault` is raised. Any
+other termination of a child results in an `Outcome`, because a program must not be able to prevent
+its episode from being scored.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class WalledSandbox(SandboxBase):
     Args:
         workers: Maximum number of parallel jobs.
         limits: Limits of each call.
-        preload: Modules that programs may import in addition to the standard library, such as
+        preload: Modules that programs can import in addition to the standard library, such as
             `sympy`.
 
     Raises:
@@ -62,7 +63,7 @@ class WalledSandbox(SandboxBase):
         self._idle.put(self._start())
 
     def renew(self) -> None:
-        """Start without workers; also called in a forked child."""
+        """Initialize the sandbox without workers; this method is also called in a forked child."""
         leave_to_parent(*self._idle.queue)
         self._idle = queue.LifoQueue()  # None for a worker that has not been started
         for _ in range(self.workers):
@@ -72,7 +73,7 @@ class WalledSandbox(SandboxBase):
         """Run the calls of a job, and return one outcome for each, in order.
 
         Raises:
-            EnvironmentFault: If the sandbox failed, not the program.
+            EnvironmentFault: If the sandbox itself failed, as opposed to the program.
         """
         process, done = self._idle.get(), False
         try:
@@ -124,7 +125,7 @@ class WalledSandbox(SandboxBase):
         return process
 
     def close(self) -> None:
-        """End idle workers immediately, and the others after their jobs."""
+        """Stop idle workers immediately, and the other workers after their jobs."""
         super().close()
         ended = list[Process | None]()
         with contextlib.suppress(queue.Empty):

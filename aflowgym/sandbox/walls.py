@@ -1,11 +1,11 @@
-"""Landlock, seccomp, capabilities and limits, called through `ctypes` only.
+"""Restrict processes by Landlock, seccomp, capabilities and resource limits, using only `ctypes`.
 
-Landlock (`landlock(7)`) restricts paths: a path to which no access was granted cannot be opened.
-The worker enforces a layer of rules when it starts. Each child enforces another layer with the same
-rules, which also protects the memory of the worker. seccomp restricts system calls; see `filter`.
-Landlock, seccomp and `no_new_privs` cannot be undone.
+Landlock (`landlock(7)`) restricts access to files: a path can be opened only if access to it was
+granted. The worker enforces a set of Landlock rules when it starts. Each child enforces the same
+rules again, which also protects the memory of the worker. seccomp restricts system calls; see
+`filter`. Restrictions by Landlock, seccomp and `no_new_privs` cannot be undone.
 
-All functions raise `OSError` if the kernel refuses.
+All functions raise `OSError` if the kernel rejects a request.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ def landlock_version() -> int:
 
 
 class Ruleset:
-    """The paths that may be opened after `enforce`.
+    """A set of Landlock rules: the paths that can be opened after `enforce`.
 
     Args:
-        version: Version of Landlock. Later versions also restrict TCP, and signals to processes
-            outside the sandbox.
+        version: Version of Landlock. Later versions also restrict TCP connections, and signals to
+            processes outside the sandbox.
     """
 
     def __init__(self, version: int) -> None:
@@ -73,7 +73,7 @@ class Ruleset:
         self._fd = _check(_syscall(_CREATE, attributes, size, ctypes.c_uint(0)), "landlock")
 
     def grant(self, path: str, access: int) -> None:
-        """Allow this access to a path and everything below it."""
+        """Allow this access to a path and to everything below it."""
         fd = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
             allowed = access if os.path.isdir(path) else access & _OF_FILES
@@ -84,7 +84,7 @@ class Ruleset:
             os.close(fd)
 
     def enforce(self) -> None:
-        """Enforce the rules for this process and its forks."""
+        """Enforce the rules for this process and its future children."""
         _check(_syscall(_RESTRICT, ctypes.c_int(self._fd), ctypes.c_uint(0)), "landlock")
 
 
@@ -93,7 +93,7 @@ class _Program(ctypes.Structure):
 
 
 class Filter:
-    """A prepared seccomp filter, which `assembled` in `filter` returns."""
+    """A seccomp filter that was built by `filter.assembled`."""
 
     def __init__(self, assembled: bytes) -> None:
         self._buffer = ctypes.create_string_buffer(assembled, len(assembled))
@@ -101,7 +101,7 @@ class Filter:
         self._program = _Program(len(assembled) // 8, address)
 
     def enforce(self) -> None:
-        """Enforce the filter for this process. `forgo_privileges` must have been called before."""
+        """Enforce the filter for this process. Call `forgo_privileges` before this method."""
         _prctl(_SET_SECCOMP, 2, ctypes.addressof(self._program))
 
 
@@ -118,14 +118,20 @@ def hide() -> None:
 
 
 def die_with(parent: int) -> None:
-    """End this process when its parent ends. Raise ProcessLookupError if it has already ended."""
+    """Let the kernel end this process when its parent ends.
+
+    Raise ProcessLookupError if the parent has already ended.
+    """
     _prctl(_SET_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:
         raise ProcessLookupError("the parent is gone")
 
 
 def limit(kind: int, amount: int, spare: int = 0) -> None:
-    """Lower a limit of this process permanently. The hard limit is `spare` above it."""
+    """Permanently lower a resource limit of this process.
+
+    The hard limit exceeds the soft limit by `spare`.
+    """
     both = (amount, amount + spare)
     ceiling = resource.getrlimit(kind)[1]
     if ceiling != resource.RLIM_INFINITY:
@@ -134,7 +140,7 @@ def limit(kind: int, amount: int, spare: int = 0) -> None:
 
 
 def limit_space(memory: int) -> None:
-    """Limit the address space in bytes, the size of files, the number of descriptors, etc."""
+    """Limit the address space in bytes, the file size, the number of descriptors, and so on."""
     limit(resource.RLIMIT_CORE, 1)  # smaller than any core dump; 0 would still allow one to a pipe
     limit(resource.RLIMIT_FSIZE, FILE_BYTES)
     limit(resource.RLIMIT_NOFILE, OPEN_FILES)
@@ -146,7 +152,7 @@ def limit_space(memory: int) -> None:
 
 
 def limit_program(cpu_seconds: int) -> None:
-    """Set the limits for a program, including that it cannot fork.
+    """Set the resource limits for a program, which also prevent it from forking.
 
     At the CPU limit, the program receives SIGXCPU. If it ignores the signal, it is killed a second
     later.

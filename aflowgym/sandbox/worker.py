@@ -1,12 +1,12 @@
 """The worker: a small process that forks a restricted child for each call.
 
-`process` starts the worker with an environment of a few harmless variables and two descriptors: the
-socket for requests, and a pidfd that reports the end of the parent process. (A parent-death signal
-would be sent as soon as the thread that started the worker ends.) The worker gives up root's
-privileges, enforces the first layer of Landlock and reports that it is ready. Each request contains
-two descriptors, one for the call and one for its result. The worker reads neither of them. It
-passes them to a child, waits, kills the child if it takes too long, and reports how the child
-ended.
+`process` starts the worker with an environment of a few harmless variables and two file
+descriptors: the socket for requests, and a pidfd that reports when the parent process ends. (A
+parent-death signal would be sent as soon as the thread that started the worker ends.) The worker
+drops root's privileges, enforces the Landlock rules and reports that it is ready. Each request
+contains two descriptors, one for the call and one for its result. The worker reads from neither
+descriptor. For each request, the worker passes the two descriptors to a child, kills the child if
+it takes too long, and reports how the child ended.
 
 This module imports only modules that do not import other parts of the package.
 """
@@ -45,8 +45,8 @@ class Worker:
     """A worker process.
 
     Args:
-        settings: The settings from `process`: `control` and `parent` (descriptors), `preload`, and
-            the limits of a call by name.
+        settings: The settings from `process`: the descriptors `control` and `parent`, the modules
+            in `preload`, and the limits of a call by name.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -57,11 +57,11 @@ class Worker:
         self.pid = os.getpid()
 
     def prepare(self) -> dict[str, Any]:
-        """Load modules and restrict the worker. Return information for the level of the sandbox.
+        """Load modules and restrict the worker. Return information for the `Level` of the sandbox.
 
         Raises:
             OSError, ImportError, LookupError: If this machine lacks a feature, which the message
-            names.
+                names.
         """
         machine = filter.architecture(platform.machine())
         if machine is None:
@@ -88,7 +88,7 @@ class Worker:
         return {"landlock": version, "machine": machine.name}
 
     def serve(self) -> None:
-        """Answer requests until the parent closes the socket or ends."""
+        """Answer requests until the parent closes the socket or exits."""
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         poll.register(self.parent, select.POLLIN)
@@ -138,7 +138,7 @@ class Worker:
 
 
 def lower_descriptor(fd: int) -> int:
-    """Duplicate a descriptor to the lowest free number, and return this number."""
+    """Duplicate a file descriptor to the lowest free number, and return that number."""
     low = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return low
@@ -190,7 +190,7 @@ def import_modules(preload: Sequence[str]) -> None:
 
 
 def readable_paths(preload: Sequence[str]) -> list[str]:
-    """Return the paths that may be read. Call this after `import_modules`."""
+    """Return the paths that programs can read. Call this after `import_modules`."""
     library = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}
     places = [
         os.path.join(folder, name)

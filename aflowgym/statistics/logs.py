@@ -1,15 +1,15 @@
-"""Read workflows from the log of another trainer.
+"""Read workflows from the training log of another trainer.
 
 Two kinds of lines contain outputs of the policy. All other lines are ignored.
 
-- A line in a training log that describes one output, such as `DSL质量: fallback=False, ops=2,
+* A line that describes one output in a training log, such as `DSL质量: fallback=False, ops=2,
   chain=True, DSL=Custom -> Programmer`. If such a trainer cannot parse an output, it uses a default
-  workflow and writes `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` mark a
-  step. Lines that begin with `更新策略` or `触发梯度更新` mark an update. Symbols such as
-  `📍` may come first. `跳过...更新` means that an update was skipped.
-- A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
-  and optionally `step`, `phase`, `correct`, and `score` or `reward`. In a training log, such lines
-  are ignored.
+  workflow and logs `fallback=True`. Lines that begin with `Step 4/96` or `Step 4: 准确率` start a
+  new step. Lines that begin with `更新策略` or `触发梯度更新` report an update. Symbols such as
+  `📍` can precede the text of a line. `跳过...更新` means that an update was skipped.
+* A line of JSON: a workflow as a string, or an object with a workflow under `workflow` or `dsl`,
+  and optionally `step`, `phase`, `correct`, and `score` or `reward`. In a training log, lines of
+  JSON are ignored.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ WINDOW: Final = 64
 
 
 def read_log(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
-    """Yield the outputs in a log.
+    """Yield the outputs of the policy in a log.
 
     Args:
         lines: The lines of the log.
 
     Returns:
         Dicts with the keys `workflow`, `fallback`, `step`, `phase` ("" if unknown), `updates`
-        (number of updates before the output), `correct` and `score` (None if unknown). If no step
-        is marked, `step` is a string with the last update, or with the window of `WINDOW` outputs.
+        (number of updates before the output), `correct` and `score` (None if unknown). If no line
+        starts a step, `step` is a string that contains the last update, or else the window of
+        `WINDOW` outputs.
     """
     step: int | None = None
     outputs = updates = 0

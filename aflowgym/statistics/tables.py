@@ -2,8 +2,8 @@
 
 Valid workflows are counted by their canonical form, so different spellings of a workflow are
 counted together. Invalid workflows are counted by their error codes. Rollouts are read one at a
-time. Memory is bounded: at most `MOST` different workflows and `MOST` steps are counted. Further
-workflows are counted as `(others)`, and further steps as part of the last one.
+time. To limit memory use, at most `MOST` different workflows and `MOST` steps are counted. Further
+workflows are counted as `(others)`, and further steps as part of the last step.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def workflow_statistics(
 
     Args:
         rollouts: Episode records, lines of a run's `rollouts.jsonl`, or the output of `read_log`,
-            in the order of training.
+            in chronological order.
         top: Maximum number of workflows in the table `patterns`.
         operators: The operators that were available to the agents.
 

@@ -2,8 +2,8 @@
 
 In `aflowgym/Compose-v0`, each call of `run_workflow` is a workflow. In one-shot mode, a message
 that could not be parsed also counts as a workflow. In `aflowgym/Operate-v0`, the operators that
-were run form one workflow: the sequence of the calls, with `copies` as a list. Refused calls are
-excluded.
+were run form one workflow: the sequence of the calls, in which a call with `copies` is a list.
+Refused calls are excluded.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _CODE: Final = re.compile(r"\bE(?:-[A-Z]+)+")
 def workflows_of(
     rollout: Mapping[str, Any], operators: Operators
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the workflows of a rollout, each with the codes of its errors.
+    """Yield the workflows of a rollout, each with its error codes.
 
-    A workflow is given by its canonical form, or "" if it is invalid.
+    Each workflow is in its canonical form, or "" if it is invalid.
 
     Args:
-        rollout: The fields of an `EpisodeRecord`, or an output of `read_log`.
+        rollout: The fields of an `EpisodeRecord`, or one output of `read_log`.
         operators: The operators that were available to the agent.
     """
     if "workflow" in rollout:

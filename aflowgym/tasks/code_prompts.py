@@ -1,15 +1,16 @@
-"""Code in the prompt of a code problem: its examples, and the code before the function.
+"""Read code from the prompt of a code problem: examples, and the code before the function.
 
-Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) give examples in many forms:
+Prompts like those of HumanEval (Chen et al. 2021, arXiv:2107.03374) contain examples in many forms:
 
     f(1, 2) == 3           f(1, 2) should return 3.                       >>> f(1, 2)
     f(1, 2) ➞ 3            f(1, 2)  # returns 3                           3
 
-An example is read only if its arguments and its value are literals. It is dropped if it contradicts
-the hidden tests: a different value for the same arguments, a different number of arguments, or a
-value of a type that the function never returns. Some prompts contain such mistakes, and a public
-test that a correct program fails would be worse than no test. No code is executed. Each scan starts
-at the end of the previous one, so the time is linear in the length of the prompt.
+An example is used only if the arguments and the value are literals. An example is dropped if it
+contradicts the hidden tests: if it has a different value for the same arguments, a different number
+of arguments, or a value of a type that the function never returns. Some prompts contain such
+mistakes, and a public test that a correct program fails would be worse than no test. No code is
+executed. Each scan starts at the end of the previous one, so the time is linear in the length of
+the prompt.
 """
 
 from __future__ import annotations
@@ -52,14 +53,14 @@ _OWN: Final = frozenset(dir(builtins))
 
 
 class Literal(NamedTuple):
-    """A literal in a text, or "" if there is none, and the index at which it ends."""
+    """The literal at a position in a string ("" if there is none), and the index of its end."""
 
     text: str
     end: int
 
 
 def setup(prompt: str, entry_point: str) -> str:
-    """Return the code of a prompt before its function: imports, constants, other functions.
+    """Return the code that precedes the function in a prompt: imports, constants, other functions.
 
     >>> setup("from math import pi\\n\\ndef area(r):\\n    '''The area.'''\\n", "area")
     'from math import pi'
@@ -72,7 +73,7 @@ def setup(prompt: str, entry_point: str) -> str:
 
 
 def examples(prompt: str, entry_point: str, tests: Sequence[CodeTest]) -> tuple[CodeTest, ...]:
-    """Return the examples of a prompt as tests, without those that contradict the hidden tests.
+    """Return the examples of a prompt as tests, without examples that contradict the hidden tests.
 
     >>> (example,) = examples("def f(n):\\n    '''Twice n: f(2) -> 4.'''\\n", "f", ())
     >>> example.arguments, example.expected

@@ -1,9 +1,9 @@
-"""Conversion of rows to tasks, in the layout of this package or of published data sets.
+"""Conversion of rows to tasks, from the layout of this package or of published data sets.
 
 | layout          | keys of a row                             | published with      |
 | --------------- | ----------------------------------------- | ------------------- |
 | own             | `kind`, `question`, ...                   | this package        |
-| mixed           | `problem`, `problem_type`, `ground_truth` | AFlow trainings     |
+| mixed           | `problem`, `problem_type`, `ground_truth` | AFlow training      |
 | HumanEval       | `prompt`, `entry_point`, `test`           | arXiv:2107.03374    |
 | MBPP            | `test_list`, `code`, `text` or `prompt`   | arXiv:2108.07732    |
 | MATH            | `problem`, `solution`                     | arXiv:2103.03874    |
@@ -15,8 +15,9 @@
 
 In AFlow's version of MBPP, rows have the keys of HumanEval.
 
-A row that cannot be a task raises `Refused` with a code and the reason: a missing key, a gold
-answer that no verifier can parse, or a test whose values are not literals.
+A row that cannot be converted to a task raises `Refused` with a code and the reason: for example, a
+key is missing, no verifier can parse the gold answer, or a test contains values that are not
+literals.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ _EXTRA: Final = ("source", "type", "level", "subject")
 
 
 class Refused(ValueError):
-    """Raised for a row that cannot be a task, with a stable code.
+    """Raised for a row that cannot be converted to a task, with a stable code.
 
-    The message is the reason, as the end of a sentence.
+    The message is the reason, as a phrase that completes a sentence.
     """
 
     def __init__(self, code: str, reason: str) -> None:
@@ -62,7 +63,7 @@ def task_of(entry: Any, name: str) -> WorkflowTask:
         name: Id of the task if the row has none.
 
     Raises:
-        Refused: If the row cannot be a task.
+        Refused: If the row cannot be converted to a task.
     """
     if not isinstance(entry, Mapping):
         raise Refused("not_an_object", f"it is a {type(entry).__name__}, not a JSON object")
@@ -242,7 +243,7 @@ def _qa(
 
 
 def _passages(context: Any) -> tuple[str, ...]:
-    """Return the passages in a text, in HotpotQA's pairs, or in the two lists of `datasets`."""
+    """Return the passages in a string, in HotpotQA's pairs, or in the two lists of `datasets`."""
     if isinstance(context, str):
         return (context,)
     try:

@@ -1,12 +1,12 @@
-"""Workflow tasks: problems, with the data that their verifiers need to check an answer.
+"""Workflow tasks: problems with the data that verifiers need to check an answer.
 
 There are three kinds of tasks. The gold answer of a `math` task is a value. The gold answer of a
-`qa` task is a few words, with aliases, and is contained in passages. A `code` task has tests, which
-are calls with literal arguments. Some tests are public, for operators that may run tests; a program
-must pass all tests. `solution` is a program that passes all tests. It is used by the expert, by
-simulated operators and in tests, and is never shown to an agent.
+`qa` task consists of a few words, with aliases, and occurs in the passages. A `code` task has
+tests, which are function calls with literal arguments. Some tests are public and can be run by
+operators; a correct program must pass all tests. `solution` is a program that passes all tests. The
+solution is used by the expert, by simulated operators and in tests, and is never shown to an agent.
 
-`distractors` are plausible wrong answers for simulated mistakes: a slip in the last step, another
+`distractors` are plausible wrong answers for simulated mistakes: an error in the last step, another
 person in the same passages, a program that omits a case.
 """
 
@@ -29,21 +29,23 @@ KINDS: Final[tuple[Kind, ...]] = ("math", "code", "qa")
 
 @dataclass(frozen=True)
 class WorkflowTask(Task):
-    """A problem for a workflow. All tasks with the same `item` are in one split.
+    """A problem for a workflow. All tasks with the same `item` are in the same split.
 
     Attributes:
-        kind: Kind of the answer: `math`, `code` or `qa`.
+        kind: Kind of the task: `math`, `code` or `qa`.
         gold: The correct answer of a `math` or `qa` task; empty for `code`.
-        aliases: Other correct names of the gold; `qa` only.
-        context: The passages that contain a `qa` answer, in the order in which they are shown.
-        hops: Number of facts that a `qa` answer combines; 0 if unknown.
-        entry_point: The function that a `code` task asks for.
+        aliases: Other correct names for the gold answer; only for `qa`.
+        context: The passages that contain the answer of a `qa` task, in the order in which they are
+            shown.
+        hops: Number of facts that must be combined for the answer of a `qa` task; 0 if unknown.
+        entry_point: Name of the function that a `code` task requires.
         tests: All tests of a `code` task.
-        public_tests: Tests that an operator may run before it answers.
-        solution: A program that passes the tests. For `math`, the worked solution if there is one.
-        distractors: Wrong answers of the same form as correct ones.
-        setup: Code that runs before each program of a `code` task: the imports and functions of its
-            prompt, which a solution may use.
+        public_tests: Tests that an operator can run before it answers.
+        solution: A program that passes all tests. For `math`, this is the worked solution if there
+            is one.
+        distractors: Wrong answers in the same form as correct ones.
+        setup: Code that runs before each program of a `code` task: the imports and functions of the
+            prompt, which a solution can use.
     """
 
     kind: Kind = "math"
@@ -68,9 +70,9 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
     """Check the solution of a workflow.
 
     Args:
-        answer: The text of its solution. It is not used for `code`.
-        outcomes: Outcomes of the calls of a `code` task's tests, as a sandbox recorded them.
-            Without outcomes, all tests count as failed.
+        answer: The solution of the workflow, as text. This argument is not used for `code`.
+        outcomes: Outcomes of the calls of a `code` task's tests, recorded by a sandbox. Without
+            outcomes, all tests count as failed.
 
     Raises:
         ValueError: If there are more outcomes than the task has tests.
@@ -84,7 +86,7 @@ def judge(task: WorkflowTask, answer: str, outcomes: Sequence[Outcome] = ()) -> 
 def _judge_text(
     kind: Kind, gold: str, aliases: tuple[str, ...], question: str, answer: str
 ) -> Verdict:
-    """Return the verdict on a text, with a cache, because solutions are often repeated."""
+    """Return the verdict on a string, with a cache, because solutions are often repeated."""
     if kind == "qa":
         return judge_qa((gold, *aliases), answer)
     return judge_math(gold, answer, question)

@@ -3,7 +3,7 @@
 Within a process, `open_database` returns the same `Database` for the same file to every caller. The
 rollouts of a group often run identical queries, so they share one cache of results. A statement
 runs on a guarded connection (`sqlgym.database.guard`) from the pool of the process. An error in the
-SQL raises `ToolError`; a problem with the file or the machine raises `EnvironmentFault`.
+SQL raises `ToolError`; a problem with the file or the system raises `EnvironmentFault`.
 
 A file must not change while it is open. If its size or modification time changes, `open_database`
 returns a new `Database`. Each connection uses a file descriptor and a page cache, and can be used
@@ -77,8 +77,8 @@ class ConnectionPool:
         """Return a connection that only the calling thread uses until it calls `give_back`.
 
         Args:
-            key: Identifies the file; connections with the same key are interchangeable.
-            connect: Opens a new connection; its exceptions are propagated.
+            key: Key that identifies the file; connections with the same key are interchangeable.
+            connect: Function that opens a new connection; exceptions that it raises are propagated.
         """
         with self._lock:
             if self._idle.get(key):
@@ -130,7 +130,7 @@ class ResultCache:
         self._lock = threading.Lock()
 
     def get(self, sql: str) -> QueryResult | ToolError | None:
-        """Return the cached outcome of a statement, or None."""
+        """Return the cached outcome of a statement, or None if there is none."""
         with self._lock:
             entry = self._entries.get(sql)
             if entry is None:
@@ -139,7 +139,7 @@ class ResultCache:
             return entry[0]
 
     def put(self, sql: str, outcome: QueryResult | ToolError) -> None:
-        """Cache an outcome, unless it alone takes a quarter of the cache's memory."""
+        """Cache an outcome, unless it needs more than a quarter of the cache's memory."""
         size = sys.getsizeof(sql) + 1_000
         if isinstance(outcome, QueryResult):  # including its rendered text
             size += 5_000 + outcome.size + 56 * len(outcome.rows)
@@ -153,14 +153,14 @@ class ResultCache:
 
 
 class Database:
-    """One SQLite file that can only be read, and only through SQL.
+    """A read-only SQLite file that is accessed through SQL.
 
     Args:
-        backwards: Return rows in reverse order where the query does not specify an order.
+        backwards: Whether to return rows in reverse order if the query does not specify an order.
         cache_bytes: Maximum memory of the cached results.
 
     Attributes:
-        described: Descriptions of its tables, by schema and name.
+        described: Descriptions of the tables, by schema and name.
 
     Raises:
         EnvironmentFault: The file is missing, is not an SQLite database, or has an unmerged
@@ -192,15 +192,15 @@ class Database:
 
     @lazy
     def schema(self) -> Schema:
-        """The tables, columns and references of the file; read once."""
+        """The tables, columns and references of the file, which are read only once."""
         return Schema.read(self.path)
 
     @lazy
     def backwards(self) -> Database:
         """The same file with rows in reverse order.
 
-        On this database, a query may return a different result if its result depends on the order
-        of rows.
+        A query whose result depends on the order of rows can return a different result on this
+        database.
         """
         return Database(self.path, self.limits, True, self._cache_bytes)
 
@@ -208,8 +208,9 @@ class Database:
         """Run one SELECT statement.
 
         Raises:
-            ToolError: The SQL failed. Its code is a key of `sqlgym.database.diagnosis.SQL_ERRORS`.
-                All errors except `too_much_memory` are cached.
+            ToolError: The SQL failed. The code of the error is a key of
+                `sqlgym.database.diagnosis.SQL_ERRORS`. All errors except `too_much_memory` are
+                cached.
             EnvironmentFault: The file can no longer be read, the process is out of memory, or the
                 statement exceeded the time limit before its step limit.
         """
@@ -231,7 +232,7 @@ class Database:
         return outcome
 
     def is_current(self) -> bool:
-        """Return whether the file on disk still has the size and modification time it had when
+        """Return whether the size and modification time of the file are the same as when it was
         opened.
         """
         try:

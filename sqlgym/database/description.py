@@ -9,11 +9,11 @@
 few distinct values, its line lists them as SQL literals. `in (...)` lists all of them. For a large
 table, `such as ...` lists the values found in the first rows. Example values are shown only for
 tables with more than `READ_AT_A_GLANCE` rows, since a single query shows all rows of a smaller
-table. A text that exceeds the maximum length of an observation is cut, and ends with a note on the
-omitted part.
+table. A description that exceeds the maximum length of an observation is truncated and ends with a
+note on the omitted part.
 
-`create_statements` is for prompts without tools. It returns one line per table with types, keys and
-references. The line of a view lists only its columns.
+`create_statements` is used in prompts without tools, and returns one line per table with types,
+keys and references. The line of a view lists only its columns.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def describe_table(table: Table, schema: Schema, database: Database | None = Non
     examples.
 
     Args:
-        schema: The schema that contains the table; additional references are allowed.
+        schema: The schema that contains the table; it may have additional references.
         database: Source of the row count and the examples; None omits both. The description is
             cached in the `Database`.
     """
@@ -86,7 +86,7 @@ def list_tables(schema: Schema, database: Database) -> str:
 
 
 def remind(text: str, schema: Schema, database: Database | None = None) -> str:
-    """Return the columns of the tables that a text mentions, and the names of all tables.
+    """Return the columns of the tables that the text mentions, and the names of all tables.
 
     If the text mentions no table, the columns of all tables are returned.
 

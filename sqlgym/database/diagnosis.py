@@ -1,6 +1,6 @@
 """Error messages for the agent about statements that failed.
 
-The result code of SQLite determines whether the agent, the file or the machine is responsible. The
+The result code of SQLite determines whether the SQL, the file or the system caused the error. The
 message from SQLite provides details, such as a missing name or the position of a syntax error. An
 unrecognized message is returned as a plain `sql_error`.
 """
@@ -94,9 +94,9 @@ _LONGEST = 200
 
 
 def explain_refusal(code: str, what: str) -> ToolError:
-    """Return the error for a statement that the guard refused."""
+    """Return the error for a statement that the guard rejected."""
     if code == "nondeterministic":
-        message = f"Refused: {what}. A result must not depend on chance or on the moment."
+        message = f"Refused: {what}. A result must not depend on randomness or on the current time."
         return ToolError(code, message, "Write the value itself, such as '2024-05-01'.")
     if code == "too_large":
         return ToolError(
@@ -109,17 +109,17 @@ def explain_refusal(code: str, what: str) -> ToolError:
 def explain_message(
     message: str, sql: str, schema: Schema, compiles: Callable[[str], bool]
 ) -> ToolError:
-    """Return the error for a message of SQLite.
+    """Return the error that corresponds to an error message from SQLite.
 
     Args:
-        compiles: Returns whether SQLite can compile a statement; called with rewritten versions of
-            the SQL.
+        compiles: Function that returns whether SQLite can compile a statement. It is called with
+            rewritten versions of the SQL.
     """
     if _FOREIGN.match(message) or (message.startswith("no such table") and "(" in sql):
         working = next(filter(compiles, in_sqlite(sql)), None)
         if working is not None:
             example = {"name": "query", "arguments": {"sql": working}}
-            hint = "This is SQL of another database; the example is the query for SQLite."
+            hint = "This is SQL of another database system; the example is the query for SQLite."
             return ToolError("sql_error", _sentence(message), hint, example)
     if match := _NO_COLUMN.match(message):
         return _unknown_column(match[1], sql, schema)

@@ -21,7 +21,8 @@ _MISREAD = re.compile(r"JULIANDAY\((?:'[a-z]+')?\)", re.IGNORECASE)  # a unit re
 
 
 def in_sqlite(sql: str) -> Iterator[str]:
-    """Yield versions of a query rewritten for SQLite, one per source dialect. They may fail to run.
+    """Yield versions of a query rewritten for SQLite, one per source dialect. A rewritten query can
+    still fail.
 
     >>> next(in_sqlite("SELECT TOP 3 name FROM singer WHERE EXTRACT(YEAR FROM born) = 1970"))
     "SELECT name FROM singer WHERE CAST(STRFTIME('%Y', born) AS INTEGER) = 1970 LIMIT 3"

@@ -1,12 +1,12 @@
-"""Replacements for SQLite functions that may run for a long time or read the clock.
+"""Safe replacements for SQLite functions that can run for a long time or read the clock.
 
 SQLite cannot interrupt a single function call. `instr`, `replace` and `trim` take quadratic time,
-which is long for strings of 100,000 bytes, and `printf` can repeat a character a billion times. The
-replacements call the original function if the call is cheap. Otherwise they raise `OverflowError`,
+which is slow for strings of 100,000 bytes, and `printf` can repeat a character a billion times. The
+replacements call the original function if the call is cheap, and otherwise raise `OverflowError`,
 which SQLite reports as a value that is too large.
 
-The authorizer of SQLite sees the name of a function but not its arguments. Therefore the date
-functions are replaced by versions that refuse the current time and the local time zone.
+The authorizer of SQLite receives the name of a function but not its arguments. Therefore the date
+functions are replaced by versions that reject the current time and the local time zone.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def bound_texts(connection: sqlite3.Connection, most_bytes: int) -> None:
     """Replace the functions in `BOUNDED` on a connection, if this version of SQLite has them.
 
     Args:
-        most_bytes: Maximum length of a text or blob that the functions return, in bytes.
+        most_bytes: Maximum length, in bytes, of a string or blob that the functions return.
     """
     for name in sorted(functions_of_sqlite() & BOUNDED.keys()):
         function = bounded(name, most_bytes)
@@ -90,7 +90,8 @@ def steady_date(name: str, refuse: Callable[[str], object]) -> Callable[..., Any
 
     Args:
         name: A key of `DATE_FUNCTIONS`.
-        refuse: Called with a description of a call that reads the clock, before the call fails.
+        refuse: Function that is called, before a call that reads the clock fails, with a
+            description of this call.
     """
     place = DATE_FUNCTIONS[name]
     original = _original(name, 1_000_000)

@@ -1,10 +1,10 @@
 """A guarded connection that can only read one SQLite file.
 
-The authorizer of SQLite checks each statement against an allow-list while it is compiled. The guard
-refuses writes, DDL, temporary tables, ATTACH, PRAGMA, VACUUM, transactions and extension loading.
-It also refuses virtual tables other than `json_each`, `json_tree` and those of the file, and every
-function that is not deterministic. Date functions are replaced by versions that cannot read the
-clock.
+The authorizer of SQLite checks each statement against an allow-list while the statement is
+compiled. The guard rejects writes, DDL, temporary tables, ATTACH, PRAGMA, VACUUM, transactions and
+extension loading. The guard also rejects non-deterministic functions, and virtual tables other than
+`json_each`, `json_tree` and the virtual tables of the file. Date functions are replaced by versions
+that cannot read the clock.
 
 A statement is limited in size, steps, time and memory. `sqlgym.database.statement_size` and the
 authorizer limit the size, since compilation cannot be interrupted. The progress handler limits the
@@ -92,8 +92,8 @@ class QueryResult:
         columns: Names of the columns, as SQLite reports them.
         rows: Tuples of None, int, float, str and bytes.
         truncated: Whether rows at the end were omitted because the result exceeded the limits.
-        columns_read: Pairs of a table or view that was read and a column that was used, in lower
-            case. The column is "" if none was used.
+        columns_read: Pairs of a table or view and a column that was read from it, in lower case.
+            The column is "" if no column of the table was read.
         ticks: Thousands of virtual-machine steps that the statement took.
         size: Memory of the values, in bytes.
         memo: Cached values computed from the result, such as its text; see `memoize`.
@@ -128,16 +128,17 @@ class GuardedConnection:
     """A guarded connection to one file. Only one thread at a time can use it.
 
     Args:
-        backwards: Return rows in reverse order where the query does not specify an order.
+        backwards: Whether to return rows in reverse order if the query does not specify an order.
 
     Attributes:
-        denial: Code and description of what the guard refused in the last statement, or None.
+        denial: Code and description of the operation in the last statement that the guard rejected,
+            or None.
         stopped: `too_many_steps`, `deadline` or `too_much_memory` if that limit ended the last
             statement.
 
     Raises:
-        EnvironmentFault: The file is missing, empty, not an SQLite database, or has an unmerged
-            write-ahead log.
+        EnvironmentFault: The file is missing, is empty, is not an SQLite database, or has an
+            unmerged write-ahead log.
     """
 
     def __init__(self, path: Path, limits: Limits, backwards: bool = False) -> None:
@@ -174,7 +175,8 @@ class GuardedConnection:
 
         Args:
             sql: One statement of at most `SQL_BYTES` bytes.
-            lenient: Replace invalid UTF-8 with U+FFFD instead of raising `OperationalError`.
+            lenient: Whether to replace invalid UTF-8 with U+FFFD instead of raising
+                `OperationalError`.
 
         Raises:
             sqlite3.Error, sqlite3.Warning, MemoryError: Raised by SQLite or by its Python module.

@@ -23,9 +23,9 @@ to 50 million steps per second.
 class Limits:
     """Limits of one SQL statement. All are positive.
 
-    `steps` is the limit that usually ends a statement. It ends the statement at the same point on
-    every machine with the same file and SQLite version. `seconds` only stops statements whose steps
-    are unusually slow.
+    `steps` is the limit that usually ends a statement. This limit ends a statement at the same
+    point on every machine with the same file and SQLite version. `seconds` only stops statements
+    whose steps are unusually slow.
 
     Raises:
         ConfigurationError: A limit is not a positive number.

@@ -1,8 +1,8 @@
 """Measures SQLite's memory in this process, and provides a lock for statements that use much
 memory.
 
-SQLite counts its memory per process, not per statement. So that growth can be attributed to a
-statement, only one statement at a time may use more than `SHARE` bytes. That statement holds the
+SQLite counts its memory per process, not per statement. So that memory growth can be attributed to
+a statement, only one statement at a time may use more than `SHARE` bytes. That statement holds the
 lock `HEAVY`, and other statements wait for the lock when they next check their limits. A waiting
 thread holds only its connection, so no deadlock is possible.
 """

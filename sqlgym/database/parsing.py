@@ -1,9 +1,10 @@
 """Parses SQL with sqlglot in a bounded number of steps.
 
 sqlglot tries several ways to read a clause and backtracks after each. With nested clauses (`JOIN a
-JOIN a JOIN a`), the attempts multiply, so a line of a hundred words would take hours. Therefore the
-steps of the parser are counted. Ordinary queries take fewer than two steps per token. A query is
-refused if it takes more than `STEPS` steps per token or exceeds Python's recursion limit.
+JOIN a JOIN a`), the attempts multiply, so a line of a hundred words could take hours to parse.
+Therefore the steps of the parser are counted. Ordinary queries take fewer than two steps per token.
+A query is rejected if it takes more than `STEPS` steps per token or exceeds Python's recursion
+limit.
 
 Code that walks or prints a deep tree can also exceed the recursion limit, so it must use `careful`.
 """
@@ -50,7 +51,7 @@ def _counting_parser(dialect: str) -> type[Any]:
 
 
 def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlite") -> exp.Expr:
-    """Return the syntax tree of the first statement in a text.
+    """Return the syntax tree of the first statement in SQL text.
 
     Raises:
         SqlglotError: The text cannot be parsed. The subclass `TooMuch` is raised if parsing would
@@ -70,7 +71,7 @@ def parse(sql: str, error_level: ErrorLevel | None = None, dialect: str = "sqlit
 
 @lru_cache(maxsize=16)
 def shared_tree(sql: str) -> exp.Expr:
-    """Return the cached syntax tree of a text. Callers must not modify the tree.
+    """Return the cached syntax tree of SQL text. Callers must not modify the tree.
 
     Raises:
         SqlglotError: As for `parse`.
@@ -79,7 +80,7 @@ def shared_tree(sql: str) -> exp.Expr:
 
 
 def tokens_of(sql: str) -> list[Token]:
-    """Return the tokens of a text, or an empty list if it cannot be tokenized."""
+    """Return the tokens of SQL text, or an empty list if it cannot be tokenized."""
     try:
         return list(Dialect.get_or_raise("sqlite").tokenize(sql))
     except SqlglotError:

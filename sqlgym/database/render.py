@@ -5,18 +5,18 @@
     NULL | 43.5
     "a | b" | x'00ff'
 
-The first line contains the column names, and each further line a row. Floats have 10 significant
-digits, NULL is a bare word, and bytes are hexadecimal. Text is quoted only if it could be misread:
-if it is empty, looks like NULL, has leading or trailing spaces, starts with a quote, or contains a
-bar or a control character. Text that looks like one of the notes below or like an environment's `(3
-calls left)` is quoted too. Inside quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\` and `\\xNN`/`\\uNNNN`
-represent single characters. `parse_rendered` is the inverse, except that it returns all values as
-text.
+The first line contains the column names, and each further line contains one row. Floats have 10
+significant digits, NULL is not quoted, and bytes are hexadecimal. Text is quoted only if it could
+be misread: if it is empty, looks like NULL, has leading or trailing spaces, starts with a quote, or
+contains a vertical bar or a control character. Text that looks like one of the notes below or like
+an environment's `(3 calls left)` is quoted too. Inside quotes, `\\n`, `\\t`, `\\r`, `\\"`, `\\\\`
+and `\\xNN`/`\\uNNNN` represent single characters. `parse_rendered` is the inverse, except that it
+returns all values as text.
 
-A result that is too long is shortened and ends with a note: `... (5 more rows)`, `... (at least 5
-more rows)` or `... (cut: too long to be shown)`. Of each long value in it, only the start and the
-length are shown. An empty result ends with the note `(no rows)`. `render_json` shows the same rows
-as JSON.
+A result that is too long is truncated and ends with a note: `... (5 more rows)`, `... (at least 5
+more rows)` or `... (cut: too long to be shown)`. If a value in such a result is long, only its
+beginning and its length are shown. An empty result ends with the note `(no rows)`. `render_json`
+shows the same rows as JSON.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def render_json(
     max_chars: int = MAX_CHARS,
     truncated: bool = False,
 ) -> str:
-    """Return a result as one line of JSON. The arguments and the omitted rows are as for `render`.
+    """Return a result as one line of JSON. The arguments have the same meaning as those of
+    `render`, and the same rows are omitted.
 
     A result that `render` shows in full is also shown in full as JSON, even if quotes and brackets
     make the text longer than `max_chars`. Bytes and infinities become text, such as `x'00ff'`.
@@ -172,7 +173,7 @@ def parse_rendered(text: str) -> list[list[str | None]]:
     """Return the cells of a rendered result, without the column names. NULL becomes None.
 
     Raises:
-        ValueError: The text is not a result, or the result was shortened.
+        ValueError: The text is not a result, or the result was truncated.
     """
     if "\n" not in text:  # a table has at least two lines, JSON has one
         return _parse_json(text)

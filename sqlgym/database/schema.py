@@ -1,6 +1,6 @@
 """The schema of a database, with lookup by name and suggestions for unknown names.
 
-The schema is read once per file through its own connection, since the guard refuses the PRAGMAs
+The schema is read once per file through its own connection, since the guard rejects the PRAGMAs
 that list types, keys and references. Views count as tables. Internal tables of SQLite and shadow
 tables of virtual tables are excluded. Lookup ignores case, quotes, brackets and a leading `main.`.
 
@@ -29,7 +29,7 @@ NEAR = 60.0
 
 @dataclass(frozen=True)
 class Column:
-    """One column. `type` is as declared, and may be empty."""
+    """One column. `type` is the declared type, which may be empty."""
 
     name: str
     type: str
@@ -174,7 +174,7 @@ def unknown_table(name: str, names: Sequence[str]) -> ToolError:
 def nearest(name: str, names: Sequence[str], least: float = NEAR) -> str | None:
     """Return the most similar name, or None if no similarity reaches `least`.
 
-    On ties, the first is returned.
+    On ties, the first name is returned.
     """
     if len(name) > LONGEST_COMPARED:
         return None
@@ -198,7 +198,7 @@ def bare_name(name: str) -> str:
 
 
 def shorten(text: str, most: int = 80) -> str:
-    """Return a text shortened for a message, since an agent can write names of any length."""
+    """Return a name shortened for a message, since an agent can write names of any length."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 

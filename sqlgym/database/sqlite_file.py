@@ -2,7 +2,7 @@
 
 With `immutable=1`, SQLite takes no lock and creates no journal, so the folder is not modified. In
 this mode SQLite ignores a write-ahead log and would return old rows. Therefore a file with an
-unmerged log is refused, and the error names the command that merges it. A file in WAL mode without
+unmerged log is rejected, and the error names the command that merges it. A file in WAL mode without
 a log is accepted.
 """
 
@@ -52,7 +52,7 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
 
 
 def broken_file(path: Path, error: Exception) -> EnvironmentFault:
-    """Return the fault for a file that exists but that SQLite cannot read."""
+    """Return the `EnvironmentFault` for a file that exists but that SQLite cannot read."""
     return EnvironmentFault(
         f"The database {path} cannot be read: {error}.", "Restore the file, or remove its tasks."
     )
@@ -78,8 +78,7 @@ _MACHINE = frozenset(
 
 
 def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFault | None:
-    """Return the fault for an error caused by the file or the machine, or None if the SQL caused
-    it.
+    """Return the `EnvironmentFault` for an error, or None if the SQL caused the error.
 
     Args:
         stopped: Whether a limit ended the statement.
@@ -95,7 +94,7 @@ def machine_fault(error: Exception, path: Path, stopped: bool) -> EnvironmentFau
 
 
 def result_code(error: Exception) -> int:
-    """Return SQLite's primary result code, or 0 if the error comes from Python's module."""
+    """Return SQLite's primary result code, or 0 if the error comes from Python's `sqlite3`."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 

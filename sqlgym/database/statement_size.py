@@ -1,16 +1,16 @@
 """Bounds on the work that SQLite does for a statement before it can be interrupted.
 
 SQLite copies a subquery, a view or a `WITH` table to each place that refers to it, and the
-expression of a column to each use of that column. In this way, thirty lines that each concatenate
-the previous one with itself (`x || x`) expand to a billion words. Older versions of SQLite check no
-limit during this expansion. Therefore the expanded size of a statement is bounded before SQLite
-reads it:
+expression of a column to each use of that column. For example, thirty lines, each of which
+concatenates the previous one with itself (`x || x`), expand to a billion words. Older versions of
+SQLite check no limit during this expansion. Therefore the expanded size of a statement is bounded
+before SQLite reads it:
 
     WITH a AS (SELECT id + 1 AS x FROM t), b AS (SELECT x + x AS x FROM a) SELECT x FROM b
 
 Column x of `a` has 3 words, and x of `b` has 3 + 1 + 3. Most statements pass a quick check that
-only counts keywords and characters. All others are parsed, and a statement that cannot be parsed is
-refused.
+only counts keywords and characters. All other statements are parsed, and a statement that cannot be
+parsed is rejected.
 
 A search in a full-text table is a single step that can take any amount of time, so the length of
 the search text is bounded too.
@@ -61,7 +61,7 @@ class StatementSize:
     """Checks the sizes of statements on one file.
 
     Args:
-        views: The CREATE statements of the views of the file by name; all in lower case.
+        views: The CREATE statements of the file's views by name, all in lower case.
         searched: Names of the virtual tables of the file, in lower case.
     """
 
@@ -148,7 +148,9 @@ class _Named:
     known: _Query | None = None
 
     def query(self) -> _Query:
-        """Return its size; a reference to itself counts as a plain table."""
+        """Return the size of the table's query. A reference of the query to itself counts as a
+        plain table.
+        """
         if self.known is None:
             self.known = _Query()
             self.known = _query(self.body, self.names, {}).listed(self.listed)

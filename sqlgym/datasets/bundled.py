@@ -1,9 +1,9 @@
 """The data sets in the package: `bundled` and `tiny`.
 
-Each is a folder in the Spider layout (`sqlgym.datasets.spider`) with SQL dumps instead of database
-files. The folder is `sqlgym/_data/sql` in the wheel and `data/sql` in a checkout. `dataset_folder`
-builds the databases on first use, in a folder of the cache whose name contains a hash of the
-sources.
+Each data set is a folder in the Spider layout (`sqlgym.datasets.spider`) with SQL dumps instead of
+database files. The folders are in `sqlgym/_data/sql` in the wheel and in `data/sql` in a checkout.
+`dataset_folder` builds the databases on first use, in a folder of the cache whose name contains a
+hash of the sources.
 """
 
 from __future__ import annotations

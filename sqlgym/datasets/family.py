@@ -32,7 +32,7 @@ SHAPES = ("one value", "one row", "one column", "a table")
 
 
 class SqlTaskFamily(TaskFamily):
-    """Family of questions about databases."""
+    """Task family of questions about databases."""
 
     orders: ClassVar[Mapping[str, Sequence[str]]] = {
         "hardness": ("easy", "medium", "hard", "extra", "unknown"),
@@ -66,8 +66,8 @@ class SqlTaskFamily(TaskFamily):
     def marks(self, task: Any, kind: str) -> frozenset[str]:
         """Return the keys by which a task is compared with the tasks of a training run.
 
-        Depending on the kind, the keys are the question and the SQL together with the database,
-        only the database, or the shape. The shape is the canonical SQL without its literals.
+        Depending on the kind, the keys contain the question, the SQL and the database, or only the
+        database, or only the shape of the SQL. The shape is the canonical SQL without its literals.
 
         Raises:
             ConfigurationError: The kind does not exist.
@@ -92,7 +92,7 @@ class SqlTaskFamily(TaskFamily):
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
         """Return the database, the hardness, and the shape of the result of a task.
 
-        The hardness is taken from the data set, or measured if the data set states none.
+        If the data set states no hardness, the hardness is computed.
 
         Raises:
             TaskRefused: The task cannot be played.
@@ -104,9 +104,7 @@ class SqlTaskFamily(TaskFamily):
         return {"database": task.item, "hardness": level_of(task), "result": shape}
 
     def shown(self, task: Any) -> dict[str, str]:
-        """Return the question, the gold SQL, its tables, and its result if the task can be
-        played.
-        """
+        """Return the question, the gold SQL, its tables, and its result if the task is usable."""
         if task.problem is not None:  # an unreadable entry has no database
             return {}
         texts = {
@@ -164,7 +162,7 @@ class SqlTaskFamily(TaskFamily):
 
 
 class QueryTaskFamily(SqlTaskFamily):
-    """Family of questions about databases that are answered with a query, scored on several
+    """Task family of questions that are answered with a query, which is scored on several
     instances.
     """
 
@@ -174,8 +172,8 @@ class QueryTaskFamily(SqlTaskFamily):
     }
 
     def facts(self, task: Any, tasks: TaskSet[Any]) -> dict[str, str]:
-        """Return the facts of `SqlTaskFamily`, and whether instances of the database can reject
-        queries.
+        """Return the same facts as `SqlTaskFamily`, and whether instances of the database can
+        reject queries.
         """
         facts = super().facts(task, tasks)
         if not task.answerable:
@@ -185,7 +183,7 @@ class QueryTaskFamily(SqlTaskFamily):
 
 
 def level_of(task: Any) -> str:
-    """Return the hardness from the data set, or the measured hardness, or "unknown"."""
+    """Return the hardness stated by the data set, or else the computed hardness or "unknown"."""
     try:
         return str(task.hardness or hardness(task.gold_sql))
     except ValueError:

@@ -2,12 +2,12 @@
 
 Loading checks only the structure of the data. The gold SQL of a task runs when the task is first
 drawn, under the same limits as the queries of the agent. Therefore even a data set of two million
-questions loads quickly. A task whose gold result is not a usable answer is refused with a reason.
+questions loads quickly. A task whose gold result is not a usable answer is rejected with a reason.
 The verdict is stored in the cache folder (`sqlgym.tasks.gold`).
 
 A folder in the Spider layout is read completely. Rows of a JSONL file or of a `datasets.Dataset`
 are converted to tasks when they are used (`RowTasks`). A row that cannot be used becomes a task
-with a `problem`, which is refused when it is drawn. For a database without questions, tasks are
+with a `problem`, which is rejected when it is drawn. For a database without questions, tasks are
 written (`sqlgym.datasets.synthesized`).
 """
 
@@ -48,14 +48,14 @@ from toolgym.tasks import TaskSet
 class RowTasks(Sequence[SqlTask]):
     """Tasks that are created from their rows when they are indexed.
 
-    The id is `<split>-<index>`, so a task is found without reading the others. The `id` of the row
-    itself is in `extra`.
+    The id of a task is `<split>-<index>`, so a task is found without reading other rows. The `id`
+    of the row is stored in `extra`.
 
     Args:
         rows: The rows. Indexing may raise a `ValueError` with the reason why a row is unreadable.
         split: The split.
         databases: The folder with the databases.
-        where: Prefix of a row's number in error messages, such as "my.jsonl, line".
+        where: Text that precedes the row number in error messages, such as "my.jsonl, line".
         first: The number of the first row.
     """
 
@@ -137,8 +137,8 @@ def load_tasks(
             `variants`; see `sqlgym.datasets.synthesized.SynthesisOptions`.
 
     Returns:
-        The task set. Its `refused` contains the entries that are known to be unplayable, with the
-        reasons; `check` completes this list.
+        The task set. The attribute `refused` contains the entries that are known to be unusable,
+        with the reasons; `check` completes this list.
 
     Raises:
         ConfigurationError: The data set or the split does not exist or cannot be read, or no task

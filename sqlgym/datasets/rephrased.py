@@ -37,16 +37,16 @@ def rephrase_folder(
     Args:
         source: The folder, with `.json` or `.jsonl` files.
         out: The folder to write.
-        ask: Sends requests to the chat model and returns the replies.
-        overwrite: Replace an existing folder that this function has written.
+        ask: Function that sends requests to the chat model and returns the replies.
+        overwrite: Whether to replace an existing folder that this function has written.
         progress: Called with the number of finished questions and the total.
 
     Returns:
-        A dict with `out`, `questions`, `rephrased`, `refused` (number of refused replies by reason)
-        and `unusable` (entries that cannot be tasks and are copied unchanged).
+        A dict with `out`, `questions`, `rephrased`, `refused` (number of rejected replies by
+        reason) and `unusable` (entries that cannot be tasks and are copied unchanged).
 
     Raises:
-        ConfigurationError: `source` has no questions, or `out` exists already.
+        ConfigurationError: `source` has no questions, or `out` already exists.
         EnvironmentFault: The chat model does not reply, or the folder cannot be written.
     """
     folder, place = source.expanduser().resolve(), out.expanduser().absolute()

@@ -1,7 +1,7 @@
 """Rows of data sets that are read one by one, when they are used.
 
 * `JsonLines`: a file with one JSON object per line. Finding the lines of a one-gigabyte file takes
-  about a second. Each row is read when it is used.
+  about a second.
 * `rows_of`: a `datasets.Dataset`, a `DatasetDict`, a list of dicts, or a stream (an
   `IterableDataset` or a generator), of which the first `STREAMED` rows are read.
 * `from_hub`: the data set of `hf:NAME`. Only this function imports `datasets`.
@@ -119,7 +119,8 @@ def rows_of(dataset: Any, split: str) -> Sequence[Any]:
 
 
 def from_hub(name: str, split: str) -> Any:
-    """Load a data set with `datasets`, from a folder saved by it or from the Hugging Face Hub.
+    """Load a data set with `datasets`, from a folder that `datasets` saved or from the Hugging Face
+    Hub.
 
     Raises:
         ConfigurationError: `datasets` is not installed, or cannot load the data set.

@@ -1,17 +1,17 @@
 """Reads folders in the Spider layout and in the BIRD layout.
 
-    folder/
-      tables.json                         optional; its foreign keys complement the declared ones
-      train_spider.json train_others.json or train.json     split "train"
-      dev.json, test.json                 splits "dev", "test"; any other NAME.json is split NAME
-      NAME.jsonl                          split NAME, one entry per line
-      database/<db_id>/<db_id>.sqlite     or dev_databases/, train_databases/, test_database/
+* `tables.json` (optional): Foreign keys that complement those declared in the databases.
+* `train_spider.json` and `train_others.json`, or `train.json`: The split "train".
+* `dev.json`, `test.json`, or any other `NAME.json`: The split of that name.
+* `NAME.jsonl`: The split NAME, with one entry per line.
+* `database/<db_id>/<db_id>.sqlite`: The databases. The folder can also be named `dev_databases`,
+  `train_databases` or `test_database`.
 
 The folder may also contain BIRD's folders `train/` and `dev_20240627/`. An entry has `db_id`,
 `question` and the gold SQL as `query` (Spider) or `SQL` (BIRD). `evidence`, `id`, and `hardness` or
-`difficulty` are optional. An entry with `"answerable": false` is a question that its database
-cannot answer, and needs no SQL. Reading a folder checks only its structure. It runs no gold SQL and
-reads only the first bytes of each database file.
+`difficulty` are optional. An entry with `"answerable": false` is a question that the database
+cannot answer. Such an entry needs no gold query. When a folder is read, only its structure is
+checked: no gold SQL runs, and only the first bytes of each database file are read.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Keys = Mapping[str, tuple[ForeignKey, ...]]
 class DatabaseFiles:
     """Finds the files of databases by their ids, and caches the results.
 
-    A file is in the folder or in one of the subfolders of Spider and BIRD, as
+    A file can be in the folder or in one of the subfolders of Spider and BIRD. Its path there is
     `<db_id>/<db_id>.sqlite` or `<db_id>.sqlite`. The suffix may also be `.sqlite3` or `.db`.
 
     Args:
@@ -52,7 +52,9 @@ class DatabaseFiles:
         self._found: dict[str, Path | tuple[str, str]] = {}
 
     def find(self, db_id: str) -> Path | tuple[str, str]:
-        """Return the file, or the code and reason why tasks on this database are refused."""
+        """Return the database file, or a code and a reason if tasks on the database must be
+        rejected.
+        """
         if db_id not in self._found:
             self._found[db_id] = self._search(db_id)
         return self._found[db_id]
@@ -96,7 +98,8 @@ def database_files(folder: Path) -> list[Path]:
 def splits_of(folder: Path) -> dict[str, tuple[Path, ...]]:
     """Return the files of each split of a folder; `train`, `dev` and `test` come first.
 
-    A split of BIRD may be in its own folder, `NAME/` or `NAME_DATE/`. The latest date is used.
+    A split of BIRD may be in its own folder, `NAME/` or `NAME_DATE/`. If there are several dates,
+    the latest one is used.
     """
     found = _splits_in(folder)
     for part in sorted((path for path in folder.iterdir() if path.is_dir()), reverse=True):
@@ -170,11 +173,11 @@ def read_entries(file: Path) -> list[Any]:
 def read_split(
     files: tuple[Path, ...], split: str, databases: Path
 ) -> tuple[list[SqlTask], dict[str, TaskRefused]]:
-    """Read the JSON files of a split. Entries that cannot be used are refused.
+    """Read the JSON files of a split. Entries that cannot be used are rejected.
 
     Args:
         files: The files of the split.
-        split: Its name, which is part of the ids of entries without an `id`.
+        split: Name of the split, which is part of the ids of entries without an `id`.
         databases: The folder with the databases.
 
     Raises:
@@ -216,7 +219,7 @@ def read_entry(entry: Any, name: str, found: DatabaseFiles, keys: Keys, where: s
         name: The id of the task.
         found: Finds the file of the database.
         keys: Foreign keys that the database files do not declare, by database.
-        where: File and position of the entry, for the reason of a refusal.
+        where: File and position of the entry, which are stated if the entry is rejected.
 
     Raises:
         TaskRefused: The entry cannot be used.

@@ -1,10 +1,11 @@
-"""Data sets made from databases without questions: tasks are written for them and cached.
+"""Creates data sets from databases without questions: tasks are written for the databases and
+cached.
 
-`load_tasks("my.db", "train")` writes tasks for a database, and a folder of databases works the same
-way. A file is a database if its first bytes are those of SQLite. A folder counts as databases
-without questions if neither it nor its subfolders contain JSON files. Its databases are the files
-up to two levels deep. The id of a database is the name of its file, or its path in the folder if
-two files have the same name.
+`load_tasks("my.db", "train")` writes tasks for a database, and also accepts a folder of databases.
+A file is treated as a database if it begins with the header of an SQLite file. A folder counts as
+databases without questions if neither it nor its subfolders contain JSON files. The databases of a
+folder are the database files that are at most two levels deep. The id of a database is the name of
+its file, or its path in the folder if two files have the same name.
 
 `sqlgym.synthesis` writes the tasks when they are first used. The cache key contains the hash of the
 file's content, the options, and the source of this package. `sqlgym.tasks.splits` divides the tasks
@@ -87,7 +88,7 @@ def read_options(options: Mapping[str, Any] | None) -> SynthesisOptions:
 
 
 def bare_databases(path: Path) -> Files:
-    """Return the databases of a file or folder without questions by name, or () for other data.
+    """Return the databases of a file or folder without questions, by name, or () for other data.
 
     Raises:
         ConfigurationError: A file has the suffix of a database but is not one.
@@ -110,7 +111,7 @@ def bare_databases(path: Path) -> Files:
 def load_bare(
     files: Files, split: str, options: SynthesisOptions, name: str
 ) -> tuple[list[SqlTask], dict[str, TaskRefused]]:
-    """Return the tasks of one split, and the databases without tasks as refusals.
+    """Return the tasks of one split, and a refusal for each database without tasks.
 
     Args:
         files: The databases.

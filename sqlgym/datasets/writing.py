@@ -1,13 +1,13 @@
 """Writes folders in the Spider layout atomically.
 
-    OUT/tables.json                           the schemas, for Spider's own tools
-    OUT/train_spider.json, dev.json, ...      the questions of each split
-    OUT/database/<db_id>/<db_id>.sqlite       copies of the databases, or links to them
-    OUT/NOTE                                  a description of how the folder was made
+* `OUT/tables.json`: The schemas, for Spider's own tools.
+* `OUT/train_spider.json`, `OUT/dev.json` and so on: The questions of each split.
+* `OUT/database/<db_id>/<db_id>.sqlite`: Copies of the databases, or links to them.
+* `OUT/NOTE`: A description of how the folder was created.
 
 A folder is written under a temporary name in the parent folder of `OUT`, and then renamed. An
-existing folder is replaced only on request, and only if it contains the same note. Other files of
-the user are therefore never removed.
+existing folder is replaced only on request, and only if it contains a note of the same name. Other
+files of the user are therefore never removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def replacing(out: Path, note: str, text: str, overwrite: bool) -> Iterator[Path
         out: The final path of the folder.
         note: File name of the note.
         text: Content of the note.
-        overwrite: Replace an existing folder that contains a file with the name of the note.
+        overwrite: Whether to replace an existing folder that contains a file with the name of the
+            note.
 
     Raises:
         ConfigurationError: `out` exists and may not be replaced.
@@ -138,8 +139,10 @@ def _databases(sources: Sequence[Path]) -> Files:
         path = source.expanduser()
         own = bare_databases(path.resolve()) if path.exists() else ()
         if not own:
-            why = "has questions, or no database" if path.exists() else "does not exist"
-            raise ConfigurationError(f"{source} {why}: use an SQLite file, or a folder of them.")
+            kind = "an SQLite file or a folder of SQLite files"
+            if not path.exists():
+                raise ConfigurationError(f"{source} does not exist: use {kind}.")
+            raise ConfigurationError(f"{source} is not {kind} without questions.")
         for db_id, file in own:
             if files.setdefault(db_id, file) != file:
                 raise ConfigurationError(

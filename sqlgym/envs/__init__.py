@@ -1,5 +1,5 @@
-"""The environments: explore a database and answer with a value (`explore`) or a query
-(`text_to_sql`).
+"""The environments in which an agent answers with a value (`explore`) or a query (`text_to_sql`).
 
-`expert` contains the experts that solve both with the gold SQL.
+The module `expert` contains the experts, which solve the tasks of both environments with the gold
+SQL.
 """

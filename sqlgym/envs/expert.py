@@ -1,8 +1,9 @@
-"""Experts that know the gold SQL. They describe its tables, run the SQL, and read the answer.
+"""Experts that use the gold SQL: they describe its tables, run the SQL, and read the answer.
 
-An answer by value is read only from the text of the last observation, so a task on which the expert
-fails is faulty. The experts write strings as they appear in observations, with control tokens
-escaped. Their demonstrations therefore contain no control tokens, and a model can copy the strings.
+The expert of `ExploreEnv` reads the answer only from the text of the last observation, as an agent
+would, so a task on which it fails is faulty. The experts write strings as they appear in
+observations, with control tokens escaped. Their demonstrations therefore contain no control tokens,
+and a model can copy the strings.
 """
 
 from __future__ import annotations
@@ -83,10 +84,10 @@ def tables_of(sql: str) -> list[str]:
 
 
 def read_answer(observation: str) -> Any:
-    """Return the value that a rendered query result shows, in the form that `answer` takes.
+    """Return the value that a rendered query result shows, in the form that `answer` accepts.
 
     Returns:
-        A number or string for one cell, a list for one column or one row, otherwise a list of
+        A number or string for one cell, a list for one column or one row, and otherwise a list of
         lists.
     """
     rows = [[_value(cell) for cell in row] for row in parse_rendered(observation)]

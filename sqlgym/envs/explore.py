@@ -1,8 +1,8 @@
-"""`sqlgym/Explore-v0`: answer a question about a database that is only visible through four tools.
+"""`sqlgym/Explore-v0`: answer a question about a database that is visible only through tools.
 
 The agent describes and samples tables, runs read-only SQL, and submits a value. All SQL is treated
-as untrusted. It runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
-value is compared by type (`sqlgym.judging.answers`), never by substring.
+as untrusted and runs on a guarded connection (`sqlgym.database.database`) with bounded cost. The
+submitted value is compared by type (`sqlgym.judging.answers`), never by substring.
 
 The progress of an exploration is a number from 0 to 1. The progress depends on the last query:
 
@@ -12,13 +12,13 @@ The agreement is the number of columns that both the query and the gold query re
 number of columns that either reads. SQLite's authorizer reports these columns. The closeness is the
 product of the F1 score of the result columns and the F1 score of the result rows. To make progress,
 a query thus has to read the columns of the gold query and few others, and to return rows of the
-gold result. A constant makes no progress, and a dump of a table makes little progress. Only the
-last query counts, not the best one, so trying every value of a condition is no better than the last
-attempt. `describe` and `sample` make no progress by themselves.
+gold result. A query for a constant makes no progress, and a query for an entire table makes little
+progress. Only the last query counts, not the best one, so an agent gains nothing by trying every
+value of a condition. `describe` and `sample` make no progress by themselves.
 
 A data set may contain questions that its databases cannot answer (`SqlTask.answerable`). The
-environment then has one more tool, `cannot_answer`. A call of this tool is correct for these
-questions and incorrect for all others. No progress is measured for these questions.
+environment then has one more tool, `cannot_answer`. A call of this tool is correct for unanswerable
+questions and incorrect for all others. No progress is measured for unanswerable questions.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ NEGLIGIBLE = 0.02
 
 
 def progress(gold: Gold, result: QueryResult) -> float:
-    """Return the progress of a query toward the gold result, from 0 to 1. The value is cached for
-    the group.
+    """Return the progress of a query toward the gold result, from 0 to 1. The progress is cached
+    for the rollouts of a group.
     """
     known: float | None = result.memo.get(gold)
     if known is not None:
@@ -87,7 +87,9 @@ _KNOWN: WeakKeyDictionary[TaskSet[SqlTask], bool] = WeakKeyDictionary()
 
 
 def has_unanswerable(tasks: TaskSet[SqlTask]) -> bool:
-    """Return whether a set has unanswerable tasks. At most 500 tasks of a large set are checked."""
+    """Return whether a task set contains unanswerable tasks. At most 500 tasks of a large set are
+    checked.
+    """
     if tasks not in _KNOWN:
         places = range(0, len(tasks), -(-len(tasks) // _LOOKED_AT) or 1)
         _KNOWN[tasks] = any(not tasks[place].answerable for place in places)
@@ -205,7 +207,7 @@ class ExploreEnv(ToolEnv[SqlTask]):
         return expert.explore(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the database of this episode."""
+        """Return a call that succeeds on the database of this episode."""
         table = self._schema.tables[0].name
         arguments: dict[str, dict[str, Any]] = {
             "describe": {"table_name": table},

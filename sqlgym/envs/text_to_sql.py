@@ -43,20 +43,21 @@ class TextToSQLEnv(ExploreEnv):
     Attributes:
         judged: The verdict on the last answer with its reason, and the number of instances that can
             reject a wrong query. The reason begins with "suite: " if another instance rejected the
-            answer. Before an answer, `judged` is None. It is intended for reports and is never
-            shown to the agent.
+            answer. Before an answer, `judged` is None. The verdict is intended for reports and is
+            never shown to the agent.
 
     Args:
-        match: "suite" compares results on several instances of the database. "sound" compares them
-            only on the database itself. "spider" reproduces the verdicts of Spider's official
-            evaluator. See `sqlgym.compare`. Instances are made for the gold queries of this set.
-            The instances of the first database are made when its first task is drawn, and those of
-            all other databases when a task of a second database is drawn.
+        match: "suite" compares results on several instances of the database. "sound" compares
+            results only on the database itself. "spider" reproduces the verdicts of Spider's
+            official evaluator. See `sqlgym.compare`. Instances are created for the gold queries of
+            the data set. The instances of the first database are created when its first task is
+            drawn. The instances of all other databases are created when a task of a second database
+            is drawn.
         tools: Names of the offered tools, including `answer`; None offers all. Without `describe`,
             the prompt contains the schema.
-        schema_first: Put the schema before the question. Prompts about the same database then share
-            a prefix, which speeds up inference servers with prefix caching and supervised training
-            steps.
+        schema_first: Whether the schema precedes the question. Prompts about the same database then
+            share a prefix, which speeds up inference servers with prefix caching and supervised
+            training steps.
 
     Raises:
         ConfigurationError: The data set or split does not exist, or an argument is invalid.
@@ -134,7 +135,7 @@ class TextToSQLEnv(ExploreEnv):
         return expert.write_sql(self)
 
     def example_call(self, tool_name: str) -> dict[str, Any]:
-        """Return a call that works on the database of this episode."""
+        """Return a call that succeeds on the database of this episode."""
         if tool_name == "answer":
             return {"name": "answer", "arguments": super().example_call("query")["arguments"]}
         return super().example_call(tool_name)

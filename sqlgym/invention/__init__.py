@@ -1,4 +1,4 @@
-"""Invents databases, so that a model must read schemas instead of memorizing a few of them.
+"""Invents databases, so that a model must read schemas instead of memorizing a few schemas.
 
 `databases` draws tables, columns and rows from `vocabulary.toml`. `sqlgym.synthesis` writes
 questions about the databases, as it does for any other database.

@@ -1,9 +1,9 @@
 """Invents small databases with plausible tables.
 
 A model that is trained on a dozen databases memorizes their tables, and uses their columns in
-queries on other databases. An invented database has two to five tables, each for one of about
-eighty kinds of things. A table has some of the possible columns of its kind, and all names follow
-one of several styles. The number of a database determines its content.
+queries on other databases. An invented database has two to five tables, and each table contains
+things of one of about eighty kinds. A table has some of the columns that are possible for its kind,
+and all names follow one of several styles. The number of a database determines its content.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _TRIES: Final = 20  # attempts to find an unused name
 
 @dataclass(frozen=True)
 class Thing:
-    """A kind of thing. A database has one table for each of its kinds.
+    """A kind of thing, such as a school. A database has one table for each kind that it contains.
 
     Attributes:
         name: The singular noun.
-        columns: Name and kind of values of each possible column; see `vocabulary.toml`.
-        parents: Kinds of things that a row may refer to.
+        columns: Name and value kind of each possible column; see `vocabulary.toml`.
+        parents: Kinds of things that a row can refer to.
     """
 
     name: str

@@ -1,11 +1,12 @@
-"""Parses an answer of the agent into all grids of cells that the answer can represent.
+"""Parse an answer of the agent into all grids of cells that the answer can represent.
 
 An answer is a number, a string, a list, a list of rows, or a string that contains one of these. The
-string may be JSON, or use commas, bars, semicolons, tabs or line breaks as separators. It may have
-a prefix such as `Answer:`, a code fence, quotes or bullets. It may also repeat a query result as it
-was shown, with or without column names. Many strings can be parsed in several ways, and all of
-these readings are produced. An answer is correct if one reading equals the gold result. Each
-reading uses the entire string, so an answer never becomes correct by omitting a part of it.
+string can contain JSON, or use commas, vertical bars, semicolons, tabs or line breaks as
+separators. The string can also have a prefix such as `Answer:`, a code fence, quotes or bullets. An
+answer can also repeat a query result as it was shown, with or without column names. Many strings
+can be parsed in several ways, and all of these interpretations are produced. An answer is correct
+if one of its interpretations equals the gold result. Each interpretation uses the entire string, so
+an answer never becomes correct by omitting part of it.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def readings(value: Any, columns: Sequence[str]) -> Iterator[Grid]:
     """Yield all grids of cells (rows of values) that an answer can represent.
 
     Args:
-        value: Any value; a value that is not an answer has no readings.
+        value: Any value; a value that is not an answer has no interpretation.
         columns: Column names of the gold result; the first line of the answer or the keys of an
-            object may repeat them.
+            object can repeat these names.
     """
     if isinstance(value, str):
         if len(value) <= LONGEST:
@@ -182,7 +183,7 @@ def _of_json(text: str, columns: Sequence[str]) -> Iterator[Grid]:
 
 
 def _lines(text: str) -> Iterator[list[str]]:
-    """Yield three versions of the lines of a text: unchanged, without bullets, and without
+    """Yield three versions of the lines of a string: unchanged, without bullets, and without
     numbering.
     """
     lines = [line for line in text.splitlines() if line.strip()]

@@ -1,14 +1,14 @@
 """Typed comparison of an answer with the gold result of a query.
 
-The gold result is a number, a string, a date, a list (one column), a row (one row) or a table. An
-answer is parsed in every way that uses all of it (`sqlgym.judging.answer_parsing`). An answer is
-correct if one reading has the shape of the gold result and all its cells are correct
-(`sqlgym.judging.cells`). Rows may be in any order unless the gold query has a top-level ORDER BY.
+The gold result is a number, a string, a date, a list (one column), a row or a table. An answer is
+parsed in every way that uses the entire answer (`sqlgym.judging.answer_parsing`). An answer is
+correct if one of its interpretations has the shape of the gold result and all cells are correct
+(`sqlgym.judging.cells`). Rows can be in any order unless the gold query has a top-level ORDER BY.
 Columns must be in the order of the gold result. The gold result is never searched for in a longer
-text, so a superset, a subset, two alternative numbers, a dump of a table and an error message are
+string, so a superset, a subset, two alternative numbers, a dump of a table and an error message are
 all incorrect.
 
-A gold result that is not a usable answer is refused; see `refusal`.
+A gold result that cannot be used as an answer is rejected; see `refusal`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class GoldAnswer:
     """The correct answer to a question: the result of the gold query.
 
     Attributes:
-        columns: Names of its columns, which an answer may repeat; empty if unknown.
+        columns: Names of the columns, which an answer can repeat; empty if unknown.
         rows: Its rows, at least one.
-        runs: If the order of rows matters, the sizes of the runs of tied rows
-            (`sqlgym.judging.ties.free_runs`). Empty if the rows may be in any order.
-        question: The question in words; an answer may use the units that it names.
+        runs: If the order of rows matters, the lengths of the runs of tied rows
+            (`sqlgym.judging.ties.free_runs`). The value is empty if the rows can be in any order.
+        question: The question in words; an answer can use the units that the question names.
     """
 
     columns: tuple[str, ...]
@@ -50,7 +50,7 @@ class GoldAnswer:
 
     @property
     def units(self) -> tuple[Units, ...]:
-        """The units that an answer may use, by column."""
+        """The units that an answer can use, for each column."""
         columns = zip(*self.rows, strict=True)
         numeric = tuple(any(isinstance(cell, int | float) for cell in each) for each in columns)
         return units_of(self.question, self.columns, numeric)
@@ -82,7 +82,8 @@ def matches(gold: GoldAnswer, value: Any) -> Verdict:
 def refusal(
     result: QueryResult, max_rows: int = MAX_ROWS, max_chars: int = MAX_CHARS
 ) -> tuple[str, str] | None:
-    """Return the code and reason why the result of a gold query is not a usable answer, or None."""
+    """Return why the result of a gold query cannot be used as an answer (a code and a reason), or
+    None."""
     if not result.rows:
         return "empty_gold", "its gold SQL finds no rows."
     if all(value is None for row in result.rows for value in row):

@@ -1,4 +1,4 @@
-"""Compares one cell of a gold result with one value of an answer.
+"""Compare one cell of a gold result with one value of an answer.
 
 | gold    | accepted                                                                               |
 |---------|----------------------------------------------------------------------------------------|
@@ -10,10 +10,10 @@
 | NULL    | null, "NULL", "None", or nothing                                                       |
 | bytes   | as shown: x'00ff'                                                                      |
 
-A part of the text or one of several numbers in it is never accepted. A zero is not accepted as the
-rounding of a nonzero number. If the gold value is text, a bare number is accepted if it is written
-in the same way, or if the text is a decimal number of the same value ("4.50" for 4.5, but not "007"
-for 7).
+A value that is only part of the gold text, or one of several numbers in a string, is never
+accepted. Zero is not accepted as the rounded form of a nonzero number. If the gold value is text, a
+bare number is accepted if it is written in the same way, or if the text is a decimal number with
+the same value ("4.50" for 4.5, but not "007" for 7).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _MIDNIGHT = re.compile(r"[0:.]*")
 
 
 class Number(NamedTuple):
-    """A number in a text: its value, its number of decimals, and the rest of the text."""
+    """A number in a string: its value, its number of decimal places, and the rest of the string."""
 
     value: Decimal
     decimals: int
@@ -71,13 +71,14 @@ class Number(NamedTuple):
 
 
 class Cell:
-    """A value whose parsed forms are cached.
+    """A value with cached parsed forms.
 
-    Comparing two tables regardless of the order of their rows compares every pair of rows.
+    The cache is needed because comparing two tables regardless of row order compares every pair of
+    rows.
 
     Args:
         value: A cell of a gold result or of an answer.
-        units: The units that an answer may have, if the value is a cell of a gold result.
+        units: The units that an answer can have, if the value is a cell of a gold result.
     """
 
     def __init__(self, value: Any, units: Units = ANY) -> None:
@@ -86,7 +87,7 @@ class Cell:
 
     @lazy
     def normal(self) -> str:
-        """Normalized text with quotes; see `normal_text`."""
+        """Normalized text in which quotes are kept; see `normal_text`."""
         return _normal(self.value)
 
     @lazy
@@ -96,7 +97,7 @@ class Cell:
 
     @lazy
     def number(self) -> Number | None:
-        """The number in the value, which may be quoted; see `read_number`."""
+        """The number in the value, which can be quoted; see `read_number`."""
         written = self.value if isinstance(self.value, str) else repr(self.value)
         return read_number(written) or read_number(self.text)
 
@@ -107,7 +108,7 @@ class Cell:
 
     @lazy
     def day(self) -> tuple[date, str] | None:
-        """The date in the value."""
+        """The date that the value represents."""
         return _read_date(self.value if self.is_day else self.text)
 
     @lazy
@@ -121,8 +122,7 @@ class Cell:
 
 
 def same_cell(gold: Any, value: Any) -> bool:
-    """Return whether a value is correct for one cell of the gold result; False if it is not a
-    scalar.
+    """Return whether a value is correct for one cell of the gold result; False if not a scalar.
 
     >>> same_cell(1234, "$1,234"), same_cell(2 / 3, 0.67), same_cell("Île", " île")
     (True, True, True)
@@ -134,7 +134,7 @@ def same_cell(gold: Any, value: Any) -> bool:
 
 
 def normal_text(text: str) -> str:
-    """Return text as it is compared: NFC, lower case, single spaces, without one pair of quotes.
+    """Normalize text for comparison: NFC, lower case, single spaces, and no surrounding quotes.
 
     >>> normal_text(' "New   York" ')
     'new york'
@@ -143,14 +143,14 @@ def normal_text(text: str) -> str:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date in SQLite's format, with or without a time."""
+    """Return whether a string is a date in SQLite's format, with or without a time."""
     return bool(_DATES[0].fullmatch(text.strip())) and _read_date(text) is not None
 
 
 def read_number(text: str) -> Number | None:
-    """Return the number in a text, or None if the text does not contain exactly one number.
+    """Return the number in a string, or None if the string does not contain exactly one number.
 
-    Words may precede or follow the number.
+    Words can precede or follow the number.
 
     >>> read_number("1,234.50 km"), read_number("2014-05-03")
     (Number(value=Decimal('1234.50'), decimals=2, unit='km'), None)
@@ -254,7 +254,7 @@ def _same_text(gold: Cell, value: Cell) -> bool:
 
 
 def _same_as_written(gold: str, value: int | float) -> bool:
-    """Return whether a bare number is correct for a text such as a year or a code."""
+    """Return whether a bare number is correct for a string such as a year or a code."""
     if isinstance(value, int) and value.bit_length() > 1_024:
         return False
     text = gold.strip()

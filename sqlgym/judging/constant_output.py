@@ -1,4 +1,4 @@
-"""Detects queries whose output depends on no column, such as `SELECT 34 FROM student LIMIT 1`."""
+"""Detect queries whose output depends on no column, such as `SELECT 34 FROM student LIMIT 1`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from sqlgym.judging.several_results import is_aggregate
 
 @lru_cache(maxsize=4_096)
 def has_constant_output(sql: str) -> bool:
-    """Return whether a query returns constants only, whatever the tables contain.
+    """Return whether a query returns only constants, regardless of the contents of the tables.
 
-    Aggregates, window functions and EXISTS depend on the tables, even in a condition. A query that
-    cannot be parsed counts as depending on columns.
+    Aggregates, window functions and EXISTS depend on the tables, even if they occur in a condition.
+    A query that cannot be parsed counts as depending on columns.
 
     >>> has_constant_output("SELECT * FROM (SELECT 34 FROM student LIMIT 1)")
     True

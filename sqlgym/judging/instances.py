@@ -1,11 +1,11 @@
 """Instances of a database: its rows with random changes that expose wrong queries.
 
-An instance contains some rows of each table, parents first, with changes that make wrong queries
-return incorrect results. Added values include the boundaries of comparisons in the gold queries
-(equal, one below, one above) and strings that nearly match. Some rows are copied with one changed
-value. Ties and new extremes are added, columns are shuffled, and NULL is added to columns that
-contain NULL. Some parents get many child rows, and others get none. All instances satisfy the rules
-of the data (`sqlgym.judging.source_rows`). A seed determines all choices.
+An instance contains some rows of each table, with changes that cause wrong queries to return
+incorrect results. Added values include the boundaries of comparisons in the gold queries (equal,
+one less, one more) and strings that nearly match. Some rows are copied with one changed value. Ties
+and new extreme values are added, columns are shuffled, and NULL is added to columns that contain
+NULL. Some parents get many child rows, and others get none. All instances satisfy the rules that
+the data follow (`sqlgym.judging.source_rows`). All choices are derived from a seed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CONDITIONS: Final = (*_COMPARED, exp.Like, exp.Between, exp.In, exp.Is, exp.Glo
 
 @dataclass
 class GoldValues:
-    """The values that gold queries compare columns with.
+    """The values with which gold queries compare columns.
 
     Attributes:
         values: Values by lower-case column name.
@@ -52,7 +52,7 @@ class GoldValues:
 
 
 def gold_values(golds: Iterable[str]) -> GoldValues:
-    """Extract the values that gold queries compare columns with, skipping unparsable queries."""
+    """Extract the values with which gold queries compare columns, skipping unparsable queries."""
     found = GoldValues()
     for sql in golds:
         try:
@@ -90,12 +90,12 @@ def _value(literal: exp.Literal) -> int | float | str | None:
 def instance_rows(
     source: Source, planted: GoldValues, seed: str, most: int = ROWS
 ) -> dict[str, list[Row]]:
-    """Make the rows of an instance, by table.
+    """Create the rows of an instance, by table.
 
     Args:
-        planted: The values that gold queries compare columns with.
+        planted: The values with which gold queries compare columns.
         seed: Determines all choices.
-        most: The maximum number of rows of one table.
+        most: The maximum number of rows in one table.
     """
     maker = _Maker(source, planted, random.Random(f"toolgym-instance-{seed}"), most)
     for table in source.tables:
@@ -119,7 +119,7 @@ class _Maker:
         self._lonely = draw.choice((0.0, 0.1, 0.3))
 
     def make(self, table: SourceTable) -> list[list[Any]]:
-        """Make the rows of a table whose parents are complete."""
+        """Create the rows of a table whose parent tables are complete."""
         draw = self._draw
         self._fresh = {
             place: _unused(column)
@@ -391,8 +391,9 @@ def _is_possible(column: SourceColumn, number: float) -> bool:
 
 
 def _near(column: SourceColumn, value: Any) -> list[Any]:
-    """Return a value and its neighbors, converted to the type of a column. The list may be
-    empty.
+    """Return a value and its neighbors, converted to the type of a column.
+
+    The list may be empty.
     """
     if column.kind == "truth":
         return [0, 1]

@@ -3,8 +3,8 @@
     sqlgym.compare("world.sqlite", "SELECT max(area) FROM country", prediction)
     sqlgym.check_answer([(17_098_242,)], "17,098,242 km")
 
-Any text from a model results in a `Verdict`. An unusable gold query or result raises `TaskRefused`.
-The reason in a verdict is intended for reports and is never shown to an agent.
+Any model output results in a `Verdict`. A gold query or result that cannot be used raises
+`TaskRefused`. The reason in a verdict is intended for reports and is never shown to an agent.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def compare(
     golds: Sequence[str] = (),
     limits: Limits | Mapping[str, float] | None = None,
 ) -> Verdict:
-    """Return whether a query has the result of the gold query.
+    """Return whether a query returns the result of the gold query.
 
     Args:
         database: An SQLite file, or an open `Database`. Both queries have read-only access.
@@ -51,24 +51,24 @@ def compare(
         match: The comparison. With "sound", DISTINCT and the order of columns matter, and the order
             of rows matters if the gold query has a top-level ORDER BY; see
             `sqlgym.judging.results`. "spider" reproduces Spider's official evaluator; see
-            `sqlgym.judging.spider_match`. "suite" applies "sound" on the database and on other
+            `sqlgym.judging.spider_match`. "suite" applies "sound" to the database and to other
             instances of it; see `sqlgym.judging.suite`.
-        keep_distinct: Whether DISTINCT matters with "spider". With the other comparisons, it always
-            matters.
-        golds: With "suite", the gold queries of this database that its instances are made for; an
+        keep_distinct: Whether DISTINCT matters with "spider". With the other comparisons, DISTINCT
+            always matters.
+        golds: With "suite", the gold queries of this database for which the instances are made; an
             empty sequence means only `gold_sql`.
         limits: Limits of each statement, as `sqlgym.database.limits.Limits` or a mapping such as
-            `{"steps": 2_000_000_000}`. None means the limits of an open `Database`; for a file,
-            those of an environment, but with 100,000 rows.
+            `{"steps": 2_000_000_000}`. None means the limits of an open `Database`; for a file, the
+            default limits of an environment, but with 100,000 rows.
 
     Returns:
-        The verdict. Its reason is the first difference, or `error: ...`.
+        The verdict. The reason in the verdict is the first difference, or `error: ...`.
 
     Raises:
         TaskRefused: The gold query fails (`gold_sql_error`, ...) or returns more rows than the
-            limits allow (`result_too_large`). With "sound" and "suite", it is also refused if it
-            returns no rows (`empty_gold`) or has several correct results (`tied_limit`,
-            `open_choice`).
+            limits allow (`result_too_large`). With "sound" and "suite", a gold query is also
+            rejected if it returns no rows (`empty_gold`) or has several correct results
+            (`tied_limit`, `open_choice`).
         EnvironmentFault: The file cannot be read, or a query ran out of time.
         ConfigurationError: `match` is unknown, or a limit is invalid.
     """
@@ -113,7 +113,8 @@ def sound_query(
     """Check a query as with `match="sound"`: its result must be correct and depend on columns.
 
     Args:
-        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not matter.
+        runs: Lengths of runs of tied rows, from `sqlgym.judging.ties.free_runs`; empty if the order
+            of rows does not matter.
     """
     verdict = sound(gold, result, runs)
     if verdict.equal and has_constant_output(sql) and not has_constant_output(gold_sql):
@@ -131,11 +132,12 @@ def check_answer(
     """Return whether a value is the correct answer for the gold rows; see `sqlgym.judging.answers`.
 
     Args:
-        gold_rows: The result of the gold query; at least one row.
-        value: The answer, of any type and in any format. No value causes an exception.
+        gold_rows: The result of the gold query, which has at least one row.
+        value: The answer, of any type and in any format. This function raises no exception,
+            whatever the value is.
         ordered: Whether the order of the rows matters.
-        columns: The names of the columns, which an answer may repeat.
-        question: The question in words. A number may have a unit that the question or the column
+        columns: The names of the columns, which an answer can repeat.
+        question: The question in words. A number can have a unit that the question or the column
             name mentions. If neither mentions a unit, any known unit except `%` is accepted.
 
     Raises:
@@ -154,7 +156,7 @@ def check_answer(
 
 
 def check_match(match: str) -> None:
-    """Check the name of a comparison.
+    """Check that the name of a comparison is valid.
 
     Raises:
         ConfigurationError: The name is unknown.
@@ -167,7 +169,7 @@ def run_gold(database: Database, sql: str, name: str) -> QueryResult:
     """Run a gold query.
 
     Args:
-        name: Name of the task or gold query in a refusal.
+        name: Name of the task or gold query in error messages.
 
     Raises:
         TaskRefused: The gold query fails.
@@ -197,7 +199,7 @@ def check_whole(gold: QueryResult, name: str) -> None:
 
 
 def fair_order(database: Database, sql: str, result: QueryResult, name: str) -> tuple[int, ...]:
-    """Return the sizes of the runs of tied rows, or () if the order of rows does not matter.
+    """Return the lengths of the runs of tied rows, or () if the order of rows does not matter.
 
     Raises:
         TaskRefused: The gold query has several correct results.

@@ -1,8 +1,8 @@
-"""Creates and caches the instances of databases for `sqlgym.judging.suite`.
+"""Create and cache the instances of databases for `sqlgym.judging.suite`.
 
 The instances of a database are files in one folder of the cache. The name of the folder is a hash
-of the database's content, the gold queries, and the code that makes instances. If several processes
-make the same folder, the first one to finish provides it.
+of the database's content, the gold queries, and the code that creates instances. If several
+processes create the same folder, the folder of the first process to finish is used.
 
 When run as a script, this module is the worker process of `make_instances`.
 """
@@ -40,9 +40,9 @@ are selected by a hash.
 
 
 def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
-    """Return the files of a database's instances for some gold queries, after making missing ones.
+    """Return the files of a database's instances for some gold queries, creating missing files.
 
-    The list is empty if the database has no table, or none that can be recreated.
+    The list is empty if the database has no tables, or none that can be recreated.
 
     Raises:
         EnvironmentFault: The disk is full.
@@ -55,11 +55,11 @@ def instance_files(database: Path, golds: Iterable[str]) -> tuple[Path, ...]:
 
 
 def make_instances(golds: Mapping[Path, Iterable[str]]) -> None:
-    """Make the missing instances of many databases on all cores.
+    """Create the missing instances of many databases, using all CPU cores.
 
-    `toolgym.long_work` reports the progress. A database that fails is skipped, and `instance_files`
-    raises its error later. In a worker process of `multiprocessing`, no instances are made, since
-    other workers use the cores.
+    `toolgym.long_work` reports the progress. A database that causes an error is skipped, and
+    `instance_files` raises that error later. In a worker process of `multiprocessing`, no instances
+    are created, because other workers use the CPU cores.
 
     Args:
         golds: The gold queries by database.
@@ -140,7 +140,7 @@ def source_state(but: str = "") -> str:
     """Return a hash of the versions of SQLite and sqlglot and of this package's source files.
 
     Args:
-        but: A folder of the package to exclude.
+        but: A folder of the package that is excluded.
     """
     digest = hashlib.sha256(f"{sqlite3.sqlite_version} {metadata.version('sqlglot')}".encode())
     package = Path(__file__).parents[1]

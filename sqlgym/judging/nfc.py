@@ -1,9 +1,10 @@
-"""Unicode normalization (NFC) of any text in nearly linear time.
+"""Unicode normalization (NFC) of arbitrary strings in nearly linear time.
 
-`unicodedata.normalize` sorts the combining marks of a letter by insertion, which takes quadratic
-time. A thousand accents on one letter take a million steps, and 50,000 take seconds. `nfc` first
-decomposes a long text and sorts the marks of each letter by their class, so `normalize` finds them
-already in order. The result is the same, since canonical order is a stable sort by class.
+`unicodedata.normalize` sorts the combining marks of a letter by insertion sort, which takes
+quadratic time. For example, a thousand accents on one letter take a million steps, and 50,000
+accents take seconds. `nfc` first decomposes a long string and sorts the marks of each letter by
+combining class, so that `normalize` receives sorted marks. The result is the same, because
+canonical ordering is a stable sort by combining class.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ SHORT: Final = 256
 
 
 def nfc(text: str) -> str:
-    """Return a text in Unicode's normal form C.
+    """Return a string in Unicode normalization form C.
 
     >>> nfc("Ile\\u0301") == "Il\\u00e9"
     True

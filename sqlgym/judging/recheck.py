@@ -1,12 +1,13 @@
-"""Independent check of recorded answers, for `toolgym audit`.
+"""Check recorded answers by independent rules, for `toolgym audit`.
 
-The gold SQL runs again. A recorded answer is split into cells in several ways and compared by
-independent rules. This check and the environment accept the same answers (see docs/sql-answers.md).
-They share only the database, Unicode normalization and the parsing of units. This check may reject
-a correct answer in an unusual format, and `toolgym audit` prints the differences.
+The gold query is run again. Recorded answers are split into cells in several ways and compared by
+independent rules. The documented rules for answers are the same as in the environment (see
+docs/sql-answers.md). The two implementations share only the database, Unicode normalization and the
+parsing of units. This check can reject a correct answer in an unusual format; `toolgym audit`
+prints such differences.
 
-If the gold query orders its rows, the same rows in another order are undecided, since tied rows may
-be in any order.
+If the gold query orders its rows, an answer with the same rows in another order is undecided,
+because tied rows can be in any order.
 """
 
 from __future__ import annotations
@@ -51,9 +52,7 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Gold:
-    """The result of the gold query: column names, rows, and whether the query may specify their
-    order.
-    """
+    """The result of the gold query: column names, rows, and whether the query may order them."""
 
     columns: list[str]
     rows: list[Row]
@@ -69,12 +68,12 @@ def recheck(
     """Return whether the recorded turns of an SQL episode contain the correct answer.
 
     Args:
-        env: An environment of this family; its tools and its `match` are used.
-        instances: Other instances of the database, on which a query runs as well.
+        env: An environment of this family, whose tools and `match` are used.
+        instances: Other instances of the database, on which a query is also run.
 
     Returns:
-        None if the gold query cannot be run, the order of rows is undecided, a query that is
-        correct on the database differs on an instance, or `match="spider"`.
+        The result is None if the gold query cannot be run, the order of rows is undecided, a query
+        that is correct on the database differs on an instance, or `match="spider"` is set.
     """
     ends = {name for name, spec in env.tools.items() if spec.terminal}
     calls = [(turn, call) for turn in turns for call in turn["calls"] if call["name"] in ends]
@@ -113,7 +112,7 @@ def recheck(
 
 
 def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
-    """Return whether a value equals the gold result; None if that depends on the order of rows."""
+    """Return whether a value equals the gold result; None if this depends on the order of rows."""
     rows, columns = len(gold.rows), len(gold.columns)
     columns_of = zip(*gold.rows, strict=True)
     numeric = tuple(any(isinstance(value, int | float) for value in each) for each in columns_of)
@@ -132,11 +131,12 @@ def same_answer(gold: Gold, answer: Any, question: str = "") -> bool | None:
 
 
 def cells_of(answer: Any, columns: Sequence[str], needs_rows: bool) -> Iterator[list[Any]]:
-    """Yield the answer as a flat list of cells, for each way to split it.
+    """Yield the answer as a flat list of cells, for each way to split the answer.
 
     Args:
-        columns: Lower-case column names of the gold result. The first line or the keys of an object
-            may repeat them. An object with a key that negates its value has no cells.
+        columns: Lower-case column names of the gold result. The first line of the answer or the
+            keys of an object can repeat these names. An object with a key that negates the value
+            (such as "not") has no cells.
         needs_rows: Whether the gold result has several rows with several cells each, so that a flat
             list is not an answer.
     """
@@ -261,7 +261,7 @@ def _is_close(one: float, other: float) -> bool:
 
 
 def _day(text: Any) -> datetime | None:
-    """Return the day in a text, at midnight."""
+    """Return the day in a string, at midnight."""
     words = text.strip().removesuffix("00:00:00").strip() if isinstance(text, str) else ""
     for form in _DAYS:
         try:

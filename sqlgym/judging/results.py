@@ -1,22 +1,21 @@
-"""Comparison of query results: whether two are equal, and how close they are.
+"""Compare query results: whether they are equal, and how similar they are.
 
 `compare` implements the comparison `match="sound"`. Two results are equal if they have the same
-columns in the same order and the same rows equally often. If the gold query has a top-level ORDER
-BY, the rows must be in the same order too, except for tied rows (`sqlgym.judging.ties`). Values are
-compared by type:
+columns in the same order, and the same rows with the same multiplicities. If the gold query has a
+top-level ORDER BY, the rows must also be in the same order, except for tied rows
+(`sqlgym.judging.ties`). Values are compared by type:
 
-| value  | equal if                                                                      |
-|--------|-------------------------------------------------------------------------------|
-| NULL   | both are NULL                                                                 |
-| number | integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative        |
-| text   | the same after Unicode NFC; case and spaces count, and '3' does not equal 3   |
-| bytes  | the same bytes                                                                |
+| value | equal if |
+|--------|-------------------------------------------------------------------------------| | NULL |
+both are NULL | | number | integer: the same number, so 3 = 3.0; two floats: within 1e-6 relative |
+| text | the same after Unicode NFC; case and spaces matter, and '3' does not equal 3 | | bytes |
+the same bytes |
 
-No result equals an empty gold result, since otherwise any query that returns no rows would be
-correct. The reason in a verdict is intended for reports. It reveals the gold result, so it is never
+No result equals an empty gold result; otherwise, any query that returns no rows would be correct.
+The reason in a verdict is intended for reports. The reason reveals the gold result, so it is never
 shown to an agent.
 
-`overlap` measures how close a result is to the gold result, for the progress reward.
+`overlap` measures the similarity of a result to the gold result, for the progress reward.
 """
 
 from __future__ import annotations
@@ -46,7 +45,10 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether two results are equal. If not, `reason` is the first difference."""
+    """The verdict of a comparison of two results.
+
+    If the results differ, `reason` describes the first difference.
+    """
 
     equal: bool
     reason: str = ""
@@ -59,8 +61,8 @@ def compare(
 
     Args:
         ordered: Whether the gold query has a top-level ORDER BY; see `is_ordered`.
-        runs: With `ordered`, the sizes of the runs of tied rows, whose order does not matter; see
-            `sqlgym.judging.ties.free_runs`. If empty, every row has a fixed position.
+        runs: With `ordered`, the lengths of the runs of tied rows, whose order does not matter; see
+            `sqlgym.judging.ties.free_runs`. If this is empty, every row has a fixed position.
 
     >>> compare([(1, "a"), (2, "b")], [(2.0, "b"), (1, "a")], ordered=False)
     Verdict(equal=True, reason='')
@@ -89,7 +91,8 @@ def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdic
     gold query reads no table either.
 
     Args:
-        runs: From `sqlgym.judging.ties.free_runs`; empty if the order of rows does not matter.
+        runs: Lengths of runs of tied rows, from `sqlgym.judging.ties.free_runs`; empty if the order
+            of rows does not matter.
     """
     if gold.tables_read and not result.tables_read:
         return Verdict(False, "no table read")
@@ -97,11 +100,11 @@ def sound(gold: QueryResult, result: QueryResult, runs: Sequence[int]) -> Verdic
 
 
 def overlap(gold_rows: Sequence[Row], rows: Sequence[Row]) -> float:
-    """Measure how close a result is to the gold result, from 0 to 1.
+    """Measure the similarity of a result to the gold result, from 0 to 1.
 
-    Columns are matched with those of the gold result by their values. The closeness is the product
-    of two F1 scores: that of the matched columns, and that of the rows that are equal in these
-    columns. So extra columns or rows lower the score as much as missing ones, and a dump of a table
+    Columns of the two results are matched by their values. The similarity is the product of two F1
+    scores: one for the matched columns, and one for the rows that are equal in these columns.
+    Therefore extra columns or rows lower the score as much as missing ones, and a dump of a table
     scores low.
 
     >>> overlap([("Joe",)], [("Joe",)]), overlap([("Joe",)], [("Joe", 52), ("Ann", 43)])
@@ -166,7 +169,7 @@ def is_ordered(sql: str) -> bool:
 
 
 def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
-    """Return the start and end of each run of rows, or of each row if there are no runs.
+    """Return the start and end of each run of tied rows, or of each row if there are no runs.
 
     >>> spans((1, 2), 3), spans((), 2)
     ([(0, 1), (1, 3)], [(0, 1), (1, 2)])
@@ -176,7 +179,10 @@ def spans(runs: Sequence[int], rows: int) -> list[tuple[int, int]]:
 
 
 def rounded_row(row: Row) -> tuple[Any, ...]:
-    """Return a key of a row. Equal rows have equal keys, except at rounding boundaries."""
+    """Return a key for comparing rows.
+
+    Equal rows have equal keys, except at rounding boundaries.
+    """
     return tuple(map(_rounded, row))
 
 

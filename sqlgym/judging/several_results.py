@@ -1,23 +1,23 @@
-"""Detects gold queries with several correct results.
+"""Detect gold queries that have several correct results.
 
-SQL leaves a result undefined in several cases:
+SQL leaves the result of a query undefined in several cases:
 
 * A LIMIT cuts through tied rows (`sqlgym.judging.ties`).
-* A column is neither grouped by nor aggregated, and the rows of a group differ in it.
-* The result depends on the order of rows in `group_concat`, or on tied rows in a window.
-* A scalar subquery finds several rows.
-* A collation treats different texts as equal, and DISTINCT, GROUP BY, `max` or a compound query
-  keeps one of them.
+* A column is neither grouped by nor aggregated, and its values differ within a group.
+* The result depends on the order of rows in `group_concat`, or on tied rows in a window function.
+* A scalar subquery returns several rows.
+* A collation treats different strings as equal, and DISTINCT, GROUP BY, `max` or a compound query
+  keeps only one of them.
 
-SQLite does not guarantee an order of rows. Therefore a query runs again with the rows of its tables
-in other orders, and a different result proves that several results are correct. Every query runs
-once with all tables read in reverse. A query whose syntax allows several results also runs on
-sorted copies of its tables:
+SQLite does not guarantee any order of rows. Therefore a query is run again with the rows of its
+tables in other orders, and a different result proves that the query has several correct results.
+Every query is run once with all tables read in reverse order. A query whose syntax allows several
+results is also run on sorted copies of its tables:
 
     WITH "singer" AS (SELECT * FROM main."singer" ORDER BY age, ... LIMIT -1) SELECT ...
 
-In a join, SQLite may sort the inner table by its own index. A query that selects a column without
-grouping by it is therefore also run with MIN and with MAX of that column.
+In a join, SQLite can use its own index to sort the inner table. A query that selects a column
+without grouping by it is therefore also run with MIN and with MAX of that column.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _MOST_KEYS: Final = 40
 
 
 def several_results(database: Database, sql: str, result: QueryResult) -> tuple[str, str] | None:
-    """Return the code and reason why a gold query has several correct results.
+    """Return a code and the reason why a gold query has several correct results.
 
     Returns:
-        `tied_limit` or `open_choice` with its reason, or None if no other result was found.
+        `tied_limit` or `open_choice` with the reason, or None if no other result was found.
     """
     tie = tied_limit(database, sql, result)
     if tie is not None:

@@ -1,19 +1,19 @@
-"""Reads rows of a database and the rules that they satisfy, and writes instances of the database.
+"""Read rows of a database and the rules that the rows satisfy, and write instances of the database.
 
-An instance (`sqlgym.judging.instances`) is created by the CREATE statements of the file, so SQLite
-refuses rows that violate a declared key, CHECK, type or collation. The data may also satisfy
-undeclared rules, and a query that relies on such a rule is correct. Therefore an instance preserves
-these rules of a column:
+An instance (`sqlgym.judging.instances`) is created by the CREATE statements of the original file,
+so SQLite rejects rows that violate a declared key, CHECK constraint, type or collation. The data
+can also satisfy undeclared rules, and a query that relies on such a rule is correct. Therefore an
+instance preserves the following properties of a column:
 
-* It contains no NULL.
-* Its texts are all different, as in a name that serves as a key.
-* Its values are only 0 and 1.
-* Its numbers are never negative.
-* Its texts are dates.
-* All its values occur in a column of the same name that is the key of another table, so the column
-  is a reference.
+* The column contains no NULL values.
+* The strings are all different, like names that serve as keys.
+* The values are only 0 and 1.
+* The numbers are never negative.
+* The strings are dates.
+* All values occur in a column that has the same name and is the key of another table, so the
+  column is a reference.
 
-At most `READ` rows of a table are read, in windows of row numbers.
+At most `READ` rows of a table are read, in ranges of row numbers.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _ALL_DIFFERENT: Final = 5
 
 
 class NoInstance(Exception):
-    """Raised if an instance of a database cannot be made."""
+    """Raised if no instance of a database can be created."""
 
 
 @dataclass(frozen=True)
 class SourceColumn:
-    """A column that can be written.
+    """A column to which values can be written.
 
     Attributes:
-        has_nulls: Whether it contains NULL, so that more may be added.
+        has_nulls: Whether the column contains NULL, so that more NULLs can be added.
         is_fresh: Whether all of its values differ.
-        values: Its distinct values, sorted, without NULL and blobs.
+        values: The distinct values of the column, sorted, without NULL and blobs.
     """
 
     name: str
@@ -69,7 +69,7 @@ class SourceColumn:
 
     @lazy
     def kind(self) -> Kind:
-        """The type of its values."""
+        """The type of the column's values."""
         types = set(map(type, self.values))
         if types == {int}:
             return "truth" if {*self.values} <= {0, 1} else "integer"
@@ -82,7 +82,7 @@ class SourceColumn:
 
 @dataclass(frozen=True)
 class Reference:
-    """Columns of a table, by position, whose values are those of columns of another table."""
+    """Columns of a table, by position, whose values occur in columns of another table."""
 
     columns: tuple[int, ...]
     to_table: str
@@ -107,20 +107,23 @@ class SourceTable:
 
 @dataclass(frozen=True)
 class Source:
-    """The database that instances are made from: its CREATE statements and its tables, parents
-    first.
+    """The database from which instances are created.
+
+    Attributes:
+        creates: The CREATE statements of the database.
+        tables: The tables, sorted so that parent tables come first.
     """
 
     creates: tuple[str, ...]
     tables: tuple[SourceTable, ...]
 
     def table(self, name: str) -> SourceTable | None:
-        """Return the table with a name, ignoring case, or None if there is none."""
+        """Return the table with a given name, ignoring case, or None if there is none."""
         return next((t for t in self.tables if t.name.lower() == name.lower()), None)
 
 
 def read_source(path: Path) -> Source:
-    """Read a bounded part of a database.
+    """Read a limited part of a database.
 
     Raises:
         NoInstance: The database has no table that can be read.
@@ -149,7 +152,7 @@ def read_source(path: Path) -> Source:
 
 
 def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> None:
-    """Write rows into a new file with the same schema, skipping rows that violate a rule.
+    """Write rows to a new file with the same schema, skipping rows that violate a rule.
 
     Raises:
         NoInstance: The schema cannot be created, or no row of a table remains.
@@ -192,7 +195,7 @@ def write_instance(source: Source, rows: dict[str, list[Row]], path: Path) -> No
 
 
 def end_after(connection: sqlite3.Connection, steps: int) -> None:
-    """Limit the total number of virtual-machine steps of a connection."""
+    """Limit the total number of virtual machine steps of a connection."""
     left = iter(range(steps // 10_000))
     connection.set_progress_handler(lambda: next(left, None) is None, 10_000)
 
@@ -295,9 +298,7 @@ def _with_references(
 
 
 def day_of(value: Any) -> date | None:
-    """Return the day at the start of a text such as `2024-02-29 10:00`, or None if there is
-    none.
-    """
+    """Return the day with which a string such as `2024-02-29 10:00` starts, or None."""
     if not isinstance(value, str) or len(value) < 10 or value[4] != "-":
         return None
     try:
@@ -307,10 +308,10 @@ def day_of(value: Any) -> date | None:
 
 
 def parents_first(parents: Mapping[str, Set[str]]) -> list[str]:
-    """Sort tables so that each follows the tables that it refers to, except in cycles.
+    """Sort tables so that each table follows the tables to which it refers, except in cycles.
 
     Args:
-        parents: The tables that each table refers to, by name.
+        parents: The tables to which each table refers, by name.
     """
     ordered: list[str] = []
     left = dict.fromkeys(parents)

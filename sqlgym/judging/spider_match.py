@@ -1,25 +1,27 @@
-"""Reproduces the verdicts of Spider's official test-suite evaluator on two results.
+"""Reproduce the verdicts of Spider's official test-suite evaluator on two results.
 
-These verdicts make results comparable with leaderboards. The evaluator is more lenient than the
+These verdicts make scores comparable with leaderboards. The evaluator is more lenient than the
 default comparison and has these rules:
 
 * Spaces inside `> =`, `< =` and `! =` are removed from both queries.
 * Unless `keep_distinct` is set, every DISTINCT is removed from both queries, even inside
   aggregates, and everything after the first semicolon is dropped.
 * `YEAR(CURDATE())` becomes 2020.
-* Two empty results are equal. Otherwise both need the same number of rows and columns.
+* Two empty results are equal. Otherwise, both results must have the same number of rows and
+  columns.
 * The order of rows matters if and only if the text of the gold query contains `order by`.
-* The columns may be in any order, which must be the same for all rows. Repeated rows must occur
-  equally often.
+* The columns can be in any order, if the order is the same for all rows. Repeated rows must occur
+  the same number of times in both results.
 * Values are equal if they are equal in Python, without tolerance: 1 equals 1.0 and true, but no
-  text equals a number.
-* Before columns are permuted, rows are compared as bags whose values are sorted as text. So a row
-  may be rejected if its integers and decimals sort differently, such as (1, '1.5').
+  string equals a number.
+* Before columns are permuted, rows are compared as multisets whose values are sorted as strings. As
+  a result, a correct row can be rejected if it contains integers and decimals that sort
+  differently, such as (1, '1.5').
 
-With these rules, `SELECT DISTINCT` is equivalent to `SELECT`, swapped columns are accepted, and any
+By these rules, `SELECT DISTINCT` is equivalent to `SELECT`, swapped columns are accepted, and any
 empty result is correct if the gold result is empty. `sqlgym.compare` with `match="sound"`
-distinguishes all of these cases. Source: the rules of `test-suite-sql-eval`, Zhong, Yu and Klein
-2020, arXiv:2010.02840.
+distinguishes all of these cases. The rules are those of `test-suite-sql-eval` (Zhong, Yu and Klein
+2020, arXiv:2010.02840).
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ _THIS_YEAR = re.compile(r"YEAR\s*\(\s*CURDATE\s*\(\s*\)\s*\)\s*", re.IGNORECASE)
 
 
 def prepare(sql: str, keep_distinct: bool) -> str:
-    """Return a query as the evaluator runs it.
+    """Return a query in the form in which the evaluator runs it.
 
     >>> prepare("SELECT DISTINCT a FROM t WHERE count(DISTINCT b) > = 2; SELECT 1", False)
     'SELECT  a FROM t WHERE count( b) >= 2'
@@ -118,7 +120,7 @@ class _Orders:
         self._cells_left = LOOKED_AT + 2 * len(gold) * len(self._gold)
 
     def one_fits(self) -> bool:
-        """Return whether the search finds an order."""
+        """Return whether the search finds a column order for which the results are equal."""
         start = [0] * len(self._gold[0])
         levels = [(start, start, self._choices(0, frozenset()), frozenset[int]())]
         while levels:

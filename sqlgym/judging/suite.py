@@ -1,17 +1,17 @@
-"""Verdicts on several instances of a database: a query must be correct on other data as well.
+"""Verdicts on several instances of a database: a query must also be correct on other data.
 
-A wrong query may return the gold result because the data of one database does not distinguish the
-two queries. For example, there may be no value on a boundary or no row without a partner, or the
-agent may have looked up the values and written them into the query. Therefore a query that is
-correct with `match="sound"` also runs on other instances of the database. It must be correct on
-each instance on which the gold query runs and has only one correct result. This is test-suite
-accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with different instances; see
-`sqlgym.judging.instances`.
+A wrong query can return the gold result because the data of one database do not distinguish the two
+queries. For example, the data might contain no value on a boundary and no row without a match in a
+join, or the agent might have copied values from the data into the query. Therefore a query that is
+correct with `match="sound"` is also run on other instances of the database. The query must be
+correct on each instance on which the gold query runs and has only one correct result. This
+comparison is test-suite accuracy (Zhong, Yu and Klein 2020, arXiv:2010.02840) with differently
+constructed instances; see `sqlgym.judging.instances`.
 
 An instance is skipped if the gold query fails on it, returns only NULL, or has several correct
-results that cannot be listed. If the gold query returns no rows, the checked query must return no
-rows, or a single row of NULLs. If a LIMIT of the gold query cuts through tied rows, the checked
-query may return any of these rows, or all of them.
+results that cannot be enumerated. If the gold query returns no rows, the checked query must return
+no rows, or a single row of NULLs. If a LIMIT of the gold query cuts through tied rows, the checked
+query can return any of these rows, or all of them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Judged(NamedTuple):
 
     Attributes:
         verdict: Whether the query is correct, and the reason.
-        instances: Number of instances that could have rejected the query. On each of them, the gold
-            query returns rows that differ from those on the database itself. If the number is 0,
-            the verdict depends only on the database itself.
+        instances: Number of instances on which the query could have been rejected. On each of these
+            instances, the gold query returns rows that differ from its result on the database
+            itself. If the number is 0, the verdict is based only on the database itself.
     """
 
     verdict: Verdict
@@ -64,9 +64,9 @@ class GoldRun:
     """The result of a gold query on one instance.
 
     Attributes:
-        runs: The sizes of the runs of tied rows, from `sqlgym.judging.ties.free_runs`.
-        tied: If a LIMIT cuts through tied rows that differ, the rows up to the last of them, and
-            the sizes of the runs of tied rows; otherwise None.
+        runs: The lengths of the runs of tied rows, from `sqlgym.judging.ties.free_runs`.
+        tied: If a LIMIT cuts through tied rows that differ, all rows up to the last tied row, and
+            the lengths of the runs of tied rows; otherwise None.
     """
 
     result: QueryResult
@@ -101,9 +101,7 @@ class Suite:
         return Judged(Verdict(True), instances)
 
     def can_judge(self, gold_sql: str) -> bool:
-        """Return whether a gold query returns rows, on any instance, that differ from those on the
-        database itself.
-        """
+        """Return whether a gold query has a different, nonempty result on some instance."""
         return any(tells for _, _, tells in self._runs(gold_sql))
 
     def _runs(self, gold_sql: str) -> Iterator[tuple[Database, GoldRun, bool]]:
@@ -127,8 +125,8 @@ def _instance(file: Path, limits: Limits) -> Database:
 def gold_run(database: Database, sql: str) -> GoldRun | None:
     """Run a gold query on an instance. Return None if the instance cannot be used for this query.
 
-    This is the case if the gold query fails, returns too many rows or only NULL, or has several
-    correct results that cannot be listed.
+    An instance cannot be used if the gold query fails, returns too many rows or only NULL, or has
+    several correct results that cannot be enumerated.
     """
     try:
         result = database.query(sql)
@@ -154,7 +152,7 @@ def judge_on(
     """Check a query on one instance.
 
     Args:
-        gold: The run of the gold query on this instance, from `gold_run`.
+        gold: The run of the gold query on this instance, as returned by `gold_run`.
 
     Returns:
         The verdict, or None if the query returns some of several equally correct rows.
@@ -203,7 +201,7 @@ def _same(gold: GoldRun, result: QueryResult) -> Verdict:
 
 
 def suite_of(path: Path, golds: Iterable[str], limits: Limits = Limits()) -> Suite:  # noqa: B008
-    """Return the suite of a database for some gold queries, after making missing instances.
+    """Return the suite of a database for some gold queries, creating missing instances.
 
     Args:
         golds: Gold queries of the database; at most `sqlgym.judging.making.GOLDS` are used.

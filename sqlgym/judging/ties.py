@@ -1,18 +1,20 @@
-"""Detects ties: queries that do not determine which rows they return, or in which order.
+"""Detect ties: queries that do not determine which rows they return, or in which order.
 
 `ORDER BY age LIMIT 1` returns one of the youngest people, and SQLite chooses which one. A task with
-such a gold query is refused (`tied_limit`), since another answer may be equally correct.
+such a gold query is rejected (`tied_limit`), because another answer can be equally correct.
 
-To find out whether a LIMIT cuts through a tie, SQLite executes the query up to its LIMIT twice. All
-output columns are appended to the ORDER BY, ascending the first time and descending the second
+To determine whether a LIMIT cuts through a tie, SQLite executes the query up to its LIMIT twice.
+All output columns are appended to the ORDER BY, ascending the first time and descending the second
 time. If the LIMIT cuts through tied rows that differ, the first execution keeps the smallest of
-them and the second the greatest, so the results differ. Otherwise, both return the same rows. This
-test is exact for the first n rows, for every collation and every kind of key. An OFFSET counts as a
-second cut. Only the affected tokens of the SQL are edited. A subquery is tested on its own. If it
-refers to the outer query and thus cannot be executed alone, the gold query is refused.
+these rows and the second keeps the greatest, so the results differ. Otherwise, both executions
+return the same rows. This test is exact for the first n rows, for every collation and every kind of
+key. An OFFSET is treated as a second cut. Only the affected tokens of the SQL are edited. Each
+subquery is tested separately. If a subquery refers to the outer query and therefore cannot be
+executed alone, the gold query is rejected.
 
-Without a LIMIT, the same two executions determine which rows of an ordered result may change
-places. A run of tied rows ends where both executions have returned the same rows so far.
+Without a LIMIT, the same two executions determine which rows of an ordered result can be
+interchanged. A run of tied rows ends at each position up to which both executions returned the same
+set of rows.
 """
 
 from __future__ import annotations
@@ -50,14 +52,12 @@ class _Select:
 
     @property
     def body_end(self) -> int:
-        """The position where its ORDER BY can be extended."""
+        """The position where the query's ORDER BY can be extended."""
         return self.end if self.limit is None else self.limit
 
 
 def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
-    """Return the reason why a LIMIT of a query does not determine which rows are returned, or
-    None.
-    """
+    """Return why the LIMIT of a query does not determine which rows are returned, or None."""
     if "limit" not in sql.lower():
         return None
     selects = _selects(sql)
@@ -77,13 +77,13 @@ def tied_limit(database: Database, sql: str, result: QueryResult) -> str | None:
 
 
 def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, ...]:
-    """Return the sizes of the runs of rows that may change places, for an ordered query.
+    """Return the lengths of the runs of rows that can be interchanged, for an ordered query.
 
     Args:
-        sql: The query. Its LIMIT, if any, must not cut through a tie.
+        sql: The query. If the query has a LIMIT, it must not cut through a tie.
 
     Returns:
-        Sizes that sum to the number of rows. A row with a fixed position is a run of size 1.
+        Lengths that sum to the number of rows. A row with a fixed position is a run of length 1.
     """
     if len(result.rows) < 2:
         return (1,) * len(result.rows)
@@ -101,11 +101,11 @@ def free_runs(database: Database, sql: str, result: QueryResult) -> tuple[int, .
 
 
 def up_to_tie(database: Database, sql: str) -> tuple[Rows, tuple[int, ...]] | None:
-    """Return the rows of a query with a LIMIT, followed by all rows that tie with the last ones.
+    """Return the rows of a query with a LIMIT, and all rows that are tied with the last row.
 
     Returns:
-        The rows, and the sizes of the runs of tied rows. None if the query fails, or does not end
-        in an ORDER BY and a LIMIT without OFFSET.
+        The rows, and the lengths of the runs of tied rows. The result is None if the query fails,
+        or does not end in an ORDER BY and a LIMIT without OFFSET.
     """
     select = _selects(sql)[-1]
     match = _LIMIT.fullmatch(select.limit_text)

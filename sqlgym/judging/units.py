@@ -1,12 +1,12 @@
-"""Determines the units that a number in an answer may have, from the question and the column.
+"""Determine the units that a number in an answer can have, from the question and the column name.
 
 An answer with a wrong unit is incorrect: `1539 kg` is not a height, and `45%` is not a count. If
 the question ("in metres", "how many years") or the column name (`height_m`) names a unit, a number
-may only have this unit. If neither names a unit, the number may have any known unit except `%`. A
+can only have this unit. If neither names a unit, the number can have any known unit except `%`. A
 unit after a number in the question ("longer than 3 km") belongs to that number and is ignored.
 
-`45%` means 45 if percent is named, for example by a column `moist_pct`. `45%` means 0.45 if the
-answer is a share between 0 and 1.
+`45%` means 45 if the question or the column names percent, as in a column `moist_pct`. `45%` means
+0.45 if the gold value is a share between 0 and 1.
 
 A number without a unit is compared by its value alone.
 """
@@ -74,11 +74,11 @@ _LONGEST: Final = 4_000
 
 @dataclass(frozen=True)
 class Units:
-    """The units that a number of one column may have.
+    """The units that a number in one column can have.
 
     Attributes:
-        named: The units that the column or the question names.
-        nouns: The words of the question, which may name what is counted.
+        named: The units that the column name or the question contains.
+        nouns: The words of the question, which can name what is counted.
         is_percent: Whether the column contains percentages.
     """
 
@@ -87,7 +87,7 @@ class Units:
     is_percent: bool = False
 
     def allow(self, text: str) -> bool:
-        """Return whether a number keeps its value with this text before or after it.
+        """Return whether a number keeps its value when this text precedes or follows it.
 
         >>> (height,) = units_of("How high is the hut?", ("height_m",), (True,))
         >>> [height.allow(text) for text in ("", "m", "metres", "kg", "%")]
@@ -103,15 +103,13 @@ class Units:
         return not self.named or units <= self.named
 
     def allow_share(self, text: str) -> bool:
-        """Return whether this text makes a number a percentage that stands for a share from 0 to
-        1.
-        """
+        """Return whether this text marks a number as a percentage that denotes a share."""
         if self.is_percent or not self.named <= {COUNT, PERCENT}:
             return False
         return self._read(text) == {PERCENT}
 
     def _read(self, text: str) -> set[str] | None:
-        """Return the units in a text, or None if it contains anything other than units and known
+        """Return the units in a string, or None if it contains anything other than units and known
         words.
         """
         units: set[str] = set()
@@ -137,13 +135,13 @@ ANY: Final = Units()
 def units_of(
     question: str, columns: tuple[str, ...], numeric: tuple[bool, ...]
 ) -> tuple[Units, ...]:
-    """Determine the units that the numbers of each column of a result may have.
+    """Determine the units that the numbers in each column of a result can have.
 
     Args:
         question: The question in words; empty if unknown.
         columns: The names of the columns; empty if unknown.
-        numeric: Which columns contain numbers. If several do, a unit in the question is ambiguous,
-            so only units in column names count.
+        numeric: Which columns contain numbers. If several columns contain numbers, a unit in the
+            question is ambiguous, so only units in column names are used.
     """
     question = question[:_LONGEST].lower()
     words = set(_words(question)) - set(_words(_OTHER_NUMBERS))

@@ -4,7 +4,7 @@
     tasks = synthesize("my.db", n=200, seed=0).tasks
 
 `profiling` profiles a database, `templates` draft questions, and `proof` checks each candidate
-before it becomes a task. The seed and the content of the file determine all results.
+before it becomes a task. The results depend only on the seed and the content of the file.
 """
 
 from sqlgym.synthesis.canonical import canonical_sql

@@ -1,8 +1,8 @@
 """SQL in a canonical form, to detect near-duplicate tasks and to keep splits disjoint.
 
 The form ignores the case of names, quotes and aliases. It also ignores the order of conditions
-joined by AND or OR, of lists after IN, and of the two sides of `=`. All other differences are kept,
-including literals (`sqlgym.tasks.splits` removes those).
+joined by AND or OR, of values in a list after IN, and of the two sides of `=`. All other
+differences are kept, including literals (`sqlgym.tasks.splits` removes literals).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Conditions on one column, as SQL and in words.
 
-    age > 30               with an age of more than 30 | whose age is more than 30
-    country = 'France'     whose country is France
-    day >= '2019-05-03'    whose day is on or after 2019-05-03
+* `age > 30` becomes "with an age of more than 30" or "whose age is more than 30".
+* `country = 'France'` becomes "whose country is France".
+* `day >= '2019-05-03'` becomes "whose day is on or after 2019-05-03".
 
 The words have exactly the meaning of the SQL: "more than" is `>`, and "at least" is `>=`.
 """
@@ -33,7 +33,7 @@ class Condition:
         whose: Words after "whose": "age is more than 30".
         has: Words after "with" or "have": "an age of more than 30"; "" if there are none.
         short: Other words after the noun: "from 2014", "of the stadium Balmoor"; or "".
-        columns: Names of the columns that it restricts.
+        columns: Names of the columns that the condition restricts.
         readings: Other SQL that must select the same rows.
     """
 

@@ -1,7 +1,7 @@
 """Drafts of questions: random choices, SELECT statements and candidates.
 
-A template is a function that makes a `Candidate` from a `Draft`. It raises `Unfit` if the database
-has no suitable table or column. The decorator `template` registers the function:
+A template is a function that makes a `Candidate` from a `Draft`. A template raises `Unfit` if the
+database has no suitable table or column. The decorator `template` registers the function:
 
     @template("my-template", weight=2)
     def my_template(draft: Draft) -> Candidate: ...
@@ -28,7 +28,7 @@ class Unfit(Exception):
 
 @dataclass(frozen=True)
 class Query:
-    """A SELECT statement by its clauses.
+    """A SELECT statement, stored as its clauses.
 
     Attributes:
         where: Conditions that are joined by AND.
@@ -74,10 +74,11 @@ class Candidate:
         question: The question; its first letter is capitalized later.
         tables: Names of the tables that the SQL reads.
         contrasts: Statements that must have a different result, so that each condition matters.
-        readings: Statements for other readings of the question, which must have the same result.
+        readings: Statements for other interpretations of the question, which must have the same
+            result.
         supports: Statements that count rows; each count must be at least two.
-        one_row: Whether the answer must be one row.
-        several: Whether the answer must be several rows.
+        one_row: Whether the answer must consist of one row.
+        several: Whether the answer must consist of several rows.
     """
 
     question: str
@@ -91,10 +92,10 @@ class Candidate:
 
 
 def is_unclear(candidate: Candidate, world: World) -> bool:
-    """Return whether a "number of" things may mean either a column or a count of rows.
+    """Return whether "the number of" things can mean either a column or a count of rows.
 
     If the table of schools has a column `pupils` and there is also a table of pupils, "the school
-    with the most pupils" has two readings.
+    with the most pupils" has two interpretations.
     """
     return any(
         field.noun.counts.split(" ")[-1:] == entity.noun.many.split(" ")[-1:]
@@ -138,7 +139,7 @@ class Template:
     """A kind of question.
 
     Attributes:
-        weight: Relative share of its questions among the templates that fit.
+        weight: Relative share of the template's questions among those of all templates that fit.
         draft: Makes one candidate.
     """
 

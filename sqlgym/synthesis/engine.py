@@ -1,9 +1,9 @@
 """Synthesis of tasks about a database, as a stream or as a given number of tasks.
 
-The search repeats these steps: it draws the hardness level with the largest deficit, draws a
-template by weight, drafts a candidate, proves it, and yields it as a task. Tasks of other levels
-that are found in the process are stored for later. A level is given up after `PATIENCE` drafts
-without a new task. The seed and the content of the file determine all choices.
+The search repeats these steps: select the hardness level with the largest deficit, draw a template
+by weight, draft a candidate, prove it, and yield it as a task. Tasks of other levels that are found
+in the process are stored for later. A level is abandoned after `PATIENCE` drafts without a new
+task. All choices depend only on the seed and the content of the file.
 """
 
 from __future__ import annotations
@@ -258,11 +258,12 @@ def stream(
 
     Args:
         database: An SQLite file, or an open `Database`.
-        seed: Determines all choices. The same seed and file give the same tasks on every machine.
+        seed: Determines all choices. The same seed and file always produce the same tasks, on every
+            machine.
         hardness: Shares of the hardness levels; None means equal shares.
         tables: Names of the tables to ask about; None means all except views.
-        variants: Maximum number of tasks whose SQL differs only in its literals. A larger number
-            allows more, but more similar, tasks for a small database.
+        variants: Maximum number of tasks whose SQL differs only in its literals. For a small
+            database, a larger number yields more tasks, but the tasks are more similar.
         report: The report to fill while the stream runs.
 
     Raises:

@@ -66,7 +66,8 @@ _LIKE_YOU = re.compile(r"uni(?![nm]|d)|us[eau]|eur|ewe|onc?e|uk|ufo|uti|ubi")
 
 
 def plural(noun: str) -> str:
-    """Return the plural of a noun phrase, whose last word, or the word before "of", is inflected.
+    """Return the plural of a noun phrase, in which the last word or the word before "of" is
+    inflected.
 
     >>> plural("city"), plural("bus"), plural("date of birth"), plural("TV series")
     ('cities', 'buses', 'dates of birth', 'TV series')
@@ -121,7 +122,7 @@ def join_words(parts: Sequence[str], word: str = "and") -> str:
 
 
 def number_word(number: int) -> str:
-    """Return a whole number up to twelve as a word, and a greater number in digits."""
+    """Return a whole number up to twelve as a word, and a larger number in digits."""
     return _NUMBERS[number] if 0 <= number < len(_NUMBERS) else str(number)
 
 
@@ -151,7 +152,7 @@ def possessive(noun: str) -> str:
 
 
 def stands_alone(part: str, text: str) -> bool:
-    """Return whether a text contains a part with no letter, digit or underscore next to it.
+    """Return whether text contains a part that has no letter, digit or underscore next to it.
 
     >>> stands_alone("30", "older than 30"), stands_alone("30", "older than 300")
     (True, False)
@@ -160,7 +161,7 @@ def stands_alone(part: str, text: str) -> bool:
 
 
 def sentence(text: str) -> str:
-    """Return a text with an initial capital letter and single spaces.
+    """Return text with an initial capital letter and single spaces.
 
     >>> sentence("how  many?"), sentence('"x7" is 3?')
     ('How many?', '"x7" is 3?')

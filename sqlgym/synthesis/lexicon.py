@@ -1,9 +1,9 @@
 """The words in the names of tables and columns.
 
-    emp_hire_dt     employee, hire, date
-    noOfCars        number, of, cars
-    ordlins, x7     not readable: `ordlins` looks like a word, but is not one in a schema that
-                    abbreviates
+* `emp_hire_dt` becomes "employee", "hire" and "date".
+* `noOfCars` becomes "number", "of" and "cars".
+* `x7` cannot be read as a word.
+* `ordlins` is spelled like a word, but it is not readable if the schema has many abbreviations.
 
 A name is split at underscores, spaces and changes of case, and common abbreviations are expanded. A
 question may use a name if all its parts are readable (`is_readable`).
@@ -17,7 +17,7 @@ from functools import lru_cache
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text.
+    """Return the words of a string.
 
     >>> sorted(word_set("name title name"))
     ['name', 'title']
@@ -26,7 +26,7 @@ def word_set(text: str) -> frozenset[str]:
 
 
 def word_table(text: str) -> dict[str, str]:
-    """Return the `key: value` pairs of a text, separated by semicolons."""
+    """Parse `key: value` pairs that are separated by semicolons."""
     pairs = (entry.split(":") for entry in text.split(";") if entry.strip())
     return {key.strip(): " ".join(value.split()) for key, value in pairs}
 
@@ -351,7 +351,7 @@ def words_of(name: str) -> tuple[str, ...]:
 
 
 def is_readable(name: str, only_listed: bool = False) -> bool:
-    """Return whether each part of a name is a word or abbreviates one.
+    """Return whether all parts of a name are words or abbreviations of words.
 
     Args:
         only_listed: Accept only listed words; see `abbreviates`.

@@ -1,10 +1,12 @@
 """Nouns for tables and columns, made from the words of their names.
 
-    emp_hire_dt    employee hire date        no_of_cars     number of cars (counts cars)
-    trackLengthKm  track length, in km       opened_on      date opened
+* `emp_hire_dt` becomes "employee hire date".
+* `no_of_cars` becomes "number of cars", which counts cars.
+* `trackLengthKm` becomes "track length", in km.
+* `opened_on` becomes "date opened".
 
-Words are inflected, but none is added or guessed, except "date" and "year" for columns that contain
-dates and years. A name that is not a noun (`highest`, `x7`) is quoted.
+Words are inflected but not added or guessed, except "date" and "year" for columns that contain
+dates and years. A name that is not a noun, such as `highest` or `x7`, is quoted.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class Noun:
     Attributes:
         one: The singular.
         many: The plural.
-        is_readable: Whether it consists of words; False for a quoted name.
+        is_readable: Whether the phrase consists of words; False for a quoted name.
         counts: The plural of what is counted, such as "cars" for "number of cars"; else "".
         unit: Unit of the values, such as "km"; "" if unknown.
     """
@@ -70,7 +72,7 @@ def quoted_column(name: str) -> Noun:
 
 
 def quoted_table(name: str) -> Noun:
-    """Return the noun of a row of a table whose name is quoted."""
+    """Return the noun for the rows of a table whose name is quoted."""
     shown = name.replace('"', '""')
     return Noun(f'record in "{shown}"', f'records in "{shown}"', False)
 
@@ -188,7 +190,8 @@ def table_noun(name: str, has_names: bool = False) -> Noun:
 
     Args:
         name: The name of the table; its words are assumed to be readable.
-        has_names: Whether its rows have names: a row of "staff" is then a staff member.
+        has_names: Whether the rows have names. If they do, a row of "staff" is called a staff
+            member.
 
     >>> table_noun("Product_Categories").one, table_noun("job_history").many
     ('product category', 'job history records')
@@ -224,7 +227,7 @@ _SUFFIXES = word_set("header list lu table tbl master data information export lo
 
 
 def table_words(name: str) -> tuple[str, ...]:
-    """Return the words of a table's name without prefixes such as "tbl"; the last is singular."""
+    """Return the words of a table's name, without prefixes such as "tbl" and in the singular."""
     words = list(words_of(name))
     while len(words) > 1 and (words[0] in _PREFIXES or words[0].isdigit()):
         words.pop(0)

@@ -45,7 +45,7 @@ _FACTS = (Role.QUANTITY, Role.YEAR, Role.DATE, Role.CATEGORY, Role.NAME, Role.TE
 
 @dataclass(frozen=True)
 class TableRead:
-    """A table with its row count, and a sample of values and the counts by column."""
+    """A table with its row count, and its sampled values, NULLs and distinct values by column."""
 
     table: Table
     rows: int

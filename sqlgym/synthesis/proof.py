@@ -1,10 +1,10 @@
 """Proves that a candidate is a suitable task.
 
-The gold SQL runs within half of a query's budget, so that enough remains for later checks. Its
-result must contain no NULL and no duplicate row, must fit into an observation, and must be the only
-correct result. Every condition of the question must change the result (`contrasts`), and other
-readings of the question must give the same result (`readings`). The answer must not be a word of
-the question.
+The gold SQL runs within half of a query's budget, so that enough remains for later checks. The
+result of the gold SQL must contain no NULL and no duplicate row, must fit into an observation, and
+must be the only correct result. Every condition of the question must change the result
+(`contrasts`), and other interpretations of the question must give the same result (`readings`). A
+candidate is rejected if all values of its result occur in the question.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def for_proofs(database: Database) -> Database:
 
 
 def prove(database: Database, candidate: Candidate, entities: Mapping[str, Entity]) -> QueryResult:
-    """Return the result of a candidate that is a suitable task.
+    """Return the result of a candidate after checking that the candidate is a suitable task.
 
     Args:
         database: A database from `for_proofs`.

@@ -1,9 +1,9 @@
 """References between tables, declared or inferred from names and values, and the links they form.
 
-A name suggests a reference and the values confirm it. `singer_id` suggests `singer.singer_id` or
-`singer.id`, `manager_id` in a table of employees suggests an employee, and `campus` suggests the
-table `Campuses`. A suggested reference is accepted if the target column is unique and contains up
-to `CHECKED` values of the referring column.
+An inferred reference is suggested by a name and confirmed by the values. `singer_id` suggests
+`singer.singer_id` or `singer.id`, `manager_id` in a table of employees suggests an employee, and
+`campus` suggests the table `Campuses`. A suggested reference is accepted if the target column is
+unique and contains up to `CHECKED` values of the referring column.
 """
 
 from __future__ import annotations
@@ -119,8 +119,8 @@ def _proposes(table: Table, column: Column, target: Table, key: Column) -> bool:
 def holds(
     database: Database, table: str, column: str, target: str, key: str, least: int = 1
 ) -> bool:
-    """Return whether a key contains all checked values of a column, and at least some were
-    checked.
+    """Return whether a key contains all checked values of a column. At least `least` values must
+    have been checked.
     """
     name = quoted(column)
     counts = numbers_of(
@@ -135,8 +135,9 @@ def holds(
 def with_links_marked(entities: Sequence[Entity], keys: Sequence[ForeignKey]) -> list[Entity]:
     """Return the entities with link tables marked and without duplicate nouns.
 
-    A row of `book_authors` is neither a book nor an author. A link table refers to other tables, no
-    table refers to it, and its rows have no name or no other columns.
+    For example, a row of the link table `book_authors` is neither a book nor an author. A link
+    table refers to other tables, no table refers to it, and its rows have no name or no other
+    columns.
     """
     words = {entity.name: set(table_words(entity.name)) - PREPOSITIONS for entity in entities}
     referred = {key.to_table for key in keys}
@@ -247,7 +248,7 @@ _ROLES = word_set("role type status kind function capacity")
 
 
 def bridges_of(entities: Sequence[Entity], links: Sequence[Link]) -> tuple[Bridge, ...]:
-    """Return the bridges through junction tables.
+    """Return the many-to-many relations (`Bridge`) through junction tables.
 
     A junction table has two links to two tables, no table refers to it, and it has few other
     columns.

@@ -1,11 +1,11 @@
-"""Rephrases questions with a chat model, and refuses replies that lose a value of the query.
+"""Rephrases questions with a chat model, and rejects replies that omit a value of the query.
 
-Questions from templates are exact but monotonous. A chat model makes them more natural, but
-sometimes changes their meaning. A reply is accepted under three conditions. It contains every value
-of the SQL that the question contained. It contains neither SQL nor the answer. It is not the
-question of another task. A number may be written in digits, with commas or as a word, a date in
-digits or in words, and a text in upper or lower case. No check ensures that the words between the
-values still have the same meaning.
+Questions from templates are exact but monotonous. A chat model makes the questions more natural,
+but sometimes changes their meaning. A reply is accepted if it contains every value of the SQL that
+the question contained, contains neither SQL nor the answer, and is not the question of another
+task. A number may be written in digits, with commas or as a word, a date in digits or in words, and
+a string in upper or lower case. No check ensures that the words between the values still have the
+same meaning.
 """
 
 from __future__ import annotations
@@ -45,11 +45,12 @@ def rephrase(
     ask: Callable[[Sequence[tuple[str, str]]], Sequence[str]],
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[list[str | None], Counter[str]]:
-    """Return a new question or None for each task, and the number of refused replies by reason.
+    """Return a new question or None for each task, and the number of rejected replies by reason.
 
     Args:
         tasks: The tasks.
-        ask: Sends requests, each a system message and a user message, and returns the replies.
+        ask: Function that sends requests, each a system message and a user message, and returns the
+            replies.
         progress: Called with the number of finished tasks and the total.
     """
     taken = {plain_question(task.question) for task in tasks}
@@ -74,16 +75,16 @@ def rephrase(
 
 
 def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
-    """Return the code of the reason why a text cannot be the question of a task, or "" if it can.
+    """Return the code of the reason why text cannot be the question of a task, or "" if it can.
 
-    * `no_text`: it is empty, very long, or contains control characters.
-    * `same_text`: it is the question itself, or the question of another task.
-    * `value_lost`: it lacks a value of the query that the question contained.
-    * `gold_told`: it contains SQL, or an answer that the question did not contain.
+    * `no_text`: the text is empty, very long, or contains control characters.
+    * `same_text`: the text is the question itself, or the question of another task.
+    * `value_lost`: the text lacks a value of the query that the question contained.
+    * `gold_told`: the text contains SQL, or an answer that the question did not contain.
 
     Args:
-        task: The task. If it has no SQL, the text must contain the numbers and quoted texts of its
-            question.
+        task: The task. If a task has no SQL, the text must contain the numbers and quoted strings
+            of the question.
         text: The text.
         taken: The questions of all tasks, as returned by `plain_question`.
     """
@@ -98,7 +99,7 @@ def refusal_of(task: SqlTask, text: str, taken: set[str]) -> str:
 
 
 def _tells_answer(task: SqlTask, text: str) -> bool:
-    """Return whether a text contains all values of the answer, none of which is in the question."""
+    """Return whether a string contains all values of an answer that is not in the question."""
     try:
         rows = open_database(task.database).query(task.gold_sql).rows if task.answerable else ()
     except (ToolError, EnvironmentFault):
@@ -109,7 +110,7 @@ def _tells_answer(task: SqlTask, text: str) -> bool:
 
 
 def question_values(question: str, sql: str) -> Iterator[list[str]]:
-    """Yield the accepted forms of each literal of a query that its question contains.
+    """Yield the accepted spellings of each literal that occurs in both the query and its question.
 
     >>> list(question_values("Which cost more than 5,000 euros?", "SELECT a FROM t WHERE b > 5000"))
     [['5000', '5,000']]
@@ -141,8 +142,9 @@ def _text_forms(text: str) -> list[str]:
 
 
 def _names(text: str, forms: list[str]) -> bool:
-    """Return whether a text contains one of these forms, ignoring case unless the form is a single
-    letter.
+    """Return whether a string contains one of these forms.
+
+    Case is ignored unless the form is a single letter.
 
     Otherwise the article "a" would count as the A at the start of a name.
     """

@@ -50,7 +50,8 @@ class SynthTask:
     Attributes:
         hardness: Spider's level, measured on the SQL.
         template: The stable name of the question's template, such as "count-filtered".
-        canonical: The SQL in a form that is the same for near-duplicates; see `canonical_sql`.
+        canonical: The SQL in canonical form, which is the same for near-duplicates; see
+            `canonical_sql`.
     """
 
     question: str
@@ -79,8 +80,8 @@ class SynthesisReport:
         candidates: Number of candidates.
         kept: Number of candidates that became tasks.
         rejected: Number of rejected candidates, by the codes of `REJECTIONS`.
-        missing: Reasons by level for levels with fewer tasks than requested.
-        tables_left_out: Reasons by table for tables without questions.
+        missing: Reasons why hardness levels have fewer tasks than requested, by level.
+        tables_left_out: Reasons why tables have no questions, by table.
         references: Inferred references, such as `song.singer -> singer.id`.
     """
 

@@ -25,7 +25,7 @@ from sqlgym.synthesis.nouns import column_noun
 
 
 class Role(StrEnum):
-    """The use of a column in questions."""
+    """The role of a column in questions."""
 
     KEY = "key"
     REFERENCE = "reference"
@@ -172,12 +172,12 @@ def is_measure(name: str) -> bool:
 
 
 def is_unclean(value: str) -> bool:
-    """Return whether a text contains characters that cannot be copied from an observation."""
+    """Return whether text contains characters that cannot be copied from an observation."""
     return bool(_UNCLEAN.search(value))
 
 
 def is_blank(value: Any) -> bool:
-    """Return whether a text indicates a missing value, such as "", "N/A" or "unknown"."""
+    """Return whether text indicates a missing value, such as "", "N/A" or "unknown"."""
     return isinstance(value, str) and value.strip().lower() in _BLANK
 
 

@@ -1,6 +1,6 @@
 """The parts of a database that questions use: entities with nouns, columns with roles, and links.
 
-`profiling.profile` creates them, and the templates read them.
+`profiling.profile` creates these objects, and the templates read them.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Field:
         nulls: Number of rows without a value.
         distinct: Number of distinct values.
         is_unique: Whether no value occurs twice.
-        values: Values for questions. Texts are sorted by frequency, and numbers and dates in
+        values: Values for questions. Strings are sorted by frequency, and numbers and dates in
             ascending order.
         has_blanks: Whether some values are empty strings or words such as "N/A".
         as_number: Whether numbers are stored as text and compared with a CAST.
@@ -60,7 +60,7 @@ class Field:
 
     @property
     def shown(self) -> Noun:
-        """Its noun in questions for its values: "closing date and time"."""
+        """The noun in questions that ask for values of the column: "closing date and time"."""
         noun = self.noun
         if not self.has_time or not noun.is_readable:
             return noun
@@ -69,29 +69,27 @@ class Field:
 
     @property
     def is_full(self) -> bool:
-        """Whether every row has a value."""
+        """Whether every row has a value in this column."""
         return not self.nulls and not self.has_blanks
 
     @lazy
     def numbers(self) -> tuple[float, ...]:
-        """Return its values as numbers, in ascending order."""
+        """Return the values of the column as numbers, in ascending order."""
         return tuple(float(value) for value in self.values)
 
     @lazy
     def distinct_numbers(self) -> tuple[float, ...]:
-        """Return its distinct values as numbers, in ascending order."""
+        """Return the distinct values of the column as numbers, in ascending order."""
         return tuple(sorted(set(self.numbers)))
 
     @lazy
     def years(self) -> tuple[str, ...]:
-        """Return the years of its dates, in ascending order."""
+        """Return the years of the dates in the column, in ascending order."""
         return tuple(sorted({value[:4] for value in self.values}))
 
     @lazy
     def is_added(self) -> bool:
-        """Return whether a sum of its values is meaningful, as for amounts and counts but not ages
-        or rates.
-        """
+        """Return whether a sum of the values is meaningful, as for amounts but not for ages."""
         words = self.noun.one.split(" ")
         if self.role is not Role.QUANTITY or not self.noun.is_readable or _NOT_ADDED & set(words):
             return False
@@ -124,9 +122,9 @@ class Label:
 
     Attributes:
         fields: One or two columns whose combined values are unique.
-        is_name: Whether it is the row's own name, so that a question may say "the singer Joe
+        is_name: Whether the label is the row's own name, so that a question may say "the singer Joe
             Sharp".
-        rows: Its values in a sample of rows.
+        rows: The values of these columns in a sample of rows.
     """
 
     fields: tuple[Field, ...]
@@ -135,7 +133,7 @@ class Label:
 
     @property
     def is_said(self) -> bool:
-        """Whether it contains no key, reference or code."""
+        """Whether none of the columns is a key, a reference or a code."""
         return all(f.role not in (Role.KEY, Role.REFERENCE, Role.CODE) for f in self.fields)
 
 
@@ -165,17 +163,17 @@ class Entity:
         return identifier(self.name)
 
     def having(self, *roles: Role) -> list[Field]:
-        """Return its columns of these roles."""
+        """Return the columns of the table that have one of these roles."""
         return [field for field in self.fields if field.role in roles]
 
     @property
     def is_large(self) -> bool:
-        """Whether a query that reads the table several times is too slow."""
+        """Whether a query that reads the table several times would be too slow."""
         return self.rows > LARGE
 
     @property
     def is_person(self) -> bool:
-        """Whether its rows are people."""
+        """Whether the rows of the table are people."""
         return self.noun.last in PERSONS or any(f.noun.one in _OF_PEOPLE for f in self.fields)
 
     @property
@@ -189,7 +187,7 @@ _OF_PEOPLE = frozenset(["first name", "last name", "full name", "hire date", "sa
 
 @dataclass(frozen=True)
 class Link:
-    """A reference from many children to one parent each.
+    """A many-to-one reference from child rows to parent rows.
 
     Attributes:
         child: The referring table.
@@ -200,7 +198,7 @@ class Link:
         is_plain: Whether the role is the parent's noun, and no other link joins the two tables.
         is_single: Whether a parent has at most one child.
         childless: The number of parents without a child.
-        is_inferred: Whether the file does not declare it.
+        is_inferred: Whether the reference is inferred rather than declared in the file.
     """
 
     child: Entity
@@ -223,8 +221,8 @@ class Bridge:
     """A many-to-many relation: two links from one junction table to two different tables.
 
     Attributes:
-        is_only_way: Whether only the junction relates the two tables. For example, it is False for
-            the followers of artists if plays of songs also relate listeners and artists.
+        is_only_way: Whether only the junction relates the two tables. For example, `is_only_way` is
+            False for the followers of artists if plays of songs also relate listeners and artists.
     """
 
     left: Link
@@ -234,12 +232,12 @@ class Bridge:
 
 @dataclass(frozen=True)
 class World:
-    """Everything that questions can be about.
+    """The parts of a database that questions can be about.
 
     Attributes:
         entities: Tables, in the order of the file.
         bridges: Pairs of links through a junction table, in both directions.
-        left_out: Reasons why tables are not used, by table name.
+        left_out: The reason why each unused table is not used, by table name.
     """
 
     entities: tuple[Entity, ...]
@@ -278,7 +276,7 @@ _KEYWORDS = word_set("""
 
 
 def literal(value: Any) -> str:
-    """Return a text or number in SQL.
+    """Return a string or number as an SQL literal.
 
     >>> literal("O'Hara"), literal(3), literal(2.5)
     ("'O''Hara'", '3', '2.5')

@@ -1,4 +1,4 @@
-"""Values in questions and SQL: numbers with units, and texts in quotes unless they are names."""
+"""Values in questions and SQL: numbers with units, and strings in quotes unless they are names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def amount(field: Field, value: float) -> str:
 
 
 def quoted_text(value: str) -> str:
-    """Return a text in quotes, or unquoted if it is spelled like a proper name.
+    """Return a string in quotes, or unquoted if it is spelled like a proper name.
 
     >>> quoted_text("New York"), quoted_text("on time"), quoted_text("O'Hara"), quoted_text("A")
     ('New York', "'on time'", "O'Hara", "'A'")
@@ -34,7 +34,7 @@ def quoted_text(value: str) -> str:
 
 
 def quoted_texts(values: Sequence[str]) -> list[str]:
-    """Return several texts, all quoted or all unquoted.
+    """Return several strings, either all quoted or all unquoted.
 
     >>> quoted_texts(["Audi", "BMW"])
     ["'Audi'", "'BMW'"]
@@ -71,5 +71,5 @@ def _rounded(value: float, spread: float) -> float:
 
 
 def number_sql(value: float) -> str:
-    """Return a number in SQL; a whole number has no decimal point."""
+    """Return a number as an SQL literal; a whole number has no decimal point."""
     return str(int(value)) if value.is_integer() else repr(round(value, 6))

@@ -1,11 +1,11 @@
 """Runs the gold SQL of a task, checks that its result is a usable answer, and caches the verdict.
 
-A gold query runs like any other query. It is refused if it fails, reads no table, has a result that
-does not fit into an observation, or has several correct results.
+A gold query runs like any other query. A gold query is rejected if it fails, reads no table,
+returns a result that does not fit into an observation, or has several correct results.
 
 Verdicts are cached, since each requires a run of the gold SQL. A verdict is valid for one file
 (path, size and modification time), one version of SQLite, one state of this package's source, and
-one set of limits. Each verdict is a line with a checksum that is appended with a single write, so
+one set of limits. Each verdict is stored as a line with a checksum, appended in a single write, so
 several processes can add to the same file. Damaged lines are ignored. If the cache cannot be read
 or written, the gold SQL runs again.
 """
@@ -60,7 +60,7 @@ def gold_of(
 
     Args:
         limits: Limits of each statement.
-        match: With "spider", a gold query is refused only if Spider's evaluator cannot score it,
+        match: With "spider", a gold query is rejected only if Spider's evaluator cannot score it,
             because it fails or returns more rows than the limits allow.
 
     Raises:
@@ -89,11 +89,12 @@ def verify(
     limits: Limits = Limits(),  # noqa: B008 (frozen)
     match: Match = "sound",
 ) -> None:
-    """Check that a task can be played, and cache the verdict on its gold query.
+    """Check that a task is usable, and cache the verdict on its gold query.
 
     Raises:
         TaskRefused: The task cannot be played.
-        EnvironmentFault: As for `gold_of`; in this case, the verdict is not cached.
+        EnvironmentFault: In the same cases as in `gold_of`. In these cases, the verdict is not
+            cached.
     """
     if task.problem is not None:
         raise TaskRefused(task.id, *task.problem)
@@ -115,7 +116,7 @@ def verify(
 
 @functools.lru_cache(maxsize=32)
 def verified_by(tasks: TaskSet[SqlTask], limits: Limits, match: Match) -> TaskSet[SqlTask]:
-    """Return a view of tasks whose gold queries are verified with other limits or for "spider"."""
+    """Return a view of tasks whose gold queries are verified with these limits and this `match`."""
     if limits == Limits() and match != "spider":
         return tasks
     return tasks.verified_by(functools.partial(verify, limits=limits, match=match))
@@ -132,7 +133,7 @@ def golds_by_database(tasks: TaskSet[SqlTask]) -> dict[Path, frozenset[str]]:
 
 
 class GoldVerdict(NamedTuple):
-    """A verdict on a gold query: the `code` and `reason` of a refusal, both empty if it is
+    """A verdict on a gold query: the `code` and `reason` of its rejection, both empty if it is
     usable.
     """
 

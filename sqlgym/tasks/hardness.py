@@ -2,24 +2,27 @@
 
 Spider (Yu et al., EMNLP 2018) counts three kinds of components:
 
-* clauses: WHERE, GROUP BY, ORDER BY, LIMIT, every table after the first, every OR, every LIKE;
-* nested queries: a set operation, or a subquery in a condition;
-* extras, at most one each: several aggregates, result columns, WHERE conditions, GROUP BY columns.
+* Clauses are WHERE, GROUP BY, ORDER BY and LIMIT, every table after the first, every OR operator
+  and every LIKE operator.
+* Nested queries are set operations, and subqueries in conditions.
+* Extras are several aggregates, several result columns, several WHERE conditions, and several
+  GROUP BY columns. Each of these counts at most once.
 
 The numbers of components determine the level:
 
-    easy      nothing nested, no extra, at most one clause
-    medium    nothing nested, and: one clause with up to two extras, or two with up to one
-    hard      nothing nested, and: up to two clauses with three or four extras, or three with up
-              to two; or one nested query, no extra, at most one clause
-    extra     everything else, such as two clauses with exactly two extras
+* `easy`: No nested query, no extra, and at most one clause.
+* `medium`: No nested query, and either one clause with up to two extras, or two clauses with up to
+  one extra.
+* `hard`: Either no nested query, and up to two clauses with three or four extras or three clauses
+  with up to two extras; or one nested query, no extra, and at most one clause.
+* `extra`: Everything else, such as two clauses with exactly two extras.
 
-Only the outermost query counts, and only the first branch of a set operation. A nested query counts
-as one, and its components are ignored. The program that produced the released labels has
-peculiarities, which are reproduced so that levels are comparable. NOT before a condition counts as
-an aggregate. In HAVING, AND and OR count as aggregates, and real aggregates do not. A subquery in
-FROM counts as a table. In SQL outside Spider's grammar, subqueries in SELECT or ORDER BY, EXISTS
-and WITH count as nested queries.
+Components are counted only in the outermost query, and only in the first branch of a set operation.
+A nested query is counted once, and its own components are ignored. The program that produced the
+released labels has peculiarities, which are reproduced so that levels are comparable. NOT before a
+condition counts as an aggregate. In HAVING, AND and OR count as aggregates, and real aggregates do
+not. A subquery in FROM counts as a table. In SQL outside Spider's grammar, subqueries in SELECT or
+ORDER BY, EXISTS and WITH count as nested queries.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Splits of synthesized tasks that share no question and no query.
+"""Divides synthesized tasks into splits that have no question and no query in common.
 
 If there are three or more databases, all tasks of a database are assigned to the same part, and
 each part gets at least one database. The tasks of one or two databases are divided by the skeleton
 of their SQL. The skeleton is the canonical form with a question mark for each literal or list of
 literals. Queries with the same skeleton differ only in their constants. The part of a task depends
-only on a hash of its skeleton, not on the seed or the number of tasks. So a task that is held out
-in one run is not used for training in another.
+only on a hash of its skeleton, not on the seed or the number of tasks. Therefore a task that is
+held out in one run is not used for training in another.
 
-In both cases, a task whose question or canonical SQL occurs in an earlier part is dropped from the
-later part.
+A task whose question or canonical SQL occurs in an earlier part is always dropped from the later
+part.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class _Skeleton(SQLite.Generator):  # type: ignore[misc, valid-type]  # a variab
         return "?"
 
     def neg_sql(self, expression: exp.Neg) -> str:
-        """Return a question mark for a number with a sign."""
+        """Return a question mark in place of a number with a sign."""
         return "?" if _is_literal(expression) else str(super().neg_sql(expression))
 
     def in_sql(self, expression: exp.In) -> str:
-        """Return one question mark for a list of literals."""
+        """Return one question mark in place of a list of literals."""
         listed = expression.expressions
         if listed and all(map(_is_literal, listed)):
             return f"{self.sql(expression, 'this')} IN (?)"
@@ -105,7 +105,8 @@ def check_shares(shares: Mapping[str, float]) -> None:
             valid split name.
     """
     if not shares or min(shares.values()) <= 0 or not abs(sum(shares.values()) - 1) <= 1e-6:
-        raise ConfigurationError(f"the shares {dict(shares)} must be positive and sum to 1.")
+        given = ",".join(f"{name}={share}" for name, share in shares.items())
+        raise ConfigurationError(f"the shares {given} must be positive and sum to 1.")
     for name in shares:
         if not _NAME.fullmatch(name) or name in ("all", "tables"):
             raise ConfigurationError(f"{name!r} cannot be the name of a split.")
@@ -126,7 +127,7 @@ def _homes(db_ids: Sequence[str], shares: Mapping[str, float]) -> dict[str, str]
 
 
 def _part(text: str, shares: Mapping[str, float]) -> str:
-    """Return the part of a text, chosen by its hash."""
+    """Return the part of a string, chosen by its hash."""
     digest = hashlib.sha256(f"toolgym-split-{text}".encode("utf-8", "surrogatepass")).digest()
     place, end = int.from_bytes(digest[:8], "big") / 2**64, 0.0
     for part, share in shares.items():
@@ -142,7 +143,7 @@ def _marks(entry: Entry) -> set[str]:
 
 
 def plain_question(question: str) -> str:
-    """Return a question as a key: lower case, single spaces, no punctuation at the end.
+    """Normalize a question: lower case, single spaces, no punctuation at the end.
 
     >>> plain_question("How many  singers are there?")
     'how many singers are there'

@@ -1,4 +1,4 @@
-"""Provides the suite of a task: instances of its database for all gold queries of the task set."""
+"""Provides the test suite of a task: instances of its database for the gold queries of the set."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def suite_for(
 ) -> Suite:
     """Return the suite of a task's database.
 
-    The first call for a set makes the missing instances of all its databases on all cores, so later
-    rollouts do not wait.
+    The first call for a task set creates the missing instances of all its databases on all cores,
+    so later rollouts do not wait for them.
 
     Args:
-        tasks: The set that contains the task; instances are made for its gold queries.
+        tasks: The set that contains the task; instances are created for its gold queries.
         limits: Limits of each statement on an instance.
 
     Raises:

@@ -45,11 +45,13 @@ def no_call(specs: Specs) -> ToolError:
 
 def episode_over() -> ToolError:
     """Return the error for a call after the end of the episode."""
-    return ToolError("episode_over", "The episode is over.", "Stop here; nothing more counts.")
+    return ToolError(
+        "episode_over", "The episode is over.", "Stop here; further calls have no effect."
+    )
 
 
 def bad_action(kind: str, specs: Specs) -> ToolError:
-    """Return the error for an action of a type that cannot hold a call."""
+    """Return the error for an action of a type that cannot contain a call."""
     message = f"An action of type {kind} cannot hold a tool call."
     return ToolError("bad_action", message, _how_to_call(specs), example_of(specs))
 
@@ -119,7 +121,7 @@ def unexpected_argument(spec: ToolSpec, name: str) -> ToolError:
 
 def several_answers(spec: ToolSpec) -> ToolError:
     """Return the error for several different terminal calls in one message."""
-    message = "The message holds several different answers, so none of them was taken."
+    message = "The message contains several different answers, so none was accepted."
     hint = f"Write one call of {spec.name}() and no other that ends the episode."
     return ToolError("ambiguous_argument", message, hint, example_call(spec))
 

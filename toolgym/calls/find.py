@@ -182,11 +182,12 @@ _BETWEEN_CALLS = re.compile(r"(?:[\s;,]++|#[^\n]*+)*+")
 # dividing it between a language and a name would take quadratic time.
 _HERE = re.compile(
     r"[ \t]*+(?:```(?:[\w-]++(?!\())?+[ \t]*+|`)?"
-    r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call)"
+    r"(?=[{\[]|[A-Za-z_][\w.\-/:]*+\(|functools\[|Action:|Call:|-> tool/function_call|"
+    r"[\w.\-/]{1,100}+[ \t]*+\n\s*+(?:<\|content\|>\s*+)?+\{)"
 )
 _LINE = re.compile("^" + _HERE.pattern, re.MULTILINE)
-_FIRST_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
-_AFTER_FIRST_LINE = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
+_NAME_LINE = re.compile(r"\s*+([\w.\-/]{1,100})[ \t]*+\n\s*+(<\|content\|>\s*+)?+(?=\{)")
+_AFTER_NAMED = re.compile(r"\s*+(?:\Z|\n|>>>|<)|[ \t]*+\n")
 _CALL_SHAPED = re.compile(
     r"\[?+\s*+\{\s*+[\"'](?:name|tool|tool_name|function|function_name|type|id|tool_calls?|"
     r"arguments|parameters|args|input|kwargs|params|tool_input)[\"']\s*+:"
@@ -213,6 +214,8 @@ class _Finder:
             finding a call.
         stray: Whether the last call could not be read and contains a tag that closes a value, so
             that calls before it may be parts of one value.
+        value_end: The position of the last search for a tag that closes a value, and the start and
+            end of that tag, so that no part of the text is searched twice.
     """
 
     def __init__(self, text: str, specs: Mapping[str, ToolSpec]) -> None:
@@ -222,6 +225,7 @@ class _Finder:
         self.visible = 0
         self.budget = _MAX_WASTED
         self.stray = False
+        self.value_end = 0, -1, -1
 
     def find(self) -> list[RawCall]:
         """Return the calls in the text."""
@@ -241,7 +245,7 @@ class _Finder:
             spans, start, line = marked, position, None
             calls: list[RawCall] = []
             if fresh and position == self.visible:
-                calls, end = self._first_line(position)
+                calls, end = self._under_name(position)
             if lines and not (calls or opened) and count < MAX_CALLS:
                 line = _HERE.match(text, position, stop) if fresh else None
                 line = line or _LINE.search(text, position, stop)
@@ -258,7 +262,7 @@ class _Finder:
                     closes = [each for each, kind in SHOWS.items() if kind == HIDES[name]]
                     close = self._search(sign.end(), len(text), closes)
                     end = close.end() if close else len(text)
-                    if _VALUE_END.search(text, sign.end(), end):
+                    if self._closes_value(sign.end(), end):
                         self._doubt(marked, begun)
                     if self.visible == position and not text[position : sign.start()].strip():
                         self.visible = end
@@ -325,6 +329,15 @@ class _Finder:
         signs = _SIGN.finditer(self.text, start, end)
         return next((sign for sign in signs if _plain(sign) in names), None)
 
+    def _closes_value(self, start: int, end: int) -> bool:
+        """Return whether there is a tag that closes a value between two positions."""
+        searched, tag_start, tag_end = self.value_end
+        if not searched <= start <= tag_start:
+            tag = _VALUE_END.search(self.text, start)
+            tag_start, tag_end = tag.span() if tag else (len(self.text), len(self.text) + 1)
+            self.value_end = start, tag_start, tag_end
+        return tag_end <= end
+
     def _doubt(self, spans: list[Span], begun: bool) -> None:
         """Turn the calls before a stray tag into errors. A stray tag closes a value but belongs to
         no call.
@@ -384,7 +397,7 @@ class _Finder:
         if not calls:
             if not first.certain:
                 return [], sign.end()
-            self.stray = _VALUE_END.search(text, begin, limit) is not None
+            self.stray = self._closes_value(begin, limit)
             reason = TRUNCATED if limit == len(text) or begin == len(text) else NO_CALL
             calls, end = [self._failed(reason, first.name)], limit
         last, after = calls[-1], _skip(closing, text, end)
@@ -571,7 +584,7 @@ class _Finder:
             if values and last.match(text, end) and _QUOTED.fullmatch(value):
                 call = replace(call, whole=False, unfinished=True)
                 return [call.with_repairs(MISSING_CLOSE_TAG)], len(text)
-        self.stray = _VALUE_END.search(text, position) is not None
+        self.stray = self._closes_value(position, len(text))
         reason = TRUNCATED if limit == len(text) else problem
         return [self._failed(reason, entry.name, name, textual=True)], len(text)
 
@@ -686,21 +699,22 @@ class _Finder:
 
     # Lines without a mark.
 
-    def _first_line(self, position: int) -> Found:
-        """Read a tool's name on the first line, and an object below it (GLM-4, Functionary).
+    def _under_name(self, position: int) -> Found:
+        """Read a tool's name on a line, and an object below it (GLM-4, Functionary).
 
-        The tool's name may be misspelled, unless the object contains a name.
+        The tool's name may be misspelled, unless the object contains a name. An object that is
+        followed by other text on its last line is skipped.
         """
         text = self.text
-        head = _FIRST_LINE.match(text, position)
+        head = _NAME_LINE.match(text, position)
         if head is None or not is_near(head.group(1), self.specs):
             return [], position
         if head.group(1) not in self.specs and _CALL_SHAPED.match(text, head.end()):
             return [], position
         kind = "functionary-v2" if head.group(2) else "glm-4"
         calls, end = self._object_of(head.group(1), head.end(), len(text), kind)
-        if _is_whole(calls) and not _AFTER_FIRST_LINE.match(text, end):
-            return [], position
+        if _is_whole(calls) and not _AFTER_NAMED.match(text, end):
+            return [], end
         return calls, end
 
     def _line(self, begin: int) -> Found:
@@ -708,6 +722,8 @@ class _Finder:
         text = self.text
         if _TEMPLATE.match(text, begin):
             return [], begin
+        if _NAME_LINE.match(text, begin):
+            return self._under_name(begin)
         for entry in _LED:
             if lead := _compiled(entry.lead).match(text, begin):
                 return self._led(entry, lead)

@@ -1,9 +1,10 @@
-"""The commands of the core, and options and functions that commands share.
+"""The built-in commands of `toolgym`, and the options and functions that they share.
 
 Each module of this folder defines one command: a typed function `command`, or a `typer.Typer` of
-that name with several functions. A command calls the library and prints the result. Its docstring
-is its help text: an imperative sentence, optional paragraphs, and an `Example:`, which the tests
-run. Slow modules are imported inside the function, since `toolgym --help` imports all commands.
+that name with several functions. A command calls the library and prints the result. The docstring
+of a command is its help text: an imperative sentence, optional paragraphs, and an `Example:`
+section, which the tests run. Modules that are slow to import are imported inside the function,
+because `toolgym --help` imports all commands.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def environments(incomplete: str) -> list[str]:
-    """Return the environment ids that complete a word, for shell completion."""
+    """Return the environment ids that start with the typed text, for shell completion."""
     from toolgym import registration
 
     with warnings.catch_warnings():
@@ -59,12 +60,13 @@ OneSplit = Annotated[
 Phase = Annotated[
     list[str] | None,
     typer.Option(
-        help="Phase of the training: before, grpo, after, or one of these with -items or -sampled"
+        help="Phase of the run: before, grpo, after, or one of these with -items or -sampled"
         " (default: all); may be repeated."
     ),
 ]
 StepLimit = Annotated[
-    int | None, typer.Option(help="Maximum calls per episode (default: the environment's).")
+    int | None,
+    typer.Option(help="Maximum number of calls per episode (default: the environment's)."),
 ]
 RunsEnv = Annotated[
     str | None,
@@ -85,7 +87,7 @@ Ray = Annotated[
     typer.Option(
         "--ray",
         metavar="ADDRESS|local",
-        help="Address of a Ray cluster whose workers are used; `local` starts one.",
+        help="Address of a Ray cluster to run on; `local` starts one on this machine.",
     ),
 ]
 Workers = Annotated[
@@ -117,7 +119,8 @@ def family_of(env_id: str) -> TaskFamily:
 
 
 def parameters_of(env_id: str) -> tuple[dict[str, Any], bool]:
-    """Load all environments and return the parameters of one (`registration.parameters_of`).
+    """Load all environments and return the parameters of one environment
+    (`registration.parameters_of`).
 
     Raises:
         ConfigurationError: The environment does not exist.
@@ -148,10 +151,10 @@ _PYTHON_CONSTANTS: Final = {"True": True, "False": False, "None": None}
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Any]:
-    """Parse the values of `--set NAME=VALUE`: as JSON, True, False or None, and otherwise as text.
+    """Parse the values of `--set NAME=VALUE` as JSON, True, False or None, or else as text.
 
     Raises:
-        ConfigurationError: A pair has another form, or a name is given twice.
+        ConfigurationError: An option is not of the form NAME=VALUE, or a name is given twice.
 
     >>> settings_of(["match=spider", 'tools=["answer"]'])
     {'match': 'spider', 'tools': ['answer']}
@@ -182,12 +185,12 @@ def arguments_for(env_id: str, settings: list[str] | None = None, **wanted: Any)
     Args:
         env_id: The environment.
         settings: The values of `--set`.
-        wanted: Values of other options by the name of the environment's argument; None for options
-            that were not given.
+        wanted: Values of other options, keyed by the name of the environment's argument; None for
+            options that were not given.
 
     Raises:
         ConfigurationError: The environment does not exist, or an argument is given twice. Unknown
-            arguments are refused later, by `registration.make`.
+            arguments are rejected later, by `registration.make`.
     """
     parameters_of(env_id)
     return given_once(wanted, settings, "--set")
@@ -215,10 +218,12 @@ def given_once(
 
 
 def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
-    """Return a `map` over the workers of `--ray` or `--workers`; without them, the built-in one.
+    """Return a `map` function that uses the workers of `--ray` or `--workers`, or else the built-in
+    `map`.
 
     Raises:
-        ConfigurationError: Both are given, the cluster cannot be reached, or Ray is not installed.
+        ConfigurationError: Both `--ray` and `--workers` are given, the cluster cannot be reached,
+            or Ray is not installed.
     """
     if ray is not None and workers is not None:
         raise ConfigurationError(
@@ -233,10 +238,10 @@ def map_of(ray: str | None, workers: int | None) -> AbstractContextManager[Map]:
 
 
 def check_folder(folder: Path) -> None:
-    """Check that the folder of `--out` can be created or written.
+    """Check that the folder given by `--out` can be created or written to.
 
     Raises:
-        ConfigurationError: The path or a parent is a file, or cannot be written.
+        ConfigurationError: The path or one of its parents is a file or is not writable.
     """
     place = folder.absolute()
     above = next(each for each in (place, *place.parents) if each.exists())
@@ -262,7 +267,9 @@ def with_remark(text: str, remark: str) -> str:
 
 
 def facts_text(facts: Mapping[str, str]) -> str:
-    """Return named texts, one per line. A text of several lines is indented below its name."""
+    """Format names and texts, one pair per line. Text with several lines is indented below its
+    name.
+    """
     shown = []
     for name, text in facts.items():
         lines = "".join(f"\n  {line}" for line in text.splitlines())
@@ -278,8 +285,8 @@ _UNSEEN: Final = re.compile(
 def harmless(text: str) -> str:
     r"""Replace control characters by their escapes.
 
-    Much of the printed text comes from models, servers and files, and in a terminal control
-    characters move the cursor, hide text, or reverse its direction.
+    Much of the printed text comes from models, servers and files. In a terminal, control characters
+    in this text could move the cursor, hide text, or reverse the direction of text.
 
     >>> print(harmless("ends\r\nand clears\x1b[2J"))
     ends
@@ -289,14 +296,15 @@ def harmless(text: str) -> str:
 
 
 def say(text: str, *, err: bool = False, nl: bool = True) -> None:
-    """Print a text on stdout, or on stderr if `err`, with control characters escaped."""
+    """Print text on stdout, or on stderr if `err` is true, with control characters escaped."""
     typer.echo(harmless(text), err=err, nl=nl)
 
 
 def print_table(table: Table) -> None:
     """Print a table on stdout.
 
-    In a narrow terminal cells are wrapped, never cut. In a pipe a table has up to 200 columns.
+    In a narrow terminal, cells are wrapped rather than truncated. In a pipe, a table is up to 200
+    characters wide.
     """
     from rich.console import Console
 
@@ -312,8 +320,8 @@ def print_table(table: Table) -> None:
 def print_json(value: Any) -> None:
     """Print one JSON document on stdout.
 
-    nan and infinity become null, and paths become strings. Non-ASCII characters are escaped, so the
-    output does not depend on the encoding of stdout.
+    The values nan and infinity become null, and paths become strings. Non-ASCII characters are
+    escaped, so the output does not depend on the encoding of stdout.
 
     Raises:
         ConfigurationError: A value cannot be converted to JSON.

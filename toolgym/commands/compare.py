@@ -28,14 +28,14 @@ Second = Annotated[
     Path,
     typer.Argument(
         metavar="SECOND",
-        help="Second evaluation. If it is the same run folder, the evaluations before and after the"
-        " training are compared.",
+        help="Second evaluation. If both are the same run folder, its evaluations before and"
+        " after training are compared.",
     ),
 ]
 
 
 def command(first: First, second: Second, as_json: AsJson = False) -> None:
-    """Compare two evaluations on their common tasks.
+    """Compare two evaluations on the tasks that they have in common.
 
     Prints the difference in accuracy with a paired 95 % confidence interval, and the p-value of an
     exact sign test.

@@ -1,13 +1,13 @@
 """`toolgym doctor`: check the installation.
 
 A problem is a condition that prevents toolgym from working: a missing dependency, a package of
-another distribution that hides one of ours, a plug-in that cannot be loaded, or a cache folder that
-cannot be written. A missing extra is not a problem. Commands and environments of installed packages
-are imported; libraries such as torch are not.
+another distribution that hides one of toolgym's packages, a plug-in that cannot be loaded, or a
+cache folder that cannot be written to. A missing extra is not a problem. Commands and environments
+of installed packages are imported; libraries such as torch are not.
 
-Other distributions use two of our package names. AdapterHub's `adapters` is a regular package and
-hides our namespace folder. Another SQL environment named `sqlgym` may be installed into our folder,
-or earlier on the path. `__toolgym__` in the source marks our package.
+Two of our package names are also used by other distributions. AdapterHub's `adapters` is a regular
+package and hides our namespace folder. Another distribution named `sqlgym` can be installed into
+our folder, or into a folder earlier on the path. `__toolgym__` in the source marks our package.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def command(as_json: AsJson = False) -> None:
     """Check the installation and print how to fix problems.
 
     Prints versions, extras, plug-ins and the cache folder. The exit status is 1 if there is a
-    problem. A missing extra is not a problem.
+    problem. A missing extra does not count as a problem.
 
     Example:
         toolgym doctor
@@ -62,10 +62,10 @@ def examine() -> dict[str, Any]:
     """Check the interpreter, installed packages, plug-ins and the cache folder.
 
     Returns:
-        `ok`, `python` and `sqlite` (versions), `base` and `extras` (the version of each
-        distribution that the base install and each extra need, None if it is not installed),
-        `plugins` (names by entry-point group, without broken ones), `cache` (the folder), and
-        `problems`.
+        A dict with `ok`, `python` and `sqlite` (versions), `base` and `extras` (the version of each
+        distribution that the base install and each extra require, or None if it is not installed),
+        `plugins` (names by entry-point group, without plug-ins that cannot be loaded), `cache` (the
+        folder), and `problems`.
     """
     base: dict[str, str | None] = {"toolgym": _version_of("toolgym")}
     extras: dict[str, dict[str, str | None]] = {}
@@ -118,7 +118,8 @@ def load_plugins() -> tuple[dict[str, list[str]], list[Problem]]:
     """Load the commands and environments of installed packages.
 
     Returns:
-        Their names by group, and a problem for each that cannot be loaded.
+        The names of the loaded plug-ins by group, and a problem for each plug-in that cannot be
+        loaded.
     """
     loaded: dict[str, list[str]] = {}
     problems = []
@@ -139,7 +140,7 @@ def hidden_packages(root: Path = ROOT) -> Iterator[Problem]:
     """Yield a problem for each package of toolgym that cannot be imported.
 
     Args:
-        root: The folder of the packages of toolgym.
+        root: The folder that contains toolgym's packages.
     """
     for name in SHARED_NAMES:
         ours = root / name

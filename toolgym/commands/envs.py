@@ -1,6 +1,6 @@
 """`toolgym envs`: list the environments, or describe one with its tools, options and rewards.
 
-The information comes from the classes. No data set is loaded.
+The information is read from the environment classes; no data set is loaded.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def command(
 ) -> None:
     """List the environments, or describe one.
 
-    With ENV_ID it prints the tools and their arguments, the options and their defaults, and the
-    reward.
+    With ENV_ID, the command prints the tools and their arguments, the options and their defaults,
+    and the reward.
 
     Example:
         toolgym envs
@@ -67,8 +67,9 @@ def describe(env_id: str) -> dict[str, Any]:
     """Return a description of an environment as plain data, without loading its data set.
 
     Returns:
-        `id`, `description`, `tools` (OpenAI function schemas), `terminal` (names of the tools
-        that end an episode), `defaults`, `rewards` (the weights), `law` (the score as text).
+        A dict with `id`, `description`, `tools` (OpenAI function schemas), `terminal` (names of the
+        tools that end an episode), `defaults`, `rewards` (the weights), `law` (a description of the
+        score).
 
     Raises:
         ConfigurationError: The environment does not exist, or is not a `ToolEnv`.

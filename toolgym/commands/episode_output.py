@@ -31,8 +31,8 @@ class Output:
         report_to: Names of dashboards to log the results to. They need a folder.
 
     Raises:
-        ConfigurationError: The output cannot be written, is not an output of an evaluation, or a
-            dashboard is not installed.
+        ConfigurationError: The path cannot be written to or is not the output of an evaluation, or
+            a dashboard is not installed.
     """
 
     def __init__(self, out: Path | None, report_to: Sequence[str] = ()) -> None:
@@ -78,11 +78,11 @@ class Output:
     ) -> Iterator[Callable[[EpisodeRecord], None] | None]:
         """Create and lock the folder, and yield the function that writes an episode to it.
 
-        Without a folder, None is yielded.
+        If there is no folder, yield None.
 
         Args:
             setting: The settings of the evaluation, such as environment, policy and seed.
-            env_kwargs: Arguments of the environment, with which `toolgym audit` checks episodes.
+            env_kwargs: Arguments of the environment, which `toolgym audit` uses to check episodes.
         """
         if self._out is None or not self._is_folder:
             yield None

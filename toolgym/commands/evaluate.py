@@ -57,7 +57,7 @@ EnvId = Annotated[
 Shard = Annotated[
     str | None,
     typer.Option(
-        metavar="I/N", help="Play only part I of N parts of the tasks, for `toolgym merge`."
+        metavar="I/N", help="Run only part I of N of the tasks; `toolgym merge` merges the parts."
     ),
 ]
 PolicyName = Annotated[
@@ -74,7 +74,7 @@ BaseUrl = Annotated[
 Template = Annotated[
     str | None,
     typer.Option(
-        help="Chat template that replaces that of the model: hermes, which works with any model, or"
+        help="Chat template to use instead of the model's: hermes, which works with any model, or"
         " a Jinja file.",
     ),
 ]
@@ -87,7 +87,8 @@ PolicySettings = Annotated[
     ),
 ]
 Tries = Annotated[
-    int, typer.Option(min=1, help="Number of attempts per task; 2 or more add pass@k.")
+    int,
+    typer.Option(min=1, help="Number of attempts per task; if above 1, pass@k is also printed."),
 ]
 Tasks = Annotated[
     int | None, typer.Option("--n", "-n", min=1, help="Number of tasks (default: all).")
@@ -113,19 +114,20 @@ Temperature = Annotated[
     typer.Option(min=0, help="Sampling temperature of a model (default: 0; 1 if --k is above 1)."),
 ]
 Batch = Annotated[
-    int, typer.Option(min=1, help="Number of episodes that each process plays at once.")
+    int, typer.Option(min=1, help="Number of episodes that each process runs at once.")
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="Folder or .jsonl file for the episodes. `toolgym report` and `audit` need a folder."
+        help="Folder or .jsonl file for the episodes. `toolgym report` and `toolgym audit`"
+        " require a folder."
     ),
 ]
 ReportTo = Annotated[
     list[str] | None,
     typer.Option(
-        help="Dashboard to log to: tensorboard, wandb or trackio; may be repeated. Needs a folder"
-        " in --out.",
+        help="Dashboard to log to: tensorboard, wandb or trackio; may be repeated. Requires a"
+        " folder in --out.",
     ),
 ]
 Transcripts = Annotated[int, typer.Option(min=0, help="Number of episodes to print.")]
@@ -254,7 +256,9 @@ def print_object(evaluation: Evaluation, setting: dict[str, Any], transcripts: i
 
 
 def print_results(evaluation: Evaluation, setting: dict[str, Any], transcripts: int) -> None:
-    """Print the first `transcripts` episodes, a table of the results, faults and refused tasks."""
+    """Print the first `transcripts` episodes, a table of the results, the infrastructure errors,
+    and the refused tasks.
+    """
     for record in evaluation.records[:transcripts]:
         say(transcript(record.to_json()) + "\n")
     print_table(_figures(evaluation, setting))

@@ -18,7 +18,7 @@ Parts = Annotated[
     list[Path],
     typer.Argument(
         metavar="PART",
-        help="Folders or files of `toolgym eval --shard I/N --out`, in the order of I.",
+        help="Folders or files written by `toolgym eval --shard I/N --out`, in the order of I.",
     ),
 ]
 
@@ -31,7 +31,7 @@ def command(
 ) -> None:
     """Merge the parts of an evaluation and print the results.
 
-    All parts must have the same settings, and no task in common.
+    The parts must have the same settings and no tasks in common.
 
     Example:
         toolgym eval sqlgym/Explore-v0 --policy random --shard 1/2 --out one.jsonl

@@ -1,8 +1,8 @@
 """`toolgym play`: play an episode in the terminal.
 
 A line is a call, such as `describe singer` or `query SELECT ...`, or a message in the call format
-of a model. Calls have the same costs and rewards as those of a model. A line without a call costs
-nothing.
+of a model. Typed calls have the same costs and rewards as the calls of a model. A line without a
+call costs nothing.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def command(
     """Play an episode yourself by typing calls.
 
     Type `help` for the tools, `hint` for the next call of the expert, and `quit` to end. Calls can
-    also be piped in.
+    also be piped to stdin.
 
     Example:
         toolgym play sqlgym/Explore-v0 --seed 3
@@ -174,7 +174,7 @@ def _ask() -> str | None:
 
 
 def read_action(line: str, tools: dict[str, ToolSpec]) -> Any:
-    """Convert a typed line to an action for `ToolEnv.step`; None if it is not a call.
+    """Convert a typed line to an action for `ToolEnv.step`, or return None if it is not a call.
 
     >>> from toolgym.tools import specs_from
     >>> tools = specs_from([{"name": "look", "parameters": {"properties": {"at": {}}}}])

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, with the finished work, the elapsed and the remaining time.
+"""Progress bars on stderr that show the finished work, the elapsed time and the remaining time.
 
 Bars appear only in a terminal, and not with TERM=dumb or `--quiet`. `NO_COLOR` removes the colors.
 """
@@ -41,8 +41,9 @@ def progress_bar(what: str, *, quiet: bool = False, transient: bool = False) -> 
 
     Args:
         what: Short description of the work.
-        quiet: Show nothing.
-        transient: Remove the bar at the end. It is always removed if the work fails.
+        quiet: Whether to show nothing.
+        transient: Whether to remove the bar at the end. If the work fails, the bar is always
+            removed.
 
     Yields:
         The function that updates the bar.
@@ -83,7 +84,7 @@ class Bars:
 
     @contextmanager
     def phase(self, title: str, total: int) -> Iterator[Callable[[int, str], None]]:
-        """Show a bar for a phase, and yield a function of the finished steps and a remark."""
+        """Show a bar for a phase, and yield a function that updates the bar."""
         with progress_bar(f"{title:<24}") as show:
             show(0, total)
             yield lambda done, note: show(done, total, note)

@@ -1,7 +1,7 @@
 """`toolgym report`: write the HTML report of one or several runs.
 
-A training writes the report of its run when it ends. This command also writes it for interrupted
-runs, and for several trainings or evaluations of `toolgym eval --out FOLDER` on one page.
+A training run writes its report when it ends. This command also writes a report for interrupted
+runs, and one page for several training runs or evaluations of `toolgym eval --out FOLDER`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def command(
     """Write the HTML report of one or several runs.
 
     The page shows results, learning curves, transcripts and settings, and works offline. Plots
-    require toolgym[report].
+    require the `report` extra.
 
     Example:
         toolgym report runs/explore

@@ -1,8 +1,8 @@
 """`toolgym stats`: print statistics of the actions in a run, an evaluation or a log.
 
-The family of the environment computes them (`TaskFamily.statistics`). A file of `toolgym eval
---out` is read like a run folder. Any other file is a log, which is read by the first family that
-finds outputs in it (`TaskFamily.read_log`).
+The family of the environment computes the statistics (`TaskFamily.statistics`). A file of `toolgym
+eval --out` is read like a run folder. Any other file is treated as a log and read by the first
+family that finds outputs in it (`TaskFamily.read_log`).
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def command(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print statistics of the rollouts of a run, or of the outputs in a log.
+    """Print statistics of the rollouts of a run, or of the model outputs in a log.
 
-    The tables depend on the environment. For workflow environments they show validity, errors,
-    frequent workflows, operators, structures, and collapses between steps. Shares have 95 % Wilson
-    intervals.
+    The tables depend on the environment. For workflow environments, the tables show validity,
+    errors, frequent workflows, operators, structures, and collapses between steps. Proportions have
+    95 % Wilson intervals.
 
-    A log is the output of another trainer, with lines such as `DSL质量: fallback=False, ops=2,
-    chain=True, DSL=Custom -> Programmer`, or a JSONL file. A line of a JSONL file is a workflow as
-    a string, or an object with `workflow` or `dsl` and optionally `step`, `phase`, `correct`,
-    `score` or `reward`.
+    A log is a JSONL file, or the output of another trainer with lines such as `DSL质量:
+    fallback=False, ops=2, chain=True, DSL=Custom -> Programmer`. Each line of a JSONL file is a
+    workflow: a string, or an object with the key `workflow` or `dsl` and optionally `step`,
+    `phase`, `correct`, `score` or `reward`.
 
     Example:
         toolgym stats runs/compose-001

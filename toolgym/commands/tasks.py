@@ -1,6 +1,6 @@
-"""`toolgym tasks`: check, count, show or write tasks.
+"""`toolgym tasks`: check, count, show or generate tasks.
 
-* `check` verifies every task and lists those that are refused, with reasons;
+* `check` verifies every task and lists the refused tasks with reasons;
 * `stats` counts tasks by database, hardness and shape of the result;
 * `show` prints a task with its solution;
 * `synth` writes tasks for databases;
@@ -74,7 +74,7 @@ def task_sets(
     split: str | None,
     settings: list[str] | None = None,
 ) -> dict[str, TaskSet[Any]]:
-    """Return the tasks of one split or of all splits, by the name of the split.
+    """Return the tasks of one split or of all splits, keyed by the name of the split.
 
     Raises:
         ConfigurationError: The data set or the split does not exist.
@@ -110,8 +110,8 @@ def check(
 ) -> None:
     """Verify the tasks and list those that are refused.
 
-    Each refusal has a reason. Duplicate questions are listed too. The results are cached. The exit
-    status is 2 if no task is playable.
+    Each refused task is listed with the reason. Duplicate questions are also listed. The results
+    are cached. The exit status is 2 if no task can be used.
 
     Example:
         toolgym tasks check bundled --split dev
@@ -157,7 +157,8 @@ def stats(
 ) -> None:
     """Count the tasks by database, hardness and result shape.
 
-    All gold answers are computed. Tasks that cannot be played are counted as refused.
+    The gold answer of each task is computed. Tasks without a reliable gold answer are counted as
+    refused.
 
     Example:
         toolgym tasks stats bundled
@@ -191,7 +192,8 @@ def show(
         str,
         typer.Argument(
             metavar="DATASET",
-            help="Data set: a name, folder or file. With ID alone, the data set of --env is used.",
+            help="Data set: a name, folder or file. If only ID is given, the data set of --env is"
+            " used.",
         ),
     ],
     task_id: Annotated[str | None, typer.Argument(metavar="ID", help="Id of the task.")] = None,
@@ -203,7 +205,7 @@ def show(
 ) -> None:
     """Print a task with its solution.
 
-    For a refused task, the reason is printed.
+    If the task is refused, the reason is printed.
 
     Example:
         toolgym tasks show bundled observatory-001
@@ -244,7 +246,9 @@ def synth(
     seed: Annotated[int, typer.Option(min=0, help="Random seed that selects the tasks.")] = 0,
     splits: Annotated[
         str | None,
-        typer.Option(help="Share of each split (default: train=0.8,dev=0.1,test=0.1)."),
+        typer.Option(
+            help="Fraction of the tasks in each split (default: train=0.8,dev=0.1,test=0.1)."
+        ),
     ] = None,
     link: Annotated[
         bool, typer.Option("--link", help="Link to the databases instead of copying them.")
@@ -267,11 +271,11 @@ def synth(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write tasks for SQLite databases, in the Spider layout.
+    """Generate tasks for SQLite databases, in the Spider layout.
 
     A task is a question and the SQL query that answers it. Three or more databases are split by
-    database, fewer by query. Queries that differ only in their values are in the same split. The
-    tasks depend on the seed, but not on --workers or --ray.
+    database; fewer are split by query. Queries that differ only in their values belong to the same
+    split. The tasks depend on the seed, but not on --workers or --ray.
 
     Example:
         toolgym tasks synth my.db --out tasks
@@ -308,17 +312,18 @@ def invent(
     first: Annotated[
         int,
         typer.Option(
-            min=0, help="Number of the first database. A number always gives the same database."
+            min=0,
+            help="Number of the first database. The same number always produces the same database.",
         ),
     ] = 0,
     env_id: Environment = EXPLORE,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write small synthetic databases for `toolgym tasks synth`.
+    """Generate small synthetic databases for `toolgym tasks synth`.
 
-    A model that is trained on few databases memorizes their tables. With hundreds of databases it
-    has to read the schema.
+    A model that is trained on a few databases memorizes their tables; with hundreds of databases,
+    it must learn to read the schema.
 
     Example:
         toolgym tasks invent --out invented --n 200
@@ -348,9 +353,10 @@ def rephrase(
 ) -> None:
     """Rephrase the questions of tasks with a chat model.
 
-    The tasks are copied to a new folder. A reply must keep the names, numbers and dates of the
-    question that the SQL uses. It must not contain SQL or the answer, or be the question of another
-    task. Otherwise the question is not changed. The old question is stored as "original".
+    The tasks are copied to a new folder. A rephrased question is accepted if it keeps the names,
+    numbers and dates that the SQL query uses, contains neither SQL nor the answer, and is not the
+    question of another task. Otherwise the question is left unchanged. The original question is
+    stored under the key "original".
 
     Replies are cached. If the server fails, nothing is written; run the command again to request
     the missing replies.
@@ -417,7 +423,7 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
 
 
-command = typer.Typer(help="Check, count, show or write tasks.")
+command = typer.Typer(help="Check, count, show or generate tasks.")
 
 for function in (check, stats, show, synth, invent, rephrase):
     command.command(function.__name__)(function)

@@ -3,9 +3,9 @@
 The code is independent of the model architecture. It calls `model(input_ids, attention_mask,
 position_ids, past_key_values)` with a full mask of shape (rows, 1, queries, columns). The keys and
 values of a token at position p are stored in column p of its slot. Sequences of different lengths
-therefore need no padding, and a step writes in place. A query attends to the columns up to its own
-position. Later columns contain values from earlier passes, which are overwritten before they are
-read.
+therefore need no padding, and each step updates the cache in place. A query attends to the columns
+up to its own position. Later columns contain values from earlier passes, which are overwritten
+before they are read.
 
 `check_model` compares the cached computation with plain forward passes. It rejects models with
 recurrent layers or with a custom attention mask.
@@ -72,7 +72,7 @@ class _SlotLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write new tokens of shape (rows, heads, tokens, size), and return all columns of their
+        """Write keys and values of shape (rows, heads, tokens, size), and return all columns of the
         rows.
         """
         if not self.is_initialized:
@@ -86,7 +86,7 @@ class _SlotLayer(CacheLayerMixin):
         return self.keys[read, :, : window.width], self.values[read, :, : window.width]
 
     def get_seq_length(self) -> int:
-        """Return the number of columns before the new tokens, in the longest row."""
+        """Return the number of columns that precede the new tokens in the longest row."""
         return self._window.width - self._window.columns.shape[1]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
@@ -145,7 +145,7 @@ class SlotCache(Cache):
 
 
 class Decoder:
-    """A model whose new tokens are read into the slots of a `SlotCache`.
+    """A causal language model that uses a `SlotCache` as its KV cache.
 
     Args:
         model: A causal language model, in evaluation mode.
@@ -174,8 +174,8 @@ class Decoder:
             starts: The number of tokens already in each slot.
 
         Returns:
-            Logits after the last column of the pass, (rows, vocabulary). They are valid for the
-            rows with the maximum number of new tokens.
+            Logits after the last column of the pass, (rows, vocabulary). Only the logits of rows
+            with the maximum number of new tokens are valid.
         """
         device = self.model.device
         length = max(map(len, texts))

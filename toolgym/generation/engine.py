@@ -2,13 +2,13 @@
 
 All sequences of a call advance together, each in a slot of one KV cache.
 
-    admit      waiting sequences get free slots; each distinct prompt is read once and copied
-    decode     samples a token for each active sequence, on CUDA several per synchronization
-    answer     calls `reply` for finished turns, reads the answers, and frees slots
+* `admit` gives free slots to waiting sequences. Each distinct prompt is read once and copied.
+* `decode` samples a token for each active sequence, or on CUDA several tokens per synchronization.
+* `answer` calls `reply` for finished turns, reads the answers, and frees slots.
 
 A sequence whose turn is over waits for its reply. `reply` is called when no sequence is active or
-at least half of the sequences are waiting. Answers need a separate forward pass, so they are read
-together.
+at least half of the sequences are waiting. Answers require a separate forward pass, so several
+answers are processed in one pass.
 
 On CUDA, shapes are rounded up so that a step of each shape can be recorded
 (`toolgym.generation.steps`). The number of rows is rounded up to 1, 2, 3, 4, 6, 8, 12, 16 and so
@@ -98,7 +98,9 @@ class _Sequence:
         self._uniforms = torch.zeros(0)
 
     def draw(self, temperature: float) -> None:
-        """Draw the uniform numbers of all tokens, with zeros for steps after the last token."""
+        """Draw the uniform random numbers for all tokens, with zeros for steps after the last
+        token.
+        """
         self._uniforms = torch.zeros(self.limit + _STEPS + 1, dtype=torch.float64)
         if temperature:
             self._uniforms[: self.limit] = uniform_numbers(self.generation.stream, self.limit)
@@ -123,7 +125,7 @@ class _Sequence:
         return Row(self.unread[-1], self.cached, room, uniforms)
 
     def append(self, tokens: list[int], log_probs: list[float], sampled: int) -> None:
-        """Append sampled tokens (`sampled` = 1) or tokens of an answer (0)."""
+        """Append sampled tokens (`sampled` = 1) or tokens of an answer (`sampled` = 0)."""
         self.generation.tokens += tokens
         self.generation.mask += [sampled] * len(tokens)
         self.generation.log_probs += log_probs
@@ -163,21 +165,21 @@ class Engine:
     ) -> None:
         """Continue every generation until it has ended or is full.
 
-        A turn ends with a token of `stop`, after `turn_tokens` tokens, when the generation has
-        `max_tokens` tokens, or when the maximum context length of the model is reached. Then
-        `reply` is called with the generations whose turn is over. An answer must leave room for at
-        least one token.
+        A turn ends when a token of `stop` is sampled, when the turn has `turn_tokens` tokens, when
+        the generation has `max_tokens` tokens, or when the maximum context length of the model is
+        reached. Then `reply` is called with the generations whose turn is over. An answer must
+        leave room for at least one sampled token.
 
         Args:
-            generations: Generations whose `tokens` are empty. If a prompt leaves no room, its
-                generation gets no tokens and no reply.
+            generations: Generations whose `tokens` are empty. If a prompt leaves no room for a
+                token, the generation stays empty and `reply` is not called for it.
             reply: Function that answers finished turns. None ends each generation after its first
                 turn.
             temperature: Sampling temperature; 0 selects the most likely token.
             turn_tokens: Maximum number of tokens of one turn; None means no limit.
 
         Raises:
-            ValueError: A prompt is empty, or an answer leaves no room.
+            ValueError: A prompt is empty, or an answer leaves no room for a token.
         """
         if not generations:
             return
@@ -343,12 +345,14 @@ class _Batch:
         self.steps = Steps(decoder, slots, max_steps, sorted(stop), records=records)
 
     def clear(self) -> None:
-        """Remove all sequences, and any graphs that are no longer valid for the model."""
+        """Remove all sequences, and discard any graphs that are no longer valid for the model."""
         self.sequences.clear()
         self.steps.forget_other_models()
 
     def admit(self, waiting: deque[_Sequence], temperature: float) -> None:
-        """Fill the free slots. Each new prompt is read once, without its last token, and copied."""
+        """Fill the free slots. Each distinct prompt is read once, without its last token, and then
+        copied.
+        """
         first = len(self.sequences)
         slot_of = dict[tuple[int, ...], int]()
         if self._decoder.keeps_prefixes:

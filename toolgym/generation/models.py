@@ -22,7 +22,7 @@ def load(
 
     Args:
         source: A folder, or a name on the Hugging Face hub.
-        dtype: Data type of the weights; `auto` means the data type in the file.
+        dtype: Data type of the weights; `auto` means the data type stored in the file.
         device: Device of the model. None means the GPU if there is one, or else the CPU.
 
     Raises:
@@ -46,7 +46,7 @@ def common_length(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 def context_length(model: PreTrainedModel) -> int:
-    """Return the maximum number of tokens that the model reads with the same position encoding.
+    """Return the maximum number of tokens for which the model's position encoding stays the same.
 
     Models with `longrope` (Phi-3, Phi-4-mini) change all frequencies when a sequence exceeds their
     original context length, and cached keys then become invalid.

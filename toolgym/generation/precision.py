@@ -14,11 +14,12 @@ _HALF = (torch.float16, torch.bfloat16)
 
 @contextmanager
 def in_float32(model: nn.Module) -> Iterator[None]:
-    """Context manager in which a model computes in float32. Its weights are not changed.
+    """Context manager in which a model computes in float32. The model's weights are not changed.
 
-    Use it to compare two computations of logits. In half precision, the rounding error exceeds the
-    effect of an incorrect position and changes which experts are selected. One module is converted
-    at a time, since a float32 copy of a large model may not fit in memory.
+    Use this context manager to compare two computations of logits. In half precision, the rounding
+    error exceeds the effect of an incorrect position, and changes which experts a
+    mixture-of-experts model selects. One module is converted at a time, since a float32 copy of a
+    large model may not fit in memory.
     """
     handles = [
         handle

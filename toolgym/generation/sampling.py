@@ -1,8 +1,8 @@
 """Sampling with random numbers that depend only on the name of a stream, not on the batch.
 
 Each stream has uniform numbers from a `torch.Generator` that is seeded with the name of the stream.
-The n-th token of a sequence is the inverse of the cumulative distribution at the n-th number. The
-token therefore does not depend on the other sequences in a batch or on their order, except for
+The n-th token of a sequence is the value of the inverse cumulative distribution at the n-th number.
+The token therefore does not depend on the other sequences in a batch or on their order, except for
 rounding. In a batch of a different size, sums are computed in a different order, which may change
 the choice between tokens of nearly equal probability.
 """

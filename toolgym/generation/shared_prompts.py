@@ -1,9 +1,9 @@
-"""Attention for decoding steps on a CPU that reads a prompt shared by several rows only once.
+"""Attention for decoding on a CPU in which the prompt shared by several rows is read only once.
 
-A step spends most of its time reading keys and values, most of which belong to the common prompt of
-a group of rollouts. The queries of all rows of a group attend to the prompt together, then each row
-attends to its own columns. The two results are combined by their log-sum-exps (Juravsky et al.
-2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
+A decoding step spends most of its time reading keys and values, and most of these belong to the
+common prompt of a group of rollouts. The queries of all rows of a group attend to the prompt
+together, and then each row attends to its own columns. The two results are combined by their
+log-sum-exps (Juravsky et al. 2024, arXiv:2402.05099), which PyTorch's kernel for CPUs returns.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def can_share(model: PreTrainedModel) -> bool:
 def sharing(
     model: PreTrainedModel, prompts: Sequence[tuple[int, ...]], columns: Sequence[int]
 ) -> Iterator[None]:
-    """Context manager in which a decoding step of these rows reads each prompt only once.
+    """Context manager in which a decoding step of the given rows reads each prompt only once.
 
     Args:
         prompts: The prompt of each row.

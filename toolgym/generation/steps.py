@@ -3,8 +3,8 @@
 A step reads the pending token of each row, and samples and stores the next one. For a row that has
 stopped, the step repeats the same computation and changes nothing. Shapes are fixed and all state
 is updated in place. On CUDA, a step can therefore be recorded as a graph for each number of rows
-and width, and replayed with a single call. For a model with 30 layers, a step has 1,350 kernels.
-Launching them from Python takes 25 ms, several times as long as running them.
+and width, and replayed with a single call. For a model with 30 layers, a step launches 1,350
+kernels. Launching the kernels from Python takes 25 ms, several times as long as executing them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Row(NamedTuple):
         token: The last token, which is not in the cache yet.
         column: The position of that token.
         room: Maximum number of tokens still to be sampled; 0 means that the row is idle.
-        uniforms: A uniform random number for each of these tokens.
+        uniforms: A uniform random number for each token that is still to be sampled.
     """
 
     token: int

@@ -24,11 +24,11 @@ _HIGHEST: Final = 100
 
 @dataclass(frozen=True)
 class Situation:
-    """The state of one episode, as a policy sees it before a turn.
+    """The state of one episode before a turn, as it is passed to a policy.
 
     Attributes:
-        env: The environment. A policy without privileged information uses only its tools and
-            transcript.
+        env: The environment. A policy without privileged information uses only the tools and the
+            transcript of the environment.
         observation: The last observation.
         seed: The seed of the episode, for policies that make random choices.
         memory: State of the policy for this episode. The same dict is passed in every turn.
@@ -41,7 +41,7 @@ class Situation:
 
 
 class Policy(Protocol):
-    """The protocol of policies: a name, and a method that returns actions.
+    """The protocol of a policy: a name, and a method that returns actions.
 
     A policy may also have a method `usage` that returns a dict of the amounts used so far, such as
     tokens. An unknown amount is None.
@@ -52,15 +52,16 @@ class Policy(Protocol):
     def act(self, situations: Sequence[Situation]) -> list[Any]:
         """Return one action for each situation, in order.
 
-        An `EnvironmentFault` in place of an action makes its episode unscored. The other episodes
-        continue.
+        If a policy returns an `EnvironmentFault` in place of an action, the episode is not scored.
+        The other episodes continue.
         """
         ...
 
 
 class ExpertPolicy:
-    """The policy that plays `ToolEnv.expert`. After the expert's last action, the policy returns
-    ""."""
+    """The policy that returns the actions of `ToolEnv.expert`. After the expert's last action, the
+    policy returns "".
+    """
 
     name = "expert"
 
@@ -96,7 +97,7 @@ class RandomPolicy:
         self._seed = seed
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """Return a random call for each situation. The same seed gives the same calls."""
+        """Return a random call for each situation. The same seed always produces the same calls."""
         return [self._call(situation) for situation in situations]
 
     def _call(self, situation: Situation) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """`ChatPolicy`: the policy for a model on a server, which receives the transcript and the tools.
 
-The requests of a batch are sent concurrently. Calls through the API are passed on unchanged, so
-that incorrect names, keys and JSON reach the same parser as the text of any model. With
-`tools="text"`, for servers without support for tools, the prompt describes the tools and the calls
-are found in the text. A failed request makes its episode unscored. The other episodes continue.
+The requests of a batch are sent concurrently. Calls that the API returns are passed on unchanged,
+so incorrect names, keys and JSON reach the same parser as calls in text. With `tools="text"`, for
+servers without support for tools, the prompt describes the tools and the calls are found in the
+text. If a request fails, its episode is not scored. The other episodes continue.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ChatPolicy:
         self.client, self.seed, self.tools = client, seed, tools
 
     def act(self, situations: Sequence[Situation]) -> list[Any]:
-        """Return the model's text or calls for each situation, or the fault of its request."""
+        """Return the model's text or calls for each situation, or the error of a failed request."""
         replies = self.client.complete_all([self._chat(each) for each in situations])
         return [_action_of(reply) for reply in replies]
 

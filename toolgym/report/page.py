@@ -1,9 +1,9 @@
 """`write_report` writes the report as one HTML file without external resources.
 
-Texts of models, databases and data sets are untrusted. The template escapes them, plots contain
-them as data, and a content security policy allows only the two scripts of the page, by their
-hashes. Vega interprets expressions on this page, and does not use `eval`. The same run always gives
-the same bytes.
+Text from models, databases and data sets is untrusted. The template escapes it, plots contain it as
+data, and a content security policy allows only the two scripts of the page, by their hashes. Vega
+interprets expressions on this page, and does not use `eval`. The same run always gives the same
+bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def write_report(
     """Write the report of one or several runs, and return its path.
 
     Args:
-        runs: Trainings or evaluations, in the order in which they are shown.
+        runs: Training runs or evaluations, in the order in which they are shown.
         out: A file, or a folder for `report.html`. Default: the folder of the run, or, for several
             runs, the parent folder of the first.
         episodes: Maximum number of tasks whose episodes are shown.

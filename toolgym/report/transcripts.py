@@ -1,7 +1,7 @@
 """The transcripts of a report: evaluated episodes by task, in the order of the files.
 
-A report of one training shows the episodes of each task before and after it. A report of several
-runs shows the last episode of each run.
+A report of one training run shows the episodes of each task before and after training. A report of
+several runs shows the last episode of each run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ KINDS: Final = (CORRECT, WRONG, SILENT, UNSCORED, GAINED, LOST, ERRORS)
 
 @dataclass(frozen=True)
 class Turn:
-    """A turn of an episode as texts.
+    """A turn of an episode as strings.
 
     Attributes:
         calls: The calls, in the form `name(argument=value, ...)`.
@@ -46,7 +46,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Episode:
-    """An episode as texts.
+    """An episode as strings.
 
     Attributes:
         title: The run, and the time of the evaluation, such as `before`.
@@ -91,7 +91,7 @@ class Transcripts:
 
     Attributes:
         tasks: The tasks that are shown.
-        played: Number of tasks that the runs played, including those that are not shown.
+        played: Number of tasks of the runs, including those that are not shown.
     """
 
     tasks: list[Task]

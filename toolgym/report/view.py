@@ -55,7 +55,7 @@ class RunView:
         preflight: The content of `preflight.json`; empty if the file does not exist.
         notes: Sentences about lines that could not be read.
         state: A sentence on a run that is not complete; "" for a complete run.
-        is_refused: Whether the preflight check refused the training.
+        is_refused: Whether the preflight check rejected the model.
     """
 
     label: str

@@ -7,9 +7,9 @@ evaluated on the same data. The file contains `env_id`, `env_kwargs` and `max_ne
 limit, options of the family), with absolute paths. `max_new_tokens` is the maximum number of tokens
 of a turn.
 
-A checkpoint may come from an untrusted source. Its `toolgym.json` can name data, but neither code
-nor a server. An environment that is defined in a module, and the address of a server, must be given
-by the caller.
+A checkpoint may come from an untrusted source, so its `toolgym.json` can specify data, but neither
+code nor a server. An environment that is defined in a module, and the address of a server, must be
+given by the caller.
 """
 
 from __future__ import annotations
@@ -49,13 +49,14 @@ class Origin:
     max_new_tokens: int | None = None
 
     def complete(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the caller's arguments, completed with those of the run.
+        """Return the caller's arguments, completed with arguments of the run.
 
         If the caller gives a data set, the run's split is not used. If the caller gives a split,
         the run's restriction to a part of its split is not used.
 
         Raises:
-            ConfigurationError: An argument of the run contains the address or a model of a server.
+            ConfigurationError: An argument of the run contains the address of a server or the name
+                of a model on a server.
         """
         left_out = {*given}
         if "dataset" in given:
@@ -97,8 +98,8 @@ def write_origin(
 
 
 def origin_of(model: str) -> Origin | None:
-    """Read the origin of a model. Return None if the model is not a folder or the folder lacks the
-    file.
+    """Read the origin of a model. Return None if the model is not a folder or the folder contains
+    no `toolgym.json`.
 
     Raises:
         ConfigurationError: The file is damaged.
@@ -125,8 +126,8 @@ def named_environment(model: str) -> str:
     """Return the id of the environment that a checkpoint was trained for.
 
     Raises:
-        ConfigurationError: The folder lacks the file, or the environment is defined in a module,
-            which would have to be imported.
+        ConfigurationError: The folder contains no `toolgym.json`, or the environment is defined in
+            a module, which would have to be imported.
     """
     origin = origin_of(model)
     if origin is None:
@@ -144,7 +145,8 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
         model: The folder of a checkpoint of `toolgym train`.
 
     Raises:
-        ConfigurationError: The folder lacks the file, or the file names code or a server.
+        ConfigurationError: The folder contains no `toolgym.json`, or this file names code or a
+            server.
     """
     env_id = named_environment(model)
     return env_id, with_settings_of(model, env_id, {}, {})[0]
@@ -153,7 +155,7 @@ def environment_of(model: str) -> tuple[str, dict[str, Any]]:
 def with_settings_of(
     model: str, env_id: str, env_kwargs: Mapping[str, Any], options: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any], str]:
-    """Complete the settings of an evaluation with those of the run that wrote a checkpoint.
+    """Complete the settings of an evaluation with settings of the run that wrote a checkpoint.
 
     Args:
         model: A model. No settings are added if the model is not a checkpoint of a run.
@@ -166,7 +168,7 @@ def with_settings_of(
         a run).
 
     Raises:
-        ConfigurationError: The file of the checkpoint is damaged, or names a server.
+        ConfigurationError: The `toolgym.json` of the checkpoint is damaged, or names a server.
     """
     arguments, chosen = dict(env_kwargs), dict(options)
     origin = origin_of(model)

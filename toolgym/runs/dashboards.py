@@ -6,8 +6,8 @@
 `reported` returns a run that writes its folder and also sends the numbers to the dashboards.
 Metrics are logged as `phase/key`, at the steps of the phase. Evaluations are named after their
 tasks, such as `unseen_tasks/accuracy`, and logged at the GRPO step after which they were run.
-Packages add dashboards through the entry-point group `toolgym.dashboards`; the entry points have
-the names of the libraries.
+Packages add dashboards through the entry-point group `toolgym.dashboards`; each entry point has the
+name of a library.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def reported(run: Run, names: Sequence[str]) -> Iterator[Run]:
 
     Args:
         run: The run, which is written by this process.
-        names: Names of dashboards. If there are none, `run` itself is returned.
+        names: Names of dashboards. If no names are given, `run` itself is returned.
 
     Raises:
         ConfigurationError: A dashboard is unknown, its library is missing, or it does not accept

@@ -2,9 +2,9 @@
 
 A folder of `toolgym eval --out` is a run folder without metrics:
 
-    config.json      environment, policy, settings and software versions
-    rollouts.jsonl   one episode per line, in the phase `eval`
-    summary.json     the results of the evaluation
+* `config.json`: The environment, policy, settings and software versions.
+* `rollouts.jsonl`: One episode per line, in the phase `eval`.
+* `summary.json`: The results of the evaluation.
 """
 
 from __future__ import annotations

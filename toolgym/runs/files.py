@@ -1,7 +1,7 @@
 """Reads and writes JSON files that remain readable if the process is killed.
 
-There are two kinds of files. A file with a single object is always replaced completely. A file with
-one object per line is appended to. If the process is killed during a write, the last line is
+There are two kinds of files: a file with a single object is always replaced completely, and a file
+with one object per line is appended to. If the process is killed during a write, the last line is
 incomplete and is dropped with a note. Any other damaged line, or an object that cannot be read,
 raises an error that names the file and line.
 
@@ -116,7 +116,8 @@ def read_object(file: Path) -> Record:
 
 
 def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None]) -> Iterator[T]:
-    """Yield the objects in a file with one object per line. Yield none if the file does not exist.
+    """Yield the objects in a file with one object per line. Yield nothing if the file does not
+    exist.
 
     Args:
         file: The file.
@@ -125,7 +126,7 @@ def read_lines(file: Path, check: Callable[[Any], T], cut_off: Callable[[], None
         cut_off: Function called if the last line was cut off and is omitted.
 
     Raises:
-        ConfigurationError: A line is damaged, except for an incomplete last line.
+        ConfigurationError: A line is damaged and is not an incomplete last line.
     """
     if not file.is_file():
         return

@@ -1,9 +1,10 @@
 """The metrics of `metrics.jsonl`: the key, unit and meaning of each number.
 
-The trainers write these keys and no others. The guards read them, the report shows most of them
-with these descriptions, and a test compares the documentation with them. Shares are between 0
-and 1. A share of no items is undefined: nan in memory, and left out of the file. For metrics with
-`breaks`, a value that is not finite means that the training failed.
+The trainers write these keys and no others. The guards read the metrics, the report shows most of
+them with their descriptions, and a test compares the documentation with the descriptions. Shares
+are between 0 and 1. If there are no items, their share is undefined: it is nan in memory and
+omitted from the file. For metrics with `breaks`, a value that is not finite means that the training
+failed.
 
 A record of phase `grpo` describes one optimizer step: its rollouts, which were sampled with the
 weights before the step, and the update.
@@ -29,8 +30,8 @@ class Metric:
         unit: The unit of the values.
         source: The part of the training that the metric describes.
         meaning: A description, without a period.
-        breaks: Whether nan or infinity means that the training failed. Otherwise it means that the
-            value is undefined.
+        breaks: Whether nan or infinity means that the training failed, rather than that the value
+            is undefined.
         phases: The phases whose records have the key.
     """
 
@@ -215,7 +216,7 @@ def finite(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 
 def recorded(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers for the record of a step: finite ones, and all values with `breaks`.
+    """Return the numbers to record: all finite ones, and also others if their metric has `breaks`.
 
     >>> recorded({"loss": float("nan"), "validity": float("nan"), "kl": None, "reward": 1})
     {'loss': nan, 'reward': 1.0}

@@ -1,9 +1,9 @@
 """Paired comparison of two evaluations on the same tasks.
 
-Tasks usually differ from each other more than two checkpoints do. A paired comparison removes the
-differences between tasks by counting the tasks on which one evaluation is correct and the other is
-not. It therefore needs far fewer tasks than a comparison of independent samples. Tasks that only
-one evaluation contains are counted but not compared.
+Accuracy usually varies more between tasks than between two checkpoints. A paired comparison removes
+the differences between tasks by counting the tasks on which one evaluation is correct and the other
+is not. A paired comparison therefore needs far fewer tasks than a comparison of independent
+samples. Tasks that only one evaluation contains are counted but not compared.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def compare_folders(first: Path, second: Path) -> list[Compared]:
             and after training are compared.
 
     Raises:
-        ConfigurationError: The two have no evaluation in common, for example because a training run
-            is incomplete.
+        ConfigurationError: The two folders or files have no evaluation in common, for example
+            because a training run is incomplete.
     """
     is_one = first.resolve() == second.resolve()
     one, other = _evaluations(first, "before" if is_one else "after"), _evaluations(second, "after")

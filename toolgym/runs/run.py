@@ -1,24 +1,25 @@
 """`Run`: a folder with the files of a training run or an evaluation, which is readable after a
 crash.
 
-    config.json      the settings, and `reproducibility`; written once, before the other files
-    metrics.jsonl    one JSON object per line: `phase`, `step` (from 1 within its phase), numbers
-    rollouts.jsonl   one episode per line: `phase`, `step` or null, and the episode's record
-    preflight.json   the result of the check before training: `verdict` (go, no-go), `findings`
-                     (each with `check`, `level` (no-go, warn), `reason`, `advice`) and `figures`
-    summary.json     the result, always replaced as a whole; its `status` is `interrupted` until the
-                     end, and then `complete`, or `refused` (by the preflight), `stopped` (by the
-                     guards) or `failed` (by an error), each with a `diagnosis`
-    checkpoints/     one folder for each checkpoint, written by the trainer; its `toolgym.json`
-                     contains the environment and the data (`toolgym.runs.checkpoints`)
-    report.html      the report, made from the files above by `toolgym.report`
-    .lock            the lock of the process that writes the run
+* `config.json`: The settings, and `reproducibility`. The file is written once, before all others.
+* `metrics.jsonl`: One JSON object per line, with `phase`, `step` (from 1 within the phase) and
+  numbers.
+* `rollouts.jsonl`: One episode per line, with `phase`, `step` (or null) and the episode's record.
+* `preflight.json`: The result of the check before training, with `verdict` (go or no-go), `figures`
+  and `findings`. Each finding has a `check`, a `level` (no-go or warn), a `reason` and an `advice`.
+* `summary.json`: The result, which is always replaced completely. The `status` is `interrupted`
+  until the run ends. Then it is `complete`, `refused` (by the preflight), `stopped` (by the guards)
+  or `failed` (by an error). A refused, stopped or failed run also has a `diagnosis`.
+* `checkpoints/`: One folder for each checkpoint, written by the trainer. The `toolgym.json` in a
+  folder contains the environment and the data (`toolgym.runs.checkpoints`).
+* `report.html`: The report, which `toolgym.report` makes from these files.
+* `.lock`: The lock of the process that writes the run.
 
 A run is written by one process, which may be killed at any time. Each record is one line, written
 in a single operation. An incomplete last line is dropped with a note in `Run.notes`. Any other
 damaged line raises an error that names the file and line. Nothing is overwritten: if a folder
-exists, a number is appended to the name of the new folder. nan and infinity are written as null
-under their keys. Times are measured by the caller, since this module reads no clock.
+exists, a number is appended to the name of the new folder. The values nan and infinity are written
+as null under their keys. This module reads no clock; times are measured by the caller.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ class Run:
         self._append(METRICS, [_checked(plain(record, "metrics"), METRIC_PHASES)])
 
     def metrics(self, phase: str | None = None) -> list[Record]:
-        """Return all records of `metrics.jsonl`, or those of one phase, in order.
+        """Return all records of `metrics.jsonl`, or the records of one phase, in order.
 
         Raises:
             ConfigurationError: A line other than the last is damaged. The message names the
@@ -196,8 +197,9 @@ class Run:
         return [record for record in records if phase is None or record["phase"] == phase]
 
     def cut_metrics(self, phase: str, after_step: int) -> None:
-        """Remove the records of a phase after a step, so that a resumed run can write them
-        again."""
+        """Remove the records of a phase that follow a step, so that a resumed run can write them
+        again.
+        """
         self._cut(METRICS, phase, after_step)
 
     def log_rollouts(self, rollouts: Iterable[Mapping[str, Any]]) -> None:
@@ -214,7 +216,7 @@ class Run:
         self._append(ROLLOUTS, [_checked(plain(item, "rollout"), ALL_PHASES) for item in rollouts])
 
     def rollouts(self, phase: str | None = None) -> Iterator[Record]:
-        """Yield the episodes of `rollouts.jsonl`, or those of one phase.
+        """Yield all episodes of `rollouts.jsonl`, or the episodes of one phase.
 
         Raises:
             ConfigurationError: A line other than the last is damaged. The message names the
@@ -224,8 +226,9 @@ class Run:
         return (record for record in records if phase is None or record["phase"] == phase)
 
     def cut_rollouts(self, phase: str, after_step: int = 0) -> None:
-        """Remove the episodes of a phase after a step, and all episodes of the phase without a
-        step."""
+        """Remove the episodes of a phase that follow a step, and all episodes of the phase without
+        a step.
+        """
         self._cut(ROLLOUTS, phase, after_step)
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -274,8 +277,8 @@ class Run:
     def state(self) -> str:
         """A sentence about an incomplete run, with the command that continues a training run.
 
-        The sentence is "" for a complete run. For an evaluation, it contains the number of finished
-        tasks.
+        The sentence is "" for a complete run. For an evaluation, the sentence contains the number
+        of finished tasks.
         """
         status = self.status
         if status == "complete":

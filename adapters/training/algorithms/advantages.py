@@ -2,8 +2,8 @@
 
 Rewards and groups have the shape [N], one value for each rollout. The rollouts of one task have the
 same group number and need not be adjacent. A rollout without a reward (nan) gets the advantage 0
-and is excluded from all statistics. Statistics are computed over all rollouts passed, so gather the
-rollouts of all processes first.
+and is excluded from all statistics. Statistics are computed over all rollouts that are passed in,
+so gather the rollouts of all processes first.
 
 In these formulas r_i is the reward of a rollout, n the size of its group g, and std the sample
 standard deviation:

@@ -140,13 +140,14 @@ def fill(
         places: Number of groups that this process learns from in the step.
         max_draws: Maximum number of groups that it draws, as a multiple of `places`. With 1 no dead
             group is replaced. 3 is enough for groups of 8 at a success rate of 5 %.
-        draw: Function that plays the given number of groups. The first call is made with `places`.
+        draw: Function that generates the given number of groups. The first call is made with
+            `places`.
         outcomes: Function that returns the outcomes of a group's members, None for a member that
             does not count.
         exchange: Function that gathers the numbers of missing, live and drawn groups of all
-            processes, in the same order on each. The next draw has the size that the process with
-            the most missing groups needs, given the share of live groups so far, but at most
-            `places`, since that number of groups is known to fit into memory.
+            processes, in the same order on each. The size of the next draw is the number of groups
+            that the process with the most missing groups needs, given the share of live groups so
+            far. It is at most `places`, a number of groups that is known to fit into memory.
 
     Raises:
         ConfigurationError: If `places` is below 1, since a group must not be split across

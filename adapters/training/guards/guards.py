@@ -116,7 +116,8 @@ class GuardsState(BaseModel):
         skipped: Number of skipped updates.
         roll_backs: Number of roll-backs.
         recent: Number of roll-backs that count toward the limit.
-        calm: Number of updates since the last roll-back with nothing worse than a warning.
+        calm: Number of consecutive updates since the last roll-back without an action more severe
+            than a warning.
         last: The action of the last decision.
     """
 
@@ -150,7 +151,7 @@ class Guards:
         self._state = GuardsState()
 
     def observe(self, step: int, metrics: Mapping[str, Any]) -> Decision:
-        """Decide on the update from the weights after `step - 1` to those after `step`.
+        """Decide whether to perform the update of a step.
 
         Args:
             step: The optimizer step, from 1. The count continues after a roll-back.
@@ -250,8 +251,8 @@ class Guards:
         """Choose the snapshot to restore on a roll-back.
 
         A snapshot qualifies if its weights were used to sample a batch in which no guard found the
-        weights unhealthy. Weights that were restored in the last 100 steps are skipped if there are
-        others, since training from them failed again.
+        weights unhealthy. Snapshots that were restored in the last 100 steps are skipped if there
+        are others, because training from them has failed again.
 
         Args:
             steps: Optimizer steps after which a snapshot was taken; 0 is the snapshot before the

@@ -1,6 +1,6 @@
 """A chat model as a policy that reads the transcript through its chat template.
 
-`ChatModelPolicy` plays the evaluations before and after training, and also those of `toolgym eval
+`ChatModelPolicy` is used for the evaluations before and after training, and for `toolgym eval
 --policy PATH_OR_HUB_ID`. An action is the text that the model generates, without the token that
 ended the turn. The action includes a thinking tag that the prompt opened, as in training. The
 environment parses the calls in the text, so the same parser is used for all models.

@@ -1,8 +1,8 @@
-"""Prefix grouping: on CPUs, a common prefix of several texts is computed once.
+"""Prefix grouping: on CPUs, a common prefix of several sequences is computed once.
 
 The rollouts of a group share their prompt, and the prompts of an environment share its tools. The
-model processes such a prefix once, and all texts continue from its KV cache. Gradients flow back
-through the cache and are summed (Liu et al. 2025, arXiv:2506.05433).
+model processes such a prefix only once, and all sequences continue from its KV cache. Gradients
+flow back through the cache and are summed (Liu et al. 2025, arXiv:2506.05433).
 """
 
 from __future__ import annotations
@@ -29,23 +29,25 @@ _logger = logging.getLogger(__name__)
 
 
 class Cluster(NamedTuple):
-    """Texts that are processed together: their indices, and the length of their common prefix."""
+    """Sequences that are processed together: indices, and length of the common prefix."""
 
     indices: list[int]
     common: int
 
 
 def clusters(texts: Sequence[Example]) -> list[Cluster]:
-    """Divide texts into clusters of lexicographic neighbors that share a prefix.
+    """Divide sequences into clusters of lexicographic neighbors that share a prefix.
 
-    A text joins the previous cluster if the cluster then saves at least as many tokens as before.
+    A sequence is added to the previous cluster if the cluster then saves at least as many tokens as
+    before.
 
     Args:
-        texts: Texts with at least one learned token. A prefix ends before the token that predicts
-            the first learned token.
+        texts: Token sequences with at least one learned token. A prefix ends before the token that
+            predicts the first learned token.
 
     Returns:
-        The clusters, each with its shortest text first. The last cluster may hold texts without a
+        The clusters, each with its shortest sequence first. The last cluster may hold sequences
+        without a
         common prefix.
     """
     heads = [text.ids[: text.learn.index(True, 1) - 1] for text in texts]

@@ -1,9 +1,10 @@
-"""Demonstrations: transcripts for supervised training, and the policies that play them.
+"""Demonstrations: transcripts for supervised training, and the policies that generate them.
 
-Demonstrations are played in the environment, so a model reads the same observations in supervised
-training as in rollouts. A turn that fails stays in the transcript but is not learned: it has
-`"weight": 0`, as in OpenAI's fine-tuning format, and `adapters.training.models.tokenized_examples`
-excludes it from the loss. The turns after it are learned.
+Demonstrations are generated in the environment, so a model reads the same observations in
+supervised training as in rollouts. A turn that fails stays in the transcript but is not learned: it
+has `"weight": 0`, as in OpenAI's fine-tuning format, and
+`adapters.training.models.tokenized_examples` excludes it from the loss. The turns after it are
+learned.
 
 Two policies modify the behavior of the expert:
 
@@ -109,13 +110,12 @@ class RecoveringExpert(ExpertPolicy):
 
 
 class NoisyDemonstrator(RecoveringExpert):
-    """An expert with bad habits. Each episode is played with one habit, drawn with its seed.
+    """An expert with bad habits. Each episode has one habit, drawn with the seed of the episode.
 
-    - `careful`: plays like the expert.
-    - `careless`: omits the conditions of the SQL query and reads the answer from the result.
-    - `guess`: answers with a number as soon as a query is due.
+    - `careful`: acts like the expert. - `careless`: omits the conditions of the SQL query and reads
+    the answer from the result. - `guess`: answers with a number as soon as a query is due.
 
-    If an environment has a novice (`ToolEnv.novice`), the novice plays instead.
+    If an environment has a novice (`ToolEnv.novice`), the novice acts instead.
 
     Args:
         seed: Seed of the habits and the mistakes. It is combined with the seed of the situation.
@@ -382,8 +382,8 @@ def transcript(env: ToolEnv[Any], final: str | None = None) -> list[Message]:
     Messages of turns that failed or were repaired have the weight 0.
 
     Args:
-        env: The environment. If its agent does not write calls, the single message of the agent is
-            the last one of the transcript.
+        env: The environment. If the agent of the environment does not write calls, its single
+            message is the last message of the transcript.
         final: Text of a final assistant turn without a call; None adds no turn.
     """
     messages, has_calls = prompt_messages(env), bool(env.tool_schemas())

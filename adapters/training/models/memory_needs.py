@@ -21,7 +21,7 @@ _LOGITS_HELD: Final = 5  # float32 tensors of the size of a chunk of logits, in 
 
 @dataclass(frozen=True)
 class Load:
-    """The settings that the memory of an update depends on.
+    """The settings that determine the memory of an update.
 
     Attributes:
         dtype: Data type of the computation.

@@ -1,10 +1,10 @@
-"""Log-probabilities of the learned tokens of texts, and the division of texts into forward passes.
+"""Log-probabilities of learned tokens, and the division of sequences into forward passes.
 
-Supervised training and reinforcement learning both call the model through this module. The texts of
-a pass are padded on the right; causal attention ignores this padding without a mask. The vocabulary
-head is applied only at positions that predict a learned token, since about half of a transcript
-consists of prompt and tool results. The head is applied in chunks. If there are several chunks,
-logits are recomputed in the backward pass, so they are never all in memory.
+Both supervised training and reinforcement learning call the model through this module. The
+sequences of a pass are padded on the right; causal attention ignores this padding without a mask.
+The vocabulary head is applied only at positions that predict a learned token, since about half of a
+transcript consists of prompt and tool results. The head is applied in chunks. If there are several
+chunks, logits are recomputed in the backward pass, so they are never all in memory.
 
 On CUDA, the widths and numbers of rows are rounded up to a small set of sizes. cuDNN attention is
 disabled, because it takes tens of milliseconds to build a plan for every new shape. No function
@@ -51,16 +51,17 @@ OfLogits = Callable[[Tensor, Tensor], tuple[Tensor, ...]]
 
 
 def passes(texts: Sequence[Example], tokens: int, model: PreTrainedModel) -> list[list[int]]:
-    """Divide texts into forward passes so that the total time is minimal.
+    """Divide sequences into forward passes so that the total time is minimal.
 
     Args:
-        texts: Texts. Those without a learned token are excluded.
-        tokens: Maximum number of tokens of a pass, including padding. A single text may exceed it.
-        model: The model that reads the texts. Costs depend on the device of the model, and some
-            models process a common prefix only once.
+        texts: Token sequences. Those without a learned token are excluded.
+        tokens: Maximum number of tokens of a pass, including padding. A single sequence may
+            exceed it.
+        model: The model for the passes. Costs depend on the device of the model, and some models
+            process a common prefix once.
 
     Returns:
-        The indices of the texts of each pass.
+        The indices of the sequences of each pass.
     """
     learned = [index for index, text in enumerate(texts) if True in text.learn[1:]]
     if not can_share(model):
@@ -121,17 +122,17 @@ def token_log_probs(
     temperature: float = 1.0,
     entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the log-probabilities of all learned tokens of some texts in one forward pass.
+    """Compute the log-probabilities of all learned tokens of some sequences in one forward pass.
 
     Args:
         model: A causal language model.
-        texts: Token ids and loss masks. The mask of the first token of each text is ignored.
+        texts: Token ids and loss masks. The mask of the first token of each sequence is ignored.
         temperature: Divisor of the logits.
         entropy: Whether to compute gradients of the entropies.
 
     Returns:
         Log-probabilities [M] and entropies [M] in nats at the learned tokens, both float32 (float64
-        for a model in float64), in order of texts and then of positions.
+        for a model in float64), in order of sequences and then of positions.
     """
 
     def compute(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,14 +149,14 @@ def token_log_probs(
 def at_learned_tokens(
     model: PreTrainedModel, texts: Sequence[Example], compute: OfLogits
 ) -> tuple[Tensor, ...]:
-    """Apply a function to the logits that predict the learned tokens of some texts.
+    """Apply a function to the logits that predict the learned tokens of some sequences.
 
     Args:
         compute: Function that is called with chunks of at most `LOGITS_AT_ONCE` logits. If there
             are several chunks, it is called again in the backward pass.
 
     Returns:
-        The results of `compute`, concatenated, in order of texts and then of positions.
+        The results of `compute`, concatenated, in order of sequences and then of positions.
     """
     device = model.device
     if device.type == "cuda":

@@ -75,7 +75,7 @@ def needs_calls(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 @dataclass(frozen=True)
 class Example:
-    """Token ids of one text and its loss mask, both of the same length."""
+    """Token ids of one sequence and its loss mask, both of the same length."""
 
     ids: tuple[int, ...]
     learn: tuple[bool, ...]

@@ -2,14 +2,14 @@
 
 Whether tasks are held out is determined from the data, not from the names of the splits. If the two
 splits share tasks (a file that serves as every split, `--split all`, an environment without
-splits), `separated` keeps them apart. If there is only one task, it cannot be divided, and no
-evaluation is reported as held out.
+splits), `separated` keeps them apart. A single task cannot be divided, so no evaluation is then
+reported as held out.
 
 A data set may have tasks on databases (or other items) that also occur in training, and tasks on
 databases that do not. There are then two evaluations, `unseen tasks` and `unseen databases`.
 
-The first evaluation is played greedily, and again at the sampling temperature of training. The
-results of greedy decoding can change by chance: if the model has two behaviors of similar
+The first evaluation is run with greedy decoding, and again at the sampling temperature of training.
+The results of greedy decoding can change by chance: if the model has two behaviors of similar
 probability, a small change in the weights can switch between them. The sampled accuracy changes
 less.
 """
@@ -45,14 +45,14 @@ class Evaluation:
     """An evaluation of a run, made before and after reinforcement learning.
 
     Attributes:
-        name: `unseen databases`, `unseen tasks` etc., or `SEEN`. Ends with `, sampled` if its tasks
-            are not played greedily.
+        name: `unseen databases`, `unseen tasks` etc., or `SEEN`. Ends with `, sampled` if decoding
+            is not greedy.
         suffix: Suffix of the phases of its rollouts: "", `ITEMS` or `SAMPLED`.
         env_kwargs: Arguments of the environment.
         source: Name of the set of tasks.
         unseen: The levels (task, item) at which all tasks are unseen in training.
         tasks: Number of tasks in the set.
-        played: Maximum number of tasks that are played.
+        played: Maximum number of tasks that are evaluated.
         temperature: Sampling temperature; 0 is greedy.
         tries: Attempts per task.
     """
@@ -149,7 +149,7 @@ def choose_tasks(
 ) -> tuple[dict[str, list[str]], list[str]]:
     """Choose the tasks of the evaluations, and selection tasks that no evaluation uses.
 
-    Selection tasks are played during training to choose a checkpoint. An accuracy on these tasks
+    Selection tasks are evaluated during training to choose a checkpoint. An accuracy on these tasks
     would be biased upward, so evaluations exclude them, even under different ids. Selection tasks
     are the last tasks of their set, at most a third of it.
 
@@ -283,7 +283,7 @@ def within_chance(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     """Return whether the difference of two accuracies is within its 95 % interval around 0.
 
     The intervals are combined as those of independent samples. This is conservative, since both
-    evaluations play the same tasks.
+    evaluations use the same tasks.
     """
     one, other = (Effect(f["accuracy"], *f["interval"]) for f in (before, after))
     found = difference(one, other)

@@ -1,10 +1,10 @@
 """The reinforcement learning of a run as a job for a trainer, with evaluations on selection tasks.
 
-Every `eval_every` steps the model plays selection tasks greedily. Neither training nor the
-evaluations before and after it use these tasks. Training is bit-identical with and without these
-evaluations, unless a guard acts on their results. Each step is evaluated once: a resumed run reads
-the results of earlier evaluations from `metrics.jsonl`. `checkpoints/best` contains the best
-weights so far.
+Every `eval_every` steps, the model is evaluated on selection tasks with greedy decoding. Neither
+training nor the evaluations before and after it use these tasks. Training is bit-identical with and
+without these evaluations, unless a guard acts on their results. Each step is evaluated once: a
+resumed run reads the results of earlier evaluations from `metrics.jsonl`. `checkpoints/best`
+contains the best weights so far.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Grpo:
             last checkpoint.
         advance: Callback for the progress.
         is_main: Whether this process writes the run folder.
-        evaluate: Function that plays the selection tasks; its argument is the number of steps made.
-            None means that this process makes no evaluations.
+        evaluate: Function that runs the evaluation on selection tasks; its argument is the number
+            of steps made. None means that this process makes no evaluations.
     """
 
     model: PreTrainedModel
@@ -142,7 +142,7 @@ class Grpo:
 
     @property
     def kept(self) -> Path | None:
-        """Return the folder of the weights that are the result of training.
+        """Return the folder of the final weights of training.
 
         None means the weights at the end of training.
 
@@ -157,7 +157,7 @@ class Grpo:
         return folder
 
     def load_kept(self) -> None:
-        """Load the weights that are the result of training."""
+        """Load the final weights of training."""
         if self.kept is not None:
             read_weights(self.model, self.kept)
 

@@ -39,7 +39,7 @@ def reproducibility(settings: TrainSettings, threads: int) -> dict[str, Any]:
 
 
 def data_hash(tasks: TaskSet[Task]) -> str:
-    """Return the SHA-256 of the texts and numbers of all tasks and of the content of their files.
+    """Return the SHA-256 of the strings and numbers of all tasks and of the content of their files.
 
     Paths are not hashed, so the same data have the same hash on every machine.
     """

@@ -1,6 +1,6 @@
 """Mathematical answers, compared exactly.
 
-- `mathematics` returns the verdicts.
-- `math_reading` converts a text to a quantity.
-- `exact` computes without rounding.
+* `mathematics` returns the verdicts.
+* `math_reading` converts text to a quantity.
+* `exact` computes without rounding.
 """

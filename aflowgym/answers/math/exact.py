@@ -1,17 +1,18 @@
 """Exact arithmetic for the numbers and polynomials in answers to math problems.
 
-A value is a sum of monomials: a rational coefficient, the square root of a squarefree integer, and
-symbols with integer powers (`π`, `e`, the unknowns, and `i` with its square reduced to -1). Square
-roots of different squarefree integers are linearly independent over the rationals. Therefore two
-such sums are equal if and only if they have the same terms, so that no floating-point arithmetic or
-rounding is needed.
+A value is a sum of terms, each of which is the product of a rational coefficient, the square root
+of a squarefree integer, and integer powers of symbols (`π`, `e`, the unknowns, and `i`, whose
+square is replaced by -1). Square roots of different squarefree integers are linearly independent
+over the rationals. Therefore two such sums are equal if and only if they have the same terms, and
+the comparison needs no floating-point arithmetic or rounding.
 
     12 / √3 + 1/2   ->   {(3, ()): 4, (1, ()): 1/2}
 
-An irrational higher root, such as the cube root of 2, is a symbol, after all perfect powers are
-taken out. Real roots of different kinds are linearly independent, too. Other values raise
-`Unreadable`: a product of two such roots, the quotient of two polynomials, or a power that would
-exceed memory. No operation takes more than a few milliseconds, regardless of the input.
+An irrational root of higher degree, such as the cube root of 2, is represented by a symbol after
+all perfect powers have been extracted. Real roots of different degrees are linearly independent,
+too. Values without an exact form raise `Unreadable`: for example, a product of two such roots, the
+quotient of two polynomials, or a power that would be too large for memory. No operation takes more
+than a few milliseconds, regardless of the input.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ CONSTANTS: Final = {"π": math.pi, "e": math.e}
 
 
 class Unreadable(ValueError):
-    """Raised for text that is not a value that this package can represent exactly."""
+    """Raised for text whose value this package cannot represent exactly."""
 
 
 def number(of: Fraction | int) -> Value:
@@ -75,7 +76,7 @@ def multiply(left: Value, right: Value) -> Value:
     """Return the product.
 
     Raises:
-        Unreadable: If it has too many terms, or its numbers are too long.
+        Unreadable: If the result has too many terms, or numbers with too many digits.
     """
     if len(left) * len(right) > MAX_TERMS * 4:
         raise Unreadable("it has too many terms")
@@ -85,7 +86,7 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """Return the quotient. The divisor is a single term, or a sum of two numbers.
+    """Return the quotient. The divisor must be a single term, or a sum of two numbers.
 
     Raises:
         Unreadable: If the divisor is 0, or a sum without a supported exact inverse.
@@ -145,7 +146,7 @@ def root(value: Value, degree: int) -> Value:
 def approximate(value: Value) -> float | None:
     """Return the value as a floating-point number.
 
-    The result is None if the value contains an unknown or `i`, or is out of range.
+    The result is None if the value contains an unknown or `i`, or is too large for a float.
     """
     total = 0.0
     try:

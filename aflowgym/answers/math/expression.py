@@ -1,15 +1,17 @@
-"""Expressions in answers: their exact values, and the computations that remain to be done.
+"""Parse mathematical expressions into their exact values and their remaining computations.
 
-The grammar is that of school mathematics: sums, products (written or implied), quotients, powers,
+The grammar covers school mathematics: sums, products (explicit or implied), quotients, powers,
 `\\frac` with or without braces, `\\sqrt`, brackets, mixed numbers (`1 1/2`, `2\\frac{1}{3}`),
 thousands separators, repeating decimals (`0.\\overline{3}`), factorials of small numbers, and
-single letters as unknowns. Ambiguous text is rejected: `1/2x`, `5 6`, `x2`, a word.
+single letters as unknowns. Ambiguous expressions such as `1/2x`, `5 6` and `x2` are rejected, and
+so are words.
 
-`50-7*4-5*2` has the value 12 but is not an answer to "what is the change?", since the question asks
-for the result. Therefore the reader returns the value with its `Form`: remaining computations (like
-terms, products and powers of numbers, a root or quotient that is a whole number), fractions or
-roots that can be reduced, and brackets that are not expanded. A single fraction of whole numbers, a
-sum of a number and a root, and a power of ten are final.
+For example, `50-7*4-5*2` has the value 12 but does not answer "what is the change?", because the
+question asks for the result. Therefore the reader returns the value together with its `Form`. The
+form records remaining computations (like terms, products and powers of numbers, a root or quotient
+that is an integer), fractions or roots that can be reduced, and brackets that are not expanded. A
+single fraction of integers, a sum of a number and a root, and a power of ten count as fully
+evaluated.
 """
 
 from __future__ import annotations
@@ -70,7 +72,7 @@ def _form_of_power(base: Value, result: Value) -> Form:
 def is_final(gold: Form, answer: Form, question: str) -> bool:
     """Return whether the form of an answer is acceptable, given the form of the gold answer.
 
-    A question may have further requirements.
+    A question can impose further requirements.
     """
     asked = {match.lastgroup for match in _ASKED.finditer(question.lower())}
     left = set(answer - gold)
@@ -107,7 +109,7 @@ def read_expression(text: str) -> tuple[Value, Form]:
     """Return the exact value of an expression and its form.
 
     Raises:
-        Unreadable: If the text is not an expression, or has no supported exact value.
+        Unreadable: If the string is not an expression, or has no supported exact value.
 
     >>> value, form = read_expression(r"\\frac12 + 2\\sqrt{12}")
     >>> value == read_expression(r"0.5 + 4\\sqrt3")[0], sorted(form)
@@ -128,7 +130,7 @@ def read_expression(text: str) -> tuple[Value, Form]:
 
 
 def read_number(text: str) -> Fraction:
-    """Return the value of a number token: an integer or a decimal, with separators or an exponent.
+    """Return the value of a number token, which can contain separators, decimals or an exponent.
 
     Raises:
         Unreadable: If its exponent is too large.
@@ -173,7 +175,7 @@ class _Reader:
             raise Unreadable(f"{sign!r} is missing")
 
     def sum(self, depth: int) -> Value:
-        """Read terms joined by + and -."""
+        """Parse terms joined by + and -."""
         if depth > _DEPTH:
             raise Unreadable("it is nested too deeply")
         value = self._product(depth)

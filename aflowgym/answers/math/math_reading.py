@@ -1,10 +1,10 @@
 """Parse the answer to a math problem: a quantity, several quantities, or a word.
 
-A quantity is an exact value (`aflowgym.answers.math.exact`) with its unit, the unknown that it
-names (`x = 5`), its number of decimals, and the computations that remain to be done. Several
-quantities are a list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of
-intervals or a set. The entire text must be parsed. A word that is neither a unit nor contained in
-the question makes the text unreadable, so "42 or so" is not 42.
+A quantity has an exact value (`aflowgym.answers.math.exact`), a unit, an unknown to which it is
+assigned (`x = 5`), its number of decimal places, and its remaining computations. Several quantities
+form a list (`3, 5`, `3 and 5`, `±2`), a tuple, an interval (also `2 < x < 5`), a union of intervals
+or a set. The parser must be able to interpret the entire text. Text with a word that is neither a
+unit nor contained in the question is unreadable, so "42 or so" is not accepted as 42.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Quantity:
     Attributes:
         value: The terms of the value.
         unit: The canonical unit.
-        decimals: Number of decimal places as written; None if the value is not a decimal.
+        decimals: Number of decimal places in the answer; None if the value is not a decimal.
         name: The unknown to which the value is assigned.
-        form: Computations that remain to be done. Comparisons ignore this field.
+        form: The computations that remain to be done. Comparisons ignore this field.
         goes_on: Whether dots follow the last decimal.
     """
 
@@ -72,7 +72,7 @@ class Several:
 
 @dataclass(frozen=True)
 class Word:
-    """An answer in words (`even`, `yes`, an option), in lower case."""
+    """An answer in words (`even`, `yes`, or an option of the question), in lower case."""
 
     text: str
 
@@ -81,14 +81,14 @@ Reading = Quantity | Several | Word
 
 
 def read_math(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
-    """Read one answer, without surrounding text.
+    """Parse one answer without surrounding text.
 
     Args:
         text: The answer.
-        nouns: Lower-case words that may follow a number, in addition to units.
+        nouns: Lower-case words that can follow a number, in addition to units.
 
     Raises:
-        Unreadable: If the text has no supported form.
+        Unreadable: If the answer has no supported form.
     """
     if len(text) > MAX_LENGTH:
         raise Unreadable("it is too long")
@@ -190,7 +190,7 @@ def _is_group(text: str) -> bool:
 
 
 def _split(text: str) -> list[str]:
-    """Split a text at the separators that are outside brackets."""
+    """Split a string at the separators that are outside brackets."""
     parts, level, start, index = [], 0, 0, 0
     while index < len(text):
         level += (text[index] in "([{⦃") - (text[index] in ")]}⦄")

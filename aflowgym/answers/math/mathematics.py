@@ -1,20 +1,20 @@
 """Verdicts on answers to math problems, which are compared by value.
 
-An answer is read as numbers, polynomials, lists, tuples, intervals, sets or a word. A quantity has
-an exact value (`aflowgym.answers.math.exact`), a unit, and the unknown that it names (`x = 5`). Two
-answers are equal if all of these are equal. A decimal matches a different value only in these
-cases:
+An answer is parsed into numbers, polynomials, lists, tuples, intervals, sets or a word. A quantity
+has an exact value (`aflowgym.answers.math.exact`), a unit, and an unknown to which it is assigned
+(`x = 5`). Two quantities are equal if their values, units and unknowns are equal. A decimal matches
+a different value only in these cases:
 
 | gold              | answer                | correct if                                           |
 | ----------------- | --------------------- | ---------------------------------------------------- |
-| 1/3, √2, π        | a decimal             | it has 4 decimals or more and is the gold rounded    |
-| 1/3, √2, π        | `0.33...`             | the gold begins with these decimals                  |
-| any number        | 12 or more decimals   | they agree to 1e-9, as printed floating point does   |
-| 50, "what percent"| `50` or `50%`         | always; without such a question 50% is 1/2           |
+| 1/3, √2, π        | a decimal             | it is the gold value rounded to 4 or more decimals   |
+| 1/3, √2, π        | `0.33...`             | the gold value begins with these decimals            |
+| any number        | 12 or more decimals   | it agrees to 1e-9, like a printed float              |
+| 50, "what percent"| `50` or `50%`         | always; for other questions, 50% is 1/2              |
 
 For example, 99.5 is not 100, and `2√3` is not `2√5`. An expression that is not evaluated, such as
-`50-7*4-5*2`, is not an answer (`expression.is_final`). A unit may be converted to another one if
-the question does not name a unit: `0.5 m` equals `50 cm`.
+`50-7*4-5*2`, is not an answer (`expression.is_final`). An answer can use a different unit than the
+gold answer if the question does not name a unit: `0.5 m` equals `50 cm`.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
     """Compare an answer with the gold answer. Never raises an exception.
 
     Args:
-        gold: The correct answer of the data set.
-        answer: Text that contains a final answer; see `aflowgym.answers.answer`.
-        question: The question. It determines which units and nouns may follow a number, and whether
-            a percentage is expected.
+        gold: The correct answer from the data set.
+        answer: Model output that contains a final answer; see `aflowgym.answers.answer`.
+        question: The question. The question determines which units and nouns can follow a number,
+            and whether a percentage is expected.
 
     >>> judge_math("0.5", r"\\boxed{\\frac12}").correct, judge_math("100", "99.5").correct
     (True, False)
@@ -97,7 +97,7 @@ def judge_math(gold: str, answer: str, question: str = "") -> Verdict:
 
 
 def canonical(text: str) -> str:
-    """Return the form in which unreadable answers are compared, without decoration."""
+    """Return the normalized form in which answers that cannot be parsed are compared."""
     spelled = _QUOTIENT.sub(r"(\1)/(\2)", plain(bare(text)))
     spelled = _FUNCTION.sub(r"\1 \2", spelled)
     return _IDLE_BLANK.sub("", " ".join(_GROUP.sub(r"\1", spelled).split()))
@@ -108,17 +108,17 @@ def read_gold(text: str, nouns: frozenset[str] = frozenset()) -> Reading:
     """Read a gold answer.
 
     Raises:
-        Unreadable: If the text has no supported form.
+        Unreadable: If the answer has no supported form.
     """
     return read_math(bare(text), nouns)
 
 
 class Asked(NamedTuple):
-    """The requirements of a question on the form of its answer.
+    """The requirements of a question on the form of the answer.
 
     Attributes:
         units: Units in the question.
-        wanted: Units in which the question asks for its number.
+        wanted: Units in which the question asks for a number.
         percent: Whether the question asks for a percentage.
         question: Text of the question.
     """

@@ -1,6 +1,6 @@
 """Templates of questions, one module per family.
 
-`TEMPLATES` maps names to templates. The decorator `template` registers new ones.
+`TEMPLATES` maps names to templates. The decorator `template` registers new templates.
 """
 
 from sqlgym.synthesis.drafting import TEMPLATES, Template, template

@@ -27,7 +27,7 @@ class Groups:
     """Groups of rows.
 
     Attributes:
-        query: Selects the column or the label of each group.
+        query: Query that selects the column or the label of each group.
         entity: The table whose rows are grouped; its alias is `alias`.
         one: Noun phrase for a group: "country", "stadium that has at least one concert".
         shown: The values that identify a group: "the country", "the name of the stadium".
@@ -144,7 +144,7 @@ def values_with_many(draft: Draft) -> Candidate:
 
 @template("most-common", weight=2)
 def most_common(draft: Draft, own: tuple[int, ...] = (0, 0, 1), parents: int = 0) -> Candidate:
-    """Ask for the value that most rows share."""
+    """Ask for the value that the largest number of rows share."""
     rows = rows_of(draft, lambda e: e.having(Role.CATEGORY, Role.YEAR), own, parents)
     field = grouping(draft, rows.free(rows.entity.fields), rows.entity)
     column = field.sql(rows.alias)

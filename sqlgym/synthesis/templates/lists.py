@@ -50,7 +50,7 @@ def list_members(draft: Draft) -> Candidate:
 
 @template("fact", weight=1)
 def fact(draft: Draft, is_far: bool = False) -> Candidate:
-    """Ask for columns of a named row; if `is_far`, of a row that it refers to."""
+    """Ask for columns of a named row or, if `is_far`, of a row that the named row refers to."""
     links = [k for k in draft.world.links if is_said(k)]
     start = entity_of(draft, lambda e: e.label and (not is_far or any(k.child is e for k in links)))
     chain = chain_of(draft, [k for k in links if k.child is start], 0.4) if is_far else []

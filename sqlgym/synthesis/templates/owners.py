@@ -1,11 +1,8 @@
-"""Questions about rows by the rows that refer to them, such as stadiums by their concerts.
+"""Questions that select rows by the rows that refer to them, such as stadiums by their concerts.
 
-The rows refer to their owner directly, through a junction table, or through a table in between:
-
-    stadiums that have more than 2 concerts
-    employees that are the manager of at least one employee
-    singers that have the most concerts                               (junction)
-    continents that have at least one car maker across their countries
+The rows refer to their owner directly ("stadiums that have more than 2 concerts"), through a
+junction table ("singers that have the most concerts"), or through a table in between ("continents
+that have at least one car maker across their countries").
 """
 
 from __future__ import annotations
@@ -38,7 +35,8 @@ class Owning:
         link: The reference to the owner T1 from the table T2.
         rest: Further joins after T2, up to the owned rows.
         alias: Alias of the owned rows.
-        member: Column that identifies owned rows, if one may be counted twice; else "".
+        member: Column that identifies an owned row, if a row could otherwise be counted twice; else
+            "".
         across: Plural noun for the table in between; "" if there is none.
         after: The conditions on the owned rows, as words that follow their noun.
     """
@@ -85,9 +83,7 @@ class Owning:
         return not self.link.is_plain and self.link.role != self.owner.noun.one
 
     def have(self, things: str, has: bool = False) -> str:
-        """Return a verb phrase for owners of things, in the plural, or with `has` in the
-        singular.
-        """
+        """Return a verb phrase about owners, in the plural or, if `has`, in the singular."""
         if self.is_role:
             return f"{'is' if has else 'are'} the {self.link.role} of {things}"
         verb = "has" if has else "have"
@@ -109,7 +105,7 @@ class Owning:
         return proven(question, query, self.tables, self.conditions, self.member, **facts)
 
     def which(self, draft: Draft, label: Sequence[Field], have: str) -> str:
-        """Return a question for the owners with owned rows."""
+        """Return a question that asks for the owners of rows."""
         many = self.owner.noun.many
         which = f"Which {many} {have}? Give {the(label)} of each."
         return ask(draft, f"{names(label)} of the {many} that {have}", which)
@@ -125,8 +121,8 @@ def owning(
 
     Args:
         chance: Probability of a condition on the owned rows.
-        fits: Returns whether owner and owned table are eligible.
-        far: Whether a junction or a table may be in between.
+        fits: Function that returns whether the owner table and the owned table are eligible.
+        far: Whether a junction table or another table may be in between.
     """
     own = _relation(draft, fits, draft.rng.random() if far else 0.0)
     if not draft.chance(chance):
@@ -183,7 +179,7 @@ def owners_with_many(draft: Draft) -> Candidate:
 
 @template("owner-with-most", weight=4)
 def owner_with_most(draft: Draft) -> Candidate:
-    """Ask for the owner of the most rows."""
+    """Ask for the owner of the largest number of rows."""
     own = owning(draft, 0.35)
     fields, many, one = listing(draft, own.owner), own.owned.noun.many, own.owner.noun.one
     counts = draft.pick(([], [], [], ["count(*)"]))
@@ -257,7 +253,7 @@ def owners_of_two_kinds(draft: Draft) -> Candidate:
 
 @template("owner-of-extreme", weight=3)
 def owner_of_extreme(draft: Draft) -> Candidate:
-    """Ask for the row that the row with the highest or lowest value refers to."""
+    """Ask for the parent of the row with the highest or lowest value."""
     own = owning(draft, 0.0, lambda owner, owned: owner.label and measured(owned), False)
     field = draft.pick(measured(own.owned))
     order, one, _ = extreme(draft, own.owned, field, "T2")

@@ -1,4 +1,4 @@
-"""Phrases that are shared by several templates, and the columns that these phrases fit."""
+"""Phrases that several templates share, and functions that select columns for these phrases."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """The rows that a question is about: a table, conditions, and the words for them.
 
-singers with an age of more than 30
-concerts of the stadium Balmoor
-employees whose salary is at least 4000 and whose department's city is Oslo
-singers of the concert Super Bootcamp          (over a junction table)
+Examples of the words are "singers with an age of more than 30", "employees whose salary is at least
+4000 and whose department's city is Oslo" and, for a junction table, "singers of the concert Super
+Bootcamp".
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Rows:
         return f"{'the' if self.after else 'all'} {self.many}"
 
     def free(self, fields: Sequence[Field]) -> list[Field]:
-        """Return the columns without a condition."""
+        """Return the columns that no condition restricts."""
         used = {name for each in self.conditions for name in each.columns}
         return [f for f in fields if f.name not in used and f.noun.one not in self.after]
 
@@ -79,7 +78,8 @@ def proven(
     distinct_key: str = "",
     **facts: Any,
 ) -> Candidate:
-    """Return a candidate whose conditions must all have an effect and allow only one reading.
+    """Return a candidate whose conditions must all have an effect and allow only one
+    interpretation.
 
     Args:
         found: The conditions of the query.
@@ -105,7 +105,9 @@ def compound(question: str, word: str, sides: Sequence[Query], tables: Sequence[
 
 
 def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
-    """Return an eligible table that is not a junction, whose rows only link others."""
+    """Return an eligible table that is not a junction table (a table whose rows only link other
+    rows).
+    """
     links = {bridge.left.child.name for bridge in draft.world.bridges}
     return draft.pick(
         entity
@@ -118,7 +120,7 @@ def entity_of(draft: Draft, fits: Callable[[Entity], Any] = bool) -> Entity:
 
 
 def is_said(link: Link) -> bool:
-    """Return whether words exist for the role of the parent."""
+    """Return whether there are words for the role of the parent."""
     return not link.role.startswith('"') and link.role != link.child.noun.one
 
 
@@ -128,7 +130,7 @@ def role_of(link: Link) -> str:
 
 
 def chain_of(draft: Draft, links: Sequence[Link], chance: float) -> list[Link]:
-    """Draw one of some links, sometimes followed by a link of its parent."""
+    """Draw one of the given links, sometimes followed by a link of its parent."""
     first = draft.pick(links)
     further = [
         link
@@ -162,7 +164,7 @@ def rows_of(
     Args:
         fits: Returns whether a table is eligible.
         own: Possible numbers of conditions on the table itself.
-        parents: Number of conditions on rows that it refers to.
+        parents: Number of conditions on rows that the table refers to.
     """
     links = [link for link in draft.world.links if is_said(link)]
     entity = entity_of(draft, lambda e: sum(k.child is e for k in links) >= parents and fits(e))
@@ -209,7 +211,7 @@ def members(draft: Draft) -> Rows:
 
 
 def bridge_of(draft: Draft, fits: Callable[[Bridge], Any] = bool) -> Bridge:
-    """Return a junction that is the only relation of its two tables."""
+    """Return a junction that is the only relation between its two tables."""
     return draft.pick(b for b in draft.world.bridges if b.is_only_way and fits(b))
 
 

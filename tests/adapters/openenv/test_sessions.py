@@ -134,7 +134,7 @@ def test_a_task_is_chosen_by_id_by_index_or_by_seed(server: LocalServer) -> None
         ({"seed": True}, WANTED), ({"seed": 2**31}, WANTED), ({"index": "0"}, WANTED),
         ({"task_id": "../../etc/passwd"}, "There is no task '../../etc/passwd' in train or dev"),
         ({"task_id": HUTS, "split": "dev"}, f"There is no task '{HUTS}' in dev."),
-        ({"split": "/etc"}, "There is no split '/etc' here: use train or dev"),
+        ({"split": "/etc"}, "There is no split '/etc'. Use train or dev"),
         ({"index": 10**6}, "There is no task 1000000 in train"),
     ],
 )  # fmt: skip

@@ -4,6 +4,7 @@ The laws hold for a value that is made of the marks of all formats and of whole 
 bare text has no escape, so there a value may be an error.
 """
 
+import json
 import random
 
 import pytest
@@ -126,6 +127,16 @@ def test_a_message_cut_off_at_any_place_is_its_call_or_nothing_or_an_error(fixtu
     text = draw.choice(("", "I look.\n", "<think>Hm.</think>\n")) + fixture.with_value(value)
     for call in parse_calls(text[: draw.randint(0, len(text))], TOOLS):
         assert call.error or is_meant(call, fixture, value)
+
+
+def test_a_name_on_a_line_and_its_arguments_below_may_follow_a_sentence():
+    inner = '<tool_call>{"name": "describe", "arguments": {"table_name": "singer"}}</tool_call>'
+    text = f"I look.\ndescribe\n{json.dumps({'table_name': inner})}"
+    (call,) = parse_calls(text, TOOLS)
+    assert (call.name, call.arguments) == ("describe", {"table_name": inner})
+    for cut in range(len("I look.\ndescribe\n{"), len(text) - 1):
+        assert all(call.error for call in parse_calls(text[:cut], TOOLS)), text[:cut]
+    assert parse_calls('The word is\nsinger\n{"table_name": "a"}', TOOLS) == []
 
 
 @settings(max_examples=200)

@@ -109,8 +109,7 @@ def with_chat_template(
     Args:
         tokenizer: The tokenizer, which is not changed.
         template: `hermes`, the path of a Jinja file, or a `ChatTemplate`.
-        model: Model whose generation config gets the token that ends a turn, in addition to its
-            own.
+        model: Model to whose generation config the token that ends a turn is added.
 
     Raises:
         ConfigurationError: If there is no such template, or the tokenizer has no token that can end
