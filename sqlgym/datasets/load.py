@@ -96,7 +96,7 @@ REFUSALS: dict[str, str] = {
     "null_gold": "The gold query returns only NULL.",
     "constant_gold": "The gold query does not read from any table.",
     "result_too_large": "The gold result does not fit into an observation.",
-    "tied_limit": "A LIMIT in the gold query removes some tied rows, so several results are correct.",
+    "tied_limit": "A LIMIT in the gold query omits tied rows, so several results are correct.",
     "open_choice": "The gold query does not determine which of several values is returned.",
     "gold_...": (
         "The gold query fails with the SQL error that the code names, as in `gold_sql_error`."
