@@ -7,7 +7,7 @@ Three choices make transcripts short and copying easy:
 - The fixed parts of a JSON call (`", "arguments": {"` and the like) are single tokens. An argument
   padded with `null` costs two tokens.
 
-Training takes about a second. The result is a tokenizer of transformers with its chat format, which
+Training takes about a second. The result is a transformers tokenizer with a chat template, which
 `AutoTokenizer.from_pretrained` loads. The tokenizer can encode any text.
 """
 

@@ -4,5 +4,5 @@
 - `demonstrations` plays transcripts, `tokenized_examples` tokenizes them, and `supervised` trains
   on them.
 - `token_log_probs` computes log-probabilities for both supervised and reinforcement learning.
-- `master_weights` provides the optimizer for both.
+- `master_weights` provides the optimizer for both kinds of training.
 """

@@ -25,7 +25,7 @@ _NAMES: Final = "dashboards.json"
 
 
 class TensorBoard:
-    """A TensorBoard dashboard. It writes event files into the folder `tensorboard` of the run."""
+    """A TensorBoard dashboard, whose event files are in the folder `tensorboard` of the run."""
 
     def __init__(self, run: Run) -> None:
         try:
@@ -50,7 +50,7 @@ class TensorBoard:
 
 
 class WandB:
-    """A Weights & Biases run in the project "toolgym", or in the one that `WANDB_PROJECT` names."""
+    """A Weights & Biases run in the project "toolgym", or in the project `WANDB_PROJECT`."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("wandb")
