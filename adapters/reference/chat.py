@@ -2,9 +2,9 @@
 
 A rollout is a growing list of tokens. The prompt is rendered once, and turns are the sampled
 tokens. The tokens between two turns are the end of a message, the tool results, and the opening of
-the next message. They are rendered separately, at the end of a short placeholder chat. Earlier
-turns are never rendered again, because decoding and re-encoding text often yields different tokens,
-and the model has to be trained on exactly the tokens that it sampled.
+the next message. These tokens are rendered separately, at the end of a short placeholder chat.
+Earlier turns are never rendered again, because decoding and re-encoding text often yields different
+tokens, and the model has to be trained on exactly the tokens that it sampled.
 
 There are three kinds of turn endings:
 

@@ -4,8 +4,8 @@ The folder `checkpoint-N` contains the model or adapter in the format of `save_p
 tokenizer, and two more files:
 
 - `optimizer.safetensors`: the moments of AdamW and the float32 master weights.
-- `trainer_state.json`: the step, the position in the task order and the state of the guards. This
-  file is written last.
+- `trainer_state.json`, which is written last: the step, the position in the task order and the
+  state of the guards.
 
 A checkpoint is written under a temporary name and renamed when it is complete. If the process is
 killed, the previous checkpoint remains intact. No random state is saved, since the seeds of

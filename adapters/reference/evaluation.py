@@ -20,7 +20,7 @@ from toolgym.tries import seed_of_try, tries_of
 
 
 class Evaluator:
-    """A player of evaluation tasks with the model of a run.
+    """A player that runs evaluation tasks with the model of a run.
 
     An episode ends unanswered after 4,096 tokens, or after four times `max_completion_length` if
     that is larger. On a CPU, a pretrained model plays the same number of episodes in parallel as in

@@ -36,7 +36,8 @@ class Totals(NamedTuple):
     Attributes:
         rollouts: Number of rollouts with at least one token in the loss.
         tokens: Number of tokens in the loss.
-        max_length: Maximum number of tokens of a completion, a divisor in the `dr_grpo` loss.
+        max_length: Maximum number of tokens of a completion, used as a divisor in the `dr_grpo`
+            loss.
     """
 
     rollouts: float
@@ -147,7 +148,7 @@ LOSSES: Final[Mapping[str, _Named]] = {
 
 
 def importance_ratio(log_ratio: Tensor) -> Tensor:
-    """Return the importance ratio (policy probability / sampling probability) from its logarithm."""
+    """Return the ratio of the policy's probability to that at sampling, from its logarithm."""
     return log_ratio.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 

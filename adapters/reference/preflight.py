@@ -1,10 +1,10 @@
 """Preflight: check before training whether a model can learn in an environment.
 
-1. It checks the tools, the chat template, the transcripts of the expert, the context length and
-   the data type.
-2. It plays several rollouts of some training tasks in the same way as in training.
-3. It makes one update with a learning rate of 0 to measure the time and memory.
-4. It looks for problems in the metrics of the rollouts and gives a verdict.
+Before playing, the preflight checks the tools, the chat template, the transcripts of the expert,
+the context length and the data type. It then plays several rollouts of some training tasks in the
+same way as in training. It measures the time and memory of an update by making one with a learning
+rate of 0. Finally, the preflight looks for problems in the metrics of the rollouts and gives a
+verdict.
 
 A finding describes a problem and its solution. A no-go means that training would be pointless; a
 warning means that training would work, but less well than it could. The limits are lenient: they

@@ -72,7 +72,7 @@ class Processes:
         return self.gather([function()] if self.is_main else [])[0]
 
     def sum_of(self, numbers: Mapping[str, float]) -> dict[str, float]:
-        """Add up the values with the same name over all processes, some of which may lack a name."""
+        """Add up the values with the same name over all processes; some may lack a name."""
         summed: Any = Counter()
         for each in self.gather([numbers]):
             summed.update(each)

@@ -167,7 +167,7 @@ class Rollouts:
         played: list[Rollout] = []
 
         def draw(count: int) -> list[list[Rollout]]:
-            """Play one group for each of the next tasks, first of the data set, then replacements."""
+            """Play one group per task: first the tasks of the data set, then replacements."""
             tasks = waiting[:count]
             del waiting[:count]
             tasks += [self._refill_ids[i] for i in self._refill_tasks(trainer, count - len(tasks))]

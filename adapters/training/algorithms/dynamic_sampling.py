@@ -146,8 +146,8 @@ def fill(
             that are excluded.
         exchange: Function that gathers the numbers of missing, live and drawn groups from all
             processes, in the same order on every process. Each draw is sized by the process that is
-            missing the most groups and by the share of live groups so far. It never exceeds
-            `places`, since that number of groups is known to fit into memory.
+            missing the most groups and by the share of live groups so far. No draw exceeds `places`
+            groups, since that number of groups is known to fit into memory.
 
     Raises:
         ConfigurationError: If `places` is below 1, since a group must not be split across

@@ -252,7 +252,7 @@ def _times(count: int) -> str:
 
 
 def answering(now: Numbers, run: RunHistory, config: GuardConfig) -> Finding | None:
-    """Trip if the share of answers, to all or to answerable questions, falls by a quarter."""
+    """Trip if the model answers a quarter fewer of all questions or of the answerable questions."""
     falls = (fall(now, run, config, key=key) for key in ("answered", "refused_answerable"))
     return next(filter(None, falls), None)
 

@@ -1,4 +1,4 @@
-"""`FaultLimit`, which ends a run if its environment keeps failing, and `TrainingStopped`.
+"""The limit on environment failures in a run, and the exception with which guards stop a run.
 
 Rollouts that are unscored because of a fault are excluded from training, so a single fault costs
 only one rollout. Without a limit, a run whose database is missing would continue for hours without

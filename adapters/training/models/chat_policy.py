@@ -1,4 +1,4 @@
-"""A policy that lets a chat model act, with prompts rendered by its chat template.
+"""A policy for chat models, whose prompts are rendered with the model's chat template.
 
 `ChatModelPolicy` plays the episodes of `toolgym eval --policy PATH_OR_HUB_ID` and of the
 evaluations before and after training. Each action is the text that the model generated, without the

@@ -12,8 +12,7 @@ Two policies modify the behavior of the expert:
   the help of the error message and the environment's tools.
 - Habits. Reinforcement learning can only reinforce behavior that a model sometimes shows.
   `NoisyDemonstrator` makes valid calls, but in most episodes it drops the conditions of a query or
-  answers without a query. Reinforcement learning can then improve a model that imitates this
-  policy.
+  answers without a query. Reinforcement learning can improve a model that imitates this policy.
 """
 
 from __future__ import annotations

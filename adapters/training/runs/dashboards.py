@@ -50,7 +50,7 @@ class TensorBoard:
 
 
 class WandB:
-    """A Weights & Biases run in the project "toolgym", or in the project `WANDB_PROJECT`."""
+    """A Weights & Biases run in the project "toolgym", or in the one that `WANDB_PROJECT` names."""
 
     def __init__(self, run: Run) -> None:
         library: Any = importlib.import_module("wandb")

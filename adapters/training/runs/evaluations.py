@@ -48,7 +48,7 @@ class Evaluation:
     Attributes:
         name: `unseen databases`, `unseen tasks` etc., or `SEEN`. The name ends with `, sampled` if
             the tasks are not played greedily.
-        suffix: Suffix of the phase names of its rollouts: "", `ITEMS` or `SAMPLED`.
+        suffix: Suffix of the phase names of the evaluation's rollouts: "", `ITEMS` or `SAMPLED`.
         env_kwargs: Arguments of the environment.
         source: Name of the set of tasks.
         unseen: The levels (task, item) at which no evaluation task occurs in training.

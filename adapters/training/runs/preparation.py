@@ -1,6 +1,6 @@
 """Supervised training (SFT) before reinforcement learning: demonstrations, tokenizer and model.
 
-The tiny model is built in this module, with a tokenizer that is trained on its demonstrations. The
+The tiny model is built in this module, with a tokenizer that is trained on the demonstrations. The
 result is the checkpoint `sft`, which a resumed run loads.
 """
 
