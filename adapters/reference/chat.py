@@ -1,10 +1,11 @@
 """The chat format: prompts and tool results as tokens that are appended and never rendered again.
 
-A rollout is a growing list of tokens. The prompt is rendered once, and turns are the sampled
-tokens. The tokens between two turns are the end of a message, the tool results, and the opening of
-the next message. These tokens are rendered separately, at the end of a short placeholder chat.
-Earlier turns are never rendered again, because decoding and re-encoding text often yields different
-tokens, and the model has to be trained on exactly the tokens that it sampled.
+A rollout is a growing list of tokens. The prompt is rendered once, and the turns of the model
+consist of the sampled tokens. The tokens between two turns are the end of a message, the tool
+results, and the opening of the next message. These tokens are rendered separately, at the end of a
+short placeholder chat. Earlier turns are never rendered again, because decoding and re-encoding
+text often yields different tokens, and the model has to be trained on exactly the tokens that it
+sampled.
 
 There are three kinds of turn endings:
 
@@ -173,8 +174,8 @@ class ChatFormat:
             env: The environment, after `reset`.
 
         Raises:
-            ConfigurationError: If the template drops a result, renders earlier messages differently
-                when a chat grows, or renders the end of a chat differently when it is longer.
+            ConfigurationError: If the template drops a result, or renders earlier messages or the
+                end of a chat differently when the chat grows.
         """
         name = next(iter(env.tools))
         call = f'<tool_call>\n{{"name": "{name}", "arguments": {{}}}}\n</tool_call>'

@@ -36,7 +36,7 @@ class Checkpoints:
     """The checkpoints of one run.
 
     Args:
-        folder: Folder of the checkpoints. It is created if it does not exist.
+        folder: Folder of the checkpoints. The folder is created if it does not exist.
         keep: Number of latest checkpoints to keep.
         on_save: Function that is called with the folder of each checkpoint before the checkpoint is
             complete, so that it can add files.

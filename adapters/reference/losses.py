@@ -5,7 +5,7 @@ Each loss is a function that returns a surrogate loss and a weight for every tok
     loss = sum of weight * (surrogate + beta * kl)  -  entropy_bonus * mean entropy
 
 All tensors have the shape [M], where M is the number of sampled tokens in a forward pass. The
-tokens are ordered by rollout and do not include prompts and tool results. A step may consist of
+tokens are ordered by rollout and do not include prompts or tool results. A step may consist of
 several passes on several processes. Weights are normalized over the entire step (`Totals`), so
 losses, gradients and metrics of the passes add up to those of the step.
 """

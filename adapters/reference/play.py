@@ -2,9 +2,8 @@
 
 A rollout is a list of tokens that is never rendered or encoded again:
 
-    prompt            | tokens
-    system, question  | turn, result, turn, result, ..., turn
-                      | 1111  000000  1111  000000  ...  1111     mask: 1 = sampled by the policy
+    tokens: The prompt (system message and question), turn, result, turn, result, ..., turn.
+    mask: 1 for the tokens of turns, which the policy sampled, and 0 for the tokens of results.
 
 The generation engine (`toolgym.generation`) samples the turns, and the environment receives their
 text. `adapters.reference.chat` converts the results of the environment to tokens, which are
@@ -46,7 +45,8 @@ class Rollout:
         seed: Seed of the environment's random draws. All members of a group have the same seed, so
             they differ only in the behavior of the model.
         env: The environment that played the rollout.
-        tokens: Prompt, tokens, mask and log-probabilities at sampling.
+        tokens: The tokens of prompt and completion, with the mask and the log-probabilities at
+            sampling.
         unfinished: Whether the rollout ran out of tokens before the episode was over.
         cut: Whether the rollout ran out of tokens in the middle of a turn.
         fault: Error message if the environment failed, otherwise empty.
@@ -87,8 +87,8 @@ class Player:
         tokenizer: Tokenizer of the model, with a chat template.
         env_id: Id of a registered environment.
         env_kwargs: Arguments of the environment.
-        slots: Maximum number of rollouts in the KV cache at the same time. None means 64, and 256
-            on CUDA.
+        slots: Maximum number of rollouts in the KV cache at the same time. None means 256 on CUDA
+            and 64 on other devices.
         workers: Number of threads that run the tools of different rollouts. The number is always 64
             if the tools wait for a server.
         engine: The engine of another player of the same model, so that both players share the

@@ -82,8 +82,8 @@ class Processes:
         """Sum the gradients of all processes in place.
 
         Args:
-            gradients: Function that returns the gradients of this process. It is not called if
-                there is only one process.
+            gradients: Function that returns the gradients of this process. The function is not
+                called if there is only one process.
         """
         for gradient in gradients() if self.size > 1 else ():
             torch.distributed.all_reduce(gradient)

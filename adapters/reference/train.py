@@ -103,8 +103,8 @@ class ReferenceTrainer:
         config: Training settings.
         env_kwargs: Arguments of the environment.
         lora: A PEFT `LoraConfig`; if it is given, an adapter is trained instead of all weights. The
-            adapter stays in the model and is available as `adapter`. `adapter.merge()` adds it to
-            the weights.
+            adapter stays in the model and is available as `adapter`. `adapter.merge()` adds the
+            adapter to the weights.
         on_step: Function that is called in process 0 after each step with its number, its metrics
             (`toolgym.runs.metrics`) and the episodes that process 0 played for the step. The list
             of episodes is empty for further updates from the same batch.
@@ -406,7 +406,7 @@ class ReferenceTrainer:
     def learning_rate(self) -> float:
         """Return the scheduled learning rate of the current step, computed as in transformers.
 
-        Skipped updates count as steps, so the decay reaches 0 at the last step.
+        Skipped updates count as steps, so linear and cosine decay reach 0 at the last step.
         """
         config, made, warmup = self._config, self.step - 1, self._config.lr_warmup_steps
         if made < warmup:

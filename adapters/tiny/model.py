@@ -2,7 +2,7 @@
 
 The model has the architecture of published models, so training, saving, loading and serving work in
 the same way. Reinforcement learning takes minutes on two CPU cores. `AutoModelForCausalLM` and
-`AutoTokenizer` load its checkpoint folders by path.
+`AutoTokenizer` load the model's checkpoint folders by path.
 
 A model needs at least two layers to copy a value from an observation into the answer. A third layer
 improves results only slightly and costs more time.

@@ -1,9 +1,9 @@
 """The settings of a training run, for the command line, YAML files, Python and run folders.
 
-`GrpoSettings` has the settings of reinforcement learning, which both trainers use. `TrainSettings`
-adds the model, the environment, supervised training and evaluations. `toolgym train` derives its
-options from the fields: the docstring of a field is the help text of its option. `config.json` of a
-run folder holds all settings.
+`GrpoSettings` contains the settings of reinforcement learning, which both trainers use.
+`TrainSettings` adds the model, the environment, supervised training and evaluations. `toolgym
+train` derives its options from the fields: the docstring of a field is the help text of its option.
+`config.json` of a run folder holds all settings.
 
 The field defaults are for pretrained chat models. `resolve` fills in other defaults for the tiny
 model, for adapters and for the number of steps. The defaults of the tiny model were determined by
@@ -432,7 +432,8 @@ def resolve(env_id: str, **given: Any) -> TrainSettings:
             None, and structured values are JSON.
 
     Raises:
-        ConfigurationError: If a setting is unknown or out of range. The message names its option.
+        ConfigurationError: If a setting is unknown or out of range. The message names the option
+            concerned.
     """
     for name, kind in {"steps": int, "lora": bool}.items():
         with suppress(KeyError, ValidationError):  # refused below
@@ -497,7 +498,7 @@ def checked(kind: type[Settings], values: Mapping[str, Any]) -> Settings:
 
     Raises:
         ConfigurationError: If a setting is unknown or out of range, or two settings contradict each
-            other. The message contains their options and settings with similar names.
+            other. The message contains the options concerned and settings with similar names.
     """
     try:
         return kind.model_validate(dict(values))

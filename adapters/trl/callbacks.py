@@ -57,9 +57,9 @@ class GuardCallback(TrainerCallback):
     """Callback that applies the guards to every update of a `GRPOTrainer`.
 
     Before each update, the guards check the metrics of the rollouts and the gradient of the step.
-    Metrics that TRL logs after an update, such as its KL divergence, reach the guards at the next
-    step, so the guards require `logging_steps=1`. In each step the callback sets `max_grad_norm` of
-    the trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
+    Metrics that TRL logs after an update, such as the KL divergence, reach the guards at the next
+    step, so the guards require `logging_steps=1`. In each step, the callback sets `max_grad_norm`
+    of the trainer's config to 0 and clips the gradient itself, to measure the norm before clipping.
 
     An update is skipped by setting gradients to None, since momentum would change the weights even
     with gradients of 0. A roll-back restores weights and optimizer from a snapshot in
@@ -80,8 +80,8 @@ class GuardCallback(TrainerCallback):
 
     Attributes:
         held_out: `held_out_accuracy` and `held_out_episodes` of an evaluation after the last step,
-            which the guards check at the next step. The user sets this attribute to the same values
-            in all processes.
+            which the guards check at the next step. Set this attribute to the same values in all
+            processes.
 
     Raises:
         ConfigurationError: If a setting of the guards is invalid.

@@ -102,7 +102,7 @@ def sft_dataset(
         n: Number of tasks; None means all.
         seed: Seed of the order of tasks and of the policy's situations.
         policy: The policy that plays. None means the environment's expert, and only its correct
-            episodes are kept. For any other policy every scored episode is kept. An empty action
+            episodes are kept. For any other policy, every scored episode is kept. An empty action
             ends the episode.
         final: Text of a final assistant turn. TRL's own tool loop continues until a turn without a
             call, so the model has to learn to produce one. None adds no turn.

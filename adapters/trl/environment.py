@@ -1,6 +1,6 @@
 """`environment_factory`: an environment class for TRL, made from an environment id.
 
-TRL makes one object per rollout and uses it as follows:
+TRL creates one object per rollout and uses it as follows:
 
 - Every public method is a tool. The model sees its signature and docstring.
 - `reset(**row)` begins an episode and returns the text that is appended to the prompt.
@@ -8,13 +8,13 @@ TRL makes one object per rollout and uses it as follows:
 - An exception in a tool becomes a message to the model. An exception in `reset` or `get_reward`
   ends the run.
 
-The generated class shows the model the strict schema of each tool but accepts any arguments. It
-catches all faults of the environment: a rollout with a fault gets a neutral message and the reward
-None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with too
-many faults.
+The generated class shows the model the strict schema of each tool but accepts any arguments. The
+class catches all faults of the environment: a rollout with a fault gets a neutral message and the
+reward None. Faults are counted in `_tally`, and `adapters.trl.callbacks.FaultStop` ends a run with
+too many faults.
 
 With `parsing="strict"`, a call whose arguments do not bind raises an exception, as a plain Python
-function would. This option allows comparing lenient with strict parsing.
+function would. This option makes it possible to compare lenient and strict parsing.
 
 `AsyncGRPOTrainer` pickles the class to send it to a spawned process. In that process, the class is
 created again from the environment's id and arguments (`_pickled`), and its faults are counted
@@ -68,7 +68,7 @@ _TYPES: Final = {
 def tool_method(spec: ToolSpec) -> Callable[..., str]:
     """Return a method with the tool's name, types and documentation that accepts any arguments.
 
-    It calls `self._call(name, args, kwargs)`.
+    The method calls `self._call(name, args, kwargs)`.
     """
 
     def method(self: Any, /, *args: Any, **kwargs: Any) -> str:
@@ -196,8 +196,9 @@ class RolloutEnvironment(metaclass=EnvironmentClass):
 
         The task is chosen by `task_id`, or else by `seed`. If neither is given, the n-th episode of
         every instance has the same task, so the members of a group share one question. The other
-        random draws of the environment are determined by `seed`, or else by the task and n.
-        Therefore the draws are the same within a group and change when the task is played again.
+        random draws of the environment are determined by `seed`, or else by the task and the
+        episode number n. Therefore the draws are the same within a group and change when the task
+        is played again.
 
         Args:
             row: All columns of the row.

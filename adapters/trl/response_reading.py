@@ -43,7 +43,7 @@ _PLAIN: Final[dict[str, Any]] = {
 def with_call_reading(tokenizer: T) -> T:
     """Return a copy of a tokenizer for `GRPOTrainer(processing_class=...)`.
 
-    Do not use it for `AsyncGRPOTrainer`.
+    Do not use this tokenizer for `AsyncGRPOTrainer`.
 
     Args:
         tokenizer: A `PreTrainedTokenizerBase` with a chat template. TRL does not have to support

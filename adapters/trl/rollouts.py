@@ -1,6 +1,6 @@
 """`Rollouts`: a `rollout_func` for TRL, with a reward function, that plays the rollouts.
 
-TRL requests the rollouts of a generation batch. `adapters.reference.play` plays them: the
+TRL requests the rollouts of a generation batch. `adapters.reference.play` plays the rollouts: the
 environment receives the text of each turn as the model wrote it and decides when the episode ends.
 Dynamic sampling replaces dead groups before the rollouts are passed to TRL. TRL computes advantages
 and the loss. `env_mask` excludes tool results and discarded rollouts from the loss.
@@ -48,7 +48,7 @@ class Rollouts:
     log-probabilities at sampling are not used in TRL's loss, which uses a ratio of 1 for the first
     update. The metric `mismatch` reports how far the log-probabilities of sampling and training
     differ. With `use_vllm=True`, `trainer.vllm_generation` samples the tokens, and TRL corrects for
-    the difference.
+    the difference in log-probabilities.
 
     Args:
         env_id: Id of a registered `ToolEnv`.

@@ -32,7 +32,7 @@ class Figures:
         answered: Whether the rollout ended with an answer.
         turns: Number of turns of the model.
         valid_turns: Number of turns in which the arguments of every call were bound to a tool.
-        calls: Number of calls that were run or refused.
+        calls: Number of calls, including rejected ones.
         repairs: Number of repairs of calls.
         failures: Number of calls that ended in an error.
         over_limit: Number of calls that exceeded a limit on steps or memory.

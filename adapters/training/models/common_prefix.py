@@ -1,8 +1,9 @@
 """Prefix grouping: on CPUs, the common prefix of several sequences is computed only once.
 
-The rollouts of a group share their prompt, and the prompts of an environment share its tools. The
-model processes such a prefix once, and all sequences continue from the KV cache of the prefix.
-Gradients flow back through the cache and are summed (Liu et al. 2025, arXiv:2506.05433).
+The rollouts of a group share their prompt, and the prompts of an environment share the descriptions
+of its tools. The model processes such a prefix once, and all sequences continue from the KV cache
+of the prefix. Gradients flow back through the cache and are summed (Liu et al. 2025,
+arXiv:2506.05433).
 """
 
 from __future__ import annotations

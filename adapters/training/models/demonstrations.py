@@ -116,7 +116,7 @@ class NoisyDemonstrator(RecoveringExpert):
 
     - `careful`: plays like the expert.
     - `careless`: omits the conditions of the SQL query and reads the answer from the result.
-    - `guess`: answers with a number as soon as a query is due.
+    - `guess`: answers with a number instead of running a query.
 
     If an environment has a novice (`ToolEnv.novice`), the novice plays the episodes instead.
 

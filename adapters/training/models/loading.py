@@ -1,4 +1,4 @@
-"""Load a model by its name: the entry point `model` of the group `toolgym.policies`.
+"""Load a model by name; this is the entry point `model` of the group `toolgym.policies`.
 
 Names are checked before PyTorch is imported, since the import takes seconds. A name is a folder, a
 model id on the hub, or the name of a published model (`adapters.training.models.published`).

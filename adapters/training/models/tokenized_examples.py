@@ -6,8 +6,8 @@ the chat rendered without it. Therefore any chat template works, even if it does
 of the assistant. The boundary between prompt and turn is at the same token as in generation.
 
 Some templates render earlier turns differently when later turns follow; for example, they drop
-earlier thoughts. Such a transcript becomes several examples, each rendered as the model would have
-seen it at that turn.
+earlier thoughts. Such a transcript becomes several examples, each rendered in the form that the
+model would have received at that turn.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class Audit:
         agreement: Share of the decided rollouts on which the rules agree, or None if there are
             none.
         interval: 95 % Wilson interval of the agreement.
-        disagreements: Rollouts on which the rules differ. Each has `phase`, `step`, `task_id`, the
-            results `recorded` and `rechecked`, the last message of the model (`said`), and the
-            complete `task` with its solution.
+        disagreements: Rollouts on which the rules differ. Each disagreement has `phase`, `step`,
+            `task_id`, the results `recorded` and `rechecked`, the last message of the model
+            (`said`), and the complete `task` with its solution.
         data_changed: Whether the tasks or their files have changed since the run began.
     """
 

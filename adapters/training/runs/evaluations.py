@@ -233,7 +233,7 @@ def gain_sentence(results: Sequence[Mapping[str, Any]], settings: TrainSettings)
         results: The evaluations of a summary, with `name`, `held_out`, `temperature`, and the
             results `before` (None after supervised training alone) and `after` with `accuracy`,
             `interval` and `episodes`. The conclusion is based on the sampled evaluation if there is
-            one, otherwise on the first.
+            one, otherwise on the first evaluation.
         settings: Settings of the run.
     """
     said, changes = [], dict[bool, float]()

@@ -37,7 +37,7 @@ Figures = dict[str, Any]
 
 @dataclass
 class Grpo:
-    """The job of a trainer: train `model` in place, up to the last step of the settings.
+    """The job of a trainer: to train `model` in place up to the last step in the settings.
 
     Attributes:
         model: The model after the supervised steps.
@@ -162,7 +162,7 @@ class Grpo:
             read_weights(self.model, self.kept)
 
     def summary(self) -> Figures:
-        """Return the result of the evaluations for `summary.json`, empty if nothing was scored."""
+        """Return the evaluation results for `summary.json`; empty if nothing was scored."""
         history = self.history
         best = max(history, key=_accuracy, default=None)
         if best is None or best["held_out_accuracy"] is None:

@@ -32,7 +32,7 @@ class NoProgress:
 
 
 def peak_memory(device: torch.device) -> float:
-    """Return the peak memory of the tensors on a GPU, or else of the process, in MiB."""
+    """Return the peak memory in MiB of the tensors on the GPU, or else of the process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device) / 2**20
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # in KiB on Linux, in bytes on macOS
