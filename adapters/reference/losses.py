@@ -97,7 +97,7 @@ def dapo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
 
 
 def dr_grpo(batch: Pass, low: float, high: float, totals: Totals) -> Surrogate:
-    """Compute the Dr GRPO loss, which clips the ratio of each token and divides by a constant.
+    """Compute the Dr. GRPO loss, which clips the ratio of each token and divides by a constant.
 
     The constant is the number of rollouts times `max_length`, so it does not depend on the number
     of tokens. Liu et al. 2025, arXiv:2503.20783.

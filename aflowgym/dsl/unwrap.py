@@ -144,7 +144,7 @@ def in_words(text: str, operators: Operators) -> Syntax | None:
 
     Returns:
         The error, with the tree of the longest valid part. The result is None if the text contains
-        no other words, but is a workflow with other errors.
+        no other words; it is then a workflow with other errors.
     """
     tokens, _ = tokenize(text.replace('"', " "))
     other: Token | None = None

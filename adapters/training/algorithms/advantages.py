@@ -9,7 +9,7 @@ In these formulas, r_i is the reward of a rollout, n the size of its group g, an
 standard deviation:
 
     group_normalized: GRPO, (r_i - mean_g r) / (std_g r + 1e-4)
-    group_centered: Dr GRPO, r_i - mean_g r
+    group_centered: Dr. GRPO, r_i - mean_g r
     leave_one_out: RLOO, r_i - mean_{j != i} r_j = n / (n - 1) (r_i - mean_g r)
     batch_scaled: Lite PPO, (r_i - mean_g r) / max(std r + 1e-4, 0.1)
     batch_normalized: REINFORCE++, (r_i - mean r) / max(std r + 1e-4, 0.1)
@@ -18,7 +18,7 @@ standard deviation:
     turn_normalized: GTPO, for each turn s: a_is / max(std a + 1e-4, 0.1) with
         a_is = G_is - mean_{j != i} G_js and G_is = r_is + r_i(s+1) + ...
 
-Papers: Shao et al. 2024, arXiv:2402.03300 (GRPO); Liu et al. 2025, arXiv:2503.20783 (Dr GRPO);
+Papers: Shao et al. 2024, arXiv:2402.03300 (GRPO); Liu et al. 2025, arXiv:2503.20783 (Dr. GRPO);
 Ahmadian et al. 2024, arXiv:2402.14740 (RLOO); Liu et al. 2025, arXiv:2508.08221 (Lite PPO); Hu
 2025, arXiv:2501.03262 (REINFORCE++); Ding et al. 2025, arXiv:2511.14846 (GTPO). `group_normalized`,
 `group_centered` and `batch_scaled` correspond to TRL's `scale_rewards` "group", "none" and "batch";
