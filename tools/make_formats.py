@@ -13,12 +13,12 @@ MESSAGES = ROOT / "tests" / "toolgym" / "calls" / "call_fixtures.jsonl"
 HEAD = """\
 # Call formats
 
-Each family of models writes tool calls in its own format. Environments and `toolgym.parse_calls`
-automatically recognize the {formats} formats on this page, which are used by {families} families of
-models. Reading any of these formats does not count as a repair.
+Model families write tool calls in different formats. Environments and `toolgym.parse_calls` automatically recognize the
+{formats} formats on this page, which are used by {families} model families. A call in any of these formats is parsed
+without a repair.
 
-`python tools/make_docs.py` generates this page; do not edit it. `formats_in` returns the format of
-a message:
+`python tools/make_docs.py` generates this page; do not edit it. `formats_in` returns the format of each call in a
+message:
 
 ```python
 >>> from toolgym.calls import formats_in
@@ -29,31 +29,30 @@ a message:
 
 ```
 
-If several formats have the same markers, the function returns the first one.
+If several formats share the same markers, `formats_in` returns the first of these formats.
 
 ## Rules
 
 {rules}
 ## Table of formats
 
-In the table, `\u23ce` stands for a line break. The last column lists the tokens that end a turn.
+In the table, `\u23ce` is a line break. The last column lists the tokens that end a turn.
 
 | format | families | message with a call | arguments | reasoning | end of turn |
 |---|---|---|---|---|---|
 """
 RULES = """\
-* A call inside reasoning, or inside a tool result that the model made up, is never executed.
+* Calls inside reasoning, or inside tool results that the model has made up, are never executed.
 * A truncated call is an error and is never executed.
-* An ambiguous call is an error. Examples are a key with two values, and a value that contains the
-  tags of its format.
-* Markers in a sentence, in quotation marks or without a call are not treated as calls, nor are
-  placeholders such as `<function-name>`, or Python calls among other statements.
-* All markers in this table are escaped in the results of tools, so data cannot imitate a chat
-  template.
+* An ambiguous call, such as a call with two values for one key, is an error.
+* Markers are ignored if they are part of a sentence, are in quotation marks, or contain no call.
+* Placeholders such as `<function-name>` are not treated as calls.
+* A Python call that appears among other statements is not treated as a call.
+* All markers in the table below are escaped in tool results, so data cannot imitate a call.
 """
 SOURCES = """
-The formats follow the parsers of SGLang and vLLM, the chat templates in llama.cpp, and the
-documentation of the models. `toolgym.calls.FORMATS` contains the source of each format.
+The formats are based on the parsers of SGLang and vLLM, the chat templates in llama.cpp, and the
+documentation of the models. `toolgym.calls.FORMATS` lists the source of each format.
 """
 
 
