@@ -13,12 +13,12 @@ MESSAGES = ROOT / "tests" / "toolgym" / "calls" / "call_fixtures.jsonl"
 HEAD = """\
 # Call formats
 
-Model families write tool calls in different formats. Environments and `toolgym.parse_calls` automatically recognize the
-{formats} formats on this page, which are used by {families} model families. A call in any of these formats is parsed
-without a repair.
+Model families write their tool calls in different formats. Environments and `toolgym.parse_calls`
+automatically recognize the {formats} formats on this page, which are used by {families} model
+families. A call in any of these formats is parsed without a repair.
 
-`python tools/make_docs.py` generates this page; do not edit it. `formats_in` returns the format of each call in a
-message:
+Do not edit this page, which `python tools/make_docs.py` generates. `formats_in` returns the format
+of each call in a message:
 
 ```python
 >>> from toolgym.calls import formats_in
@@ -36,7 +36,7 @@ If several formats share the same markers, `formats_in` returns the first of the
 {rules}
 ## Table of formats
 
-In the table, `\u23ce` is a line break. The last column lists the tokens that end a turn.
+In the table, `\u23ce` represents a line break. The last column lists the tokens that end a turn.
 
 | format | families | message with a call | arguments | reasoning | end of turn |
 |---|---|---|---|---|---|
@@ -45,9 +45,9 @@ RULES = """\
 * Calls inside reasoning, or inside tool results that the model has made up, are never executed.
 * A truncated call is an error and is never executed.
 * An ambiguous call, such as a call with two values for one key, is an error.
-* Markers are ignored if they are part of a sentence, are in quotation marks, or contain no call.
+* Call markers are ignored if they appear within a sentence or quotation marks, or enclose no call.
 * Placeholders such as `<function-name>` are not treated as calls.
-* A Python call that appears among other statements is not treated as a call.
+* A Python call that appears among other Python statements is not treated as a tool call.
 * All markers in the table below are escaped in tool results, so data cannot imitate a call.
 """
 SOURCES = """
